@@ -1,0 +1,51 @@
+# The list of verbs. `make run` and `make test` need Python 3.11 to 3.13 and nothing installed by hand
+# (Java, if present, also lets the tests regenerate the parser).
+PYTHON ?= python3
+BIN := .venv/bin
+MINUTES ?= 10
+ROUNDS ?= 100
+
+.PHONY: help run test lint types imports unit format parser bench campaign-kill clean
+
+help:           ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+.venv/.installed: pyproject.toml
+	@echo "setting up .venv (once) ..." >&2
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]" >&2
+	@touch $@
+
+run: .venv/.installed ## open the shell on an embedded database in ./data (or run the statements on standard input)
+	@$(BIN)/saros shell ./data
+
+test: lint types imports unit ## everything that must hold
+
+lint: .venv/.installed ## style
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: .venv/.installed ## mypy, strict
+	@$(BIN)/mypy
+
+imports: .venv/.installed ## who may import whom
+	@$(BIN)/lint-imports
+
+unit: .venv/.installed ## all tests
+	@$(BIN)/python -m pytest
+
+format: .venv/.installed ## rewrite the code as ruff wants it
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
+	@cd grammar && ../$(BIN)/antlr4 -Dlanguage=Python3 -visitor -no-listener -Xexact-output-dir -o saros_grammar/generated SqlLexer.g4 Sql.g4
+
+bench: .venv/.installed ## the micro-benchmarks
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+campaign-kill: .venv/.installed ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
+	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
+
+clean:          ## remove what the other verbs made (not ./data)
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

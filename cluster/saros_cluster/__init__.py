@@ -1,0 +1,1 @@
+"""Many nodes as one database (an issue of its own; the room keeps its place)."""

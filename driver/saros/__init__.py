@@ -1,0 +1,81 @@
+"""Saros: a time-series database with Apache IoTDB's tree model and SQL, embedded or as a cluster.
+
+    import saros
+    with saros.connect("./data") as connection:
+        cursor = connection.cursor()
+        cursor.execute("select temperature from root.plant.pump1 where time > ?", [start])
+        table = cursor.fetch_arrow()
+
+This module is a PEP 249 driver. Importing it is cheap: NumPy, Arrow and the engine are loaded by `connect`.
+"""
+
+from __future__ import annotations
+
+from saros.connection import Connection, connect
+from saros.cursor import Cursor
+from saros.errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004 - PEP 249 gives the name
+)
+from saros.types import (
+    BINARY,
+    BOOLEAN,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+)
+
+__version__ = "0.1.0"
+
+apilevel = "2.0"
+#: Threads may share the module and connections, not cursors.
+threadsafety = 2
+paramstyle = "qmark"
+
+__all__ = [
+    "BINARY",
+    "BOOLEAN",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]

@@ -1,0 +1,166 @@
+"""Connections: `connect` opens a database, a `Connection` is one session of it.
+
+Connections to the same folder in one process share one node, which closes with the last of them. Every statement is
+durable when it returns (as the folder's `durability` says): there are no transactions, so `commit` does nothing and
+`rollback` is refused.
+
+Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from saros.cursor import Cursor
+from saros.errors import Error, InterfaceError, NotSupportedError, database_error
+
+if TYPE_CHECKING:
+    from saros.session import Session
+
+Timestamps = Literal["datetime", "epoch"]
+
+
+def connect(
+    target: str,
+    *,
+    timestamps: Timestamps = "datetime",
+    time_zone: str | None = None,
+    timeout: float | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Connection:
+    """Open the database in folder `target`; it is made if it does not exist.
+
+    timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
+    time_zone   name of the session's zone (default: the machine's); SET TIME ZONE changes it
+    timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
+    options     configuration keys for a folder that no connection of this process has open, such as
+                {"durability": "os"}; see docs/configuration.md
+
+    Raises OperationalError (folder in use, newer format), ProgrammingError (bad option), NotSupportedError (saros://).
+    """
+    if timestamps not in ("datetime", "epoch"):
+        raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    if "://" in target:
+        raise NotSupportedError(f"cannot connect to {target}: this version opens folders only", 2002)
+    from saros_server.session import open_session  # the engine is loaded when it is first needed
+
+    with translated_errors():
+        session = open_session(target, time_zone=time_zone, options=dict(options or {}))
+    return Connection(session, timestamps=timestamps, timeout=timeout)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        code = getattr(error, "code", None)
+        if not isinstance(code, int):
+            raise
+        raise database_error(str(error), code) from error
+
+
+class Connection:
+    """One session; see the module. Made by `connect`."""
+
+    def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
+        self._session = session
+        self._timestamps = timestamps
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
+        self._closed = False
+
+    def cursor(self) -> Cursor:
+        """A new cursor."""
+        session = self._open_session()
+        cursor = Cursor(self, session, epoch=self._timestamps == "epoch", timeout=self._timeout)
+        with self._lock:
+            self._cursors.add(cursor)
+        return cursor
+
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Cursor:
+        """A new cursor that has executed `statement`."""
+        return self.cursor().execute(statement, parameters)
+
+    def insert(
+        self,
+        device: str,
+        times: object,
+        columns: object,
+        *,
+        aligned: bool | None = None,
+    ) -> int:
+        """Write columns of one device; returns the number of points.
+
+        times    int64 in the database's unit, datetime64, aware datetimes, a pandas index or an Arrow array: shape (n,)
+        columns  {measurement: n values} of NumPy, Arrow, pandas or lists; or a whole DataFrame or Arrow table
+        aligned  what a new device becomes (default: not aligned); must agree with an existing one if given
+
+        Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
+        DataFrame) are absent points; NaN in a NumPy array is a value. Of equal times the later row wins.
+        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError.
+        """
+        with translated_errors():
+            return self._open_session().insert(device, times, as_mapping(columns), aligned=aligned)
+
+    def commit(self) -> None:
+        """Nothing: every statement is durable when it returns."""
+        self._open_session()
+
+    def rollback(self) -> None:
+        """Refused: there are no transactions."""
+        raise NotSupportedError("rollback: Saros has no transactions; each statement is durable when it returns", 2002)
+
+    def close(self) -> None:
+        """Close the connection and its cursors; what still runs is cancelled. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            cursors = list(self._cursors)
+        for cursor in cursors:
+            cursor.close()
+        with translated_errors():
+            self._session.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_session(self) -> Session:
+        if self._closed:
+            raise InterfaceError("the connection is closed", 2014)
+        return self._session
+
+
+def as_mapping(columns: object) -> Mapping[str, object]:
+    """Columns by name: a mapping as it is, a DataFrame's or an Arrow table's columns."""
+    if isinstance(columns, Mapping):
+        return columns
+    names = getattr(columns, "column_names", None)  # pyarrow.Table, RecordBatch
+    if names is not None and hasattr(columns, "column"):
+        return {name: columns.column(i) for i, name in enumerate(names)}
+    names = getattr(columns, "columns", None)  # pandas.DataFrame
+    if names is not None and hasattr(columns, "__getitem__"):
+        return {str(name): columns[name] for name in names}
+    raise InterfaceError(
+        f"columns must be a mapping, a DataFrame or an Arrow table, not {type(columns).__name__}", 2003
+    )

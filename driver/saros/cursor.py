@@ -1,0 +1,194 @@
+"""Cursors: execute a statement, fetch what it gave, by rows or by columns.
+
+Rows exist only here: results arrive as Arrow record batches and are turned into Python tuples batch by batch as they
+are fetched. `fetch_arrow`, `fetch_pandas` and `fetch_numpy` take all that is left; `fetch_batches` streams it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from saros.errors import InterfaceError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    from saros.connection import Connection
+    from saros.session import Outcome, Session
+
+Row = tuple[Any, ...]
+#: (name, type name, None, None, None, None, True): what PEP 249 asks for.
+Description = tuple[str, str, None, None, None, None, bool]
+
+
+class Cursor:
+    """See the module. One thread at a time; `cancel` from any."""
+
+    def __init__(self, connection: Connection, session: Session, *, epoch: bool, timeout: float | None) -> None:
+        self.connection = connection
+        #: Rows that `fetchmany` gives when it is not told.
+        self.arraysize = 100
+        self._session = session
+        self._epoch = epoch
+        self._timeout = timeout
+        self._outcome: Outcome | None = None
+        self._rows: Iterator[Row] | None = None
+        self._closed = False
+
+    # ------------------------------------------------------------------ executing
+
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Self:
+        """Run one statement; `parameters` are bound to its `?`s as values, never as text.
+
+        Raises the PEP 249 error for the status code (docs/errors.md).
+        """
+        from saros.connection import translated_errors
+
+        self._check_open()
+        self._finish()
+        with translated_errors():
+            self._outcome = self._session.execute(statement, parameters, self._timeout)
+        return self
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
+        """Run the statement once per parameter row. For bulk writes use `Connection.insert`."""
+        self._check_open()
+        for parameters in rows:
+            self.execute(statement, parameters)
+        return self
+
+    def cancel(self) -> None:
+        """Stop the running statement; its fetch raises OperationalError. Any thread."""
+        outcome = self._outcome
+        if outcome is not None:
+            outcome.close()
+
+    # ------------------------------------------------------------------ what was executed
+
+    @property
+    def description(self) -> list[Description] | None:
+        """One tuple per result column, or None if the last statement gives no rows."""
+        outcome = self._outcome
+        if outcome is None or outcome.names is None:
+            return None
+        return [(n, t, None, None, None, None, True) for n, t in zip(outcome.names, outcome.type_names, strict=True)]
+
+    @property
+    def rowcount(self) -> int:
+        """Points written or things changed by the last statement; -1 for a query."""
+        return -1 if self._outcome is None else self._outcome.update_count
+
+    @property
+    def query_id(self) -> str:
+        """The running query's id, as SHOW QUERIES prints it; empty if there is none."""
+        return "" if self._outcome is None else self._outcome.query_id
+
+    # ------------------------------------------------------------------ rows
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None."""
+        return next(self._row_iterator(), None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """At most `size` (default `arraysize`) rows."""
+        rows = self._row_iterator()
+        wanted = self.arraysize if size is None else size
+        return [row for _, row in zip(range(wanted), rows, strict=False)]
+
+    def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        return list(self._row_iterator())
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._row_iterator()
+
+    # ------------------------------------------------------------------ columns
+
+    def fetch_batches(self) -> Iterator[pa.RecordBatch]:
+        """The Arrow record batches that are left, as they come."""
+        outcome = self._result()
+        return self._batches(outcome)
+
+    def fetch_arrow(self) -> pa.Table:
+        """All that is left as one Arrow table; the Time column is a timestamp in the session's zone."""
+        import pyarrow as pa
+
+        outcome = self._result()
+        return pa.Table.from_batches(list(self._batches(outcome)), schema=outcome.schema)
+
+    def fetch_pandas(self) -> pd.DataFrame:
+        """All that is left as a DataFrame (needs pandas)."""
+        return self.fetch_arrow().to_pandas()
+
+    def fetch_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that is left as arrays by column name; time as int64 in the database's unit.
+
+        A column with nulls is a masked array (numpy.ma); text is an object array.
+        """
+        from saros.columns import numpy_columns
+
+        return numpy_columns(self.fetch_arrow())
+
+    # ------------------------------------------------------------------ the rest of PEP 249
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Nothing: values say what they are."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Nothing: values of any size are fetched whole."""
+
+    def close(self) -> None:
+        """Close; a query that still runs is cancelled. Idempotent."""
+        self._closed = True
+        self._finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _row_iterator(self) -> Iterator[Row]:
+        outcome = self._result()
+        if self._rows is None:
+            self._rows = self._make_rows(outcome)
+        return self._rows
+
+    def _make_rows(self, outcome: Outcome) -> Iterator[Row]:
+        from saros.columns import python_rows
+
+        for batch in self._batches(outcome):
+            yield from python_rows(batch, epoch=self._epoch)
+
+    def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
+        from saros.connection import translated_errors
+
+        while True:
+            with translated_errors():
+                batch = outcome.next_batch()
+            if batch is None:
+                return
+            yield batch
+
+    def _result(self) -> Outcome:
+        self._check_open()
+        outcome = self._outcome
+        if outcome is None:
+            raise InterfaceError("nothing to fetch: execute a statement first")
+        if outcome.names is None:
+            raise InterfaceError("nothing to fetch: the last statement gives no rows")
+        return outcome
+
+    def _finish(self) -> None:
+        outcome, self._outcome, self._rows = self._outcome, None, None
+        if outcome is not None:
+            outcome.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("the cursor is closed", 2014)

@@ -1,0 +1,89 @@
+"""Exceptions: PEP 249's tree, with a stable status code on each.
+
+Warning
+Error                       .code (see docs/errors.md), .status (its name), .advice (what to do)
+ ├─ InterfaceError          the driver was used wrongly (closed cursor, nothing to fetch)
+ └─ DatabaseError
+     ├─ DataError           a value does not fit
+     ├─ OperationalError    time-out, cancelled, disk full, folder in use, corrupt file
+     ├─ IntegrityError      something exists already, or does not exist
+     ├─ InternalError       a bug in Saros
+     ├─ ProgrammingError    the statement is wrong: syntax, types, unknown function
+     └─ NotSupportedError   part of the dialect, not built (yet)
+"""
+
+from __future__ import annotations
+
+from saros_wire.status import ErrorClass, status_of
+
+
+class Warning(Exception):  # noqa: A001 - PEP 249 gives the name
+    """Something worth knowing that did not stop the statement."""
+
+
+class Error(Exception):
+    """Root. `code` is the status code; `str` is the sentence that explains."""
+
+    def __init__(self, message: str, code: int = 2001) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def status(self) -> str:
+        """Name of the code, such as `SQL_PARSE_ERROR`."""
+        return status_of(self.code).name
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return status_of(self.code).advice
+
+
+class InterfaceError(Error):
+    """The driver was used wrongly."""
+
+    def __init__(self, message: str, code: int = 2003) -> None:
+        super().__init__(message, code)
+
+
+class DatabaseError(Error):
+    """The database refused or failed."""
+
+
+class DataError(DatabaseError):
+    """A value does not fit."""
+
+
+class OperationalError(DatabaseError):
+    """The database could not do it now."""
+
+
+class IntegrityError(DatabaseError):
+    """Something exists already, or does not exist."""
+
+
+class InternalError(DatabaseError):
+    """A bug in Saros."""
+
+
+class ProgrammingError(DatabaseError):
+    """The statement is wrong."""
+
+
+class NotSupportedError(DatabaseError):
+    """Part of the dialect, not built (yet)."""
+
+
+_CLASSES: dict[ErrorClass, type[DatabaseError]] = {
+    ErrorClass.PROGRAMMING: ProgrammingError,
+    ErrorClass.DATA: DataError,
+    ErrorClass.INTEGRITY: IntegrityError,
+    ErrorClass.OPERATIONAL: OperationalError,
+    ErrorClass.NOT_SUPPORTED: NotSupportedError,
+    ErrorClass.INTERNAL: InternalError,
+}
+
+
+def database_error(message: str, code: int) -> DatabaseError:
+    """The PEP 249 exception for a status code."""
+    return _CLASSES[status_of(code).error_class](message, code)

@@ -1,0 +1,65 @@
+"""What the driver needs of a database, embedded or far away: a `Session` that answers `Outcome`s in Arrow.
+
+Protocols only. The embedded one is `saros_server.session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Outcome(Protocol):
+    """What one statement gave: rows (`names` not None) or the fact that it was done."""
+
+    @property
+    def query_id(self) -> str:
+        """For SHOW QUERIES and KILL QUERY; empty for statements that are not queries."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """Column names; None: the statement gives no rows."""
+        ...
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """Saros type name of each column."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        ...
+
+    @property
+    def update_count(self) -> int:
+        """Points written or things changed; -1 if not known."""
+        ...
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """The next non-empty batch; None at the end."""
+        ...
+
+    def close(self) -> None:
+        """Release what is left; cancels a query that still runs. Any thread; idempotent."""
+        ...
+
+
+class Session(Protocol):
+    """One client's conversation: its time zone, its time-out, its statements."""
+
+    def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> Outcome:
+        """Run one statement; errors carry a status `code`."""
+        ...
+
+    def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """Columnar write; returns the number of points."""
+        ...
+
+    def close(self) -> None:
+        """End the conversation and what still runs in it. Idempotent."""
+        ...

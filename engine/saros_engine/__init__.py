@@ -1,0 +1,1 @@
+"""From statements to blocks: analysis, plans, fragments, operators."""

@@ -1,0 +1,136 @@
+"""Typed expressions over the columns of a block: what analysis makes of the statement's expressions.
+
+A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
+Evaluation is in `evaluate.py`, scalar functions in `functions.py`. Null logic is three-valued; arithmetic gives DOUBLE.
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saros_grammar.ast import BinaryOperator
+from saros_storage.types import DataType, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """Column `index` of the input block."""
+
+    index: int
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class InputTime:
+    """The time of the row, as TIMESTAMP."""
+
+    type: DataType = DataType.TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal; `value` None is null of `type`."""
+
+    value: Scalar
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """Arithmetic minus."""
+
+    operand: Bound
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Logical not."""
+
+    operand: Bound
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Two-sided operator: arithmetic (DOUBLE), comparison or logic (BOOLEAN)."""
+
+    operator: BinaryOperator
+    left: Bound
+    right: Bound
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Scalar or series function `name` (lower case, a key of `functions.FUNCTIONS`)."""
+
+    name: str
+    arguments: tuple[Bound, ...]
+    type: DataType
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """IS [NOT] NULL."""
+
+    operand: Bound
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """[NOT] IN of constants, of the operand's type."""
+
+    operand: Bound
+    items: tuple[Scalar, ...]
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """[NOT] LIKE / REGEXP over text, with a linear-time matcher."""
+
+    operand: Bound
+    pattern: str
+    regexp: bool
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """CAST; a value that cannot be converted is an error that names it."""
+
+    operand: Bound
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """CASE: the first true condition's result, all results of one type."""
+
+    whens: tuple[tuple[Bound, Bound], ...]
+    otherwise: Bound | None
+    type: DataType
+
+
+Bound = (
+    InputColumn
+    | InputTime
+    | Constant
+    | Negate
+    | Not
+    | Operation
+    | FunctionCall
+    | NullTest
+    | Membership
+    | PatternMatch
+    | Conversion
+    | Choice
+)

@@ -1,0 +1,72 @@
+"""What every operator owes: pull, block, close.
+
+    while not operator.finished:
+        blocked = operator.blocked()        # None, or a future that is resolved when it may go on
+        if blocked: return blocked to the scheduler
+        block = operator.next()             # a block, or None: nothing yet (ask again)
+
+  - `next` does a bounded piece of work (about one block of `BLOCK_ROWS_MAX` rows) and returns; a driver looks at
+    the clock between two calls. None is not the end: `finished` is.
+  - after `finished` is true, `next` is not called; `close` may be called at any time and releases everything below.
+  - blocks are never empty and never changed after they are returned.
+  - an operator is used by one thread at a time (its driver's).
+
+`OperatorStatistics` counts what EXPLAIN ANALYZE shows; the driver times each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from saros_scheduler.task import Blocked
+from saros_storage.block import Block
+from saros_storage.reading import ReadCounters
+
+
+@dataclass(slots=True)
+class OperatorStatistics:
+    """What one operator did."""
+
+    name: str
+    #: Words that tell this operator from its like (device, predicate, window...).
+    detail: str = ""
+    rows: int = 0
+    blocks: int = 0
+    #: Time inside `next`, the children's included.
+    time_ns: int = 0
+    bytes: int = 0
+    #: Only for operators that read storage.
+    reads: ReadCounters | None = None
+
+
+class Operator(Protocol):
+    """See the module."""
+
+    @property
+    def statistics(self) -> OperatorStatistics:
+        """What was done so far."""
+        ...
+
+    @property
+    def children(self) -> Sequence[Operator]:
+        """The operators it pulls from."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """No more blocks will come."""
+        ...
+
+    def blocked(self) -> Blocked | None:
+        """What it waits for, if it cannot go on now."""
+        ...
+
+    def next(self) -> Block | None:
+        """The next block; None if this call produced none."""
+        ...
+
+    def close(self) -> None:
+        """Release everything, children too. Idempotent."""
+        ...

@@ -1,0 +1,356 @@
+"""The plan tree: what a query does, from scans up to the rows that a client sees.
+
+    logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
+        --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
+
+Each node says what its rows look like: `fields` (name and type per column) and whether rows carry a time (`timed`), in
+ascending order unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
+
+    Scan                rows of one device: one non-aligned series, or columns of an aligned device
+    AggregateScan       partial aggregates of one device per window, from statistics where exact
+    TimeJoin            children side by side, aligned by time (full outer)
+    WindowJoin          children side by side that have identical rows (same windows, or one row each)
+    Filter Project Aggregate Fill Sort Limit
+    DeviceMerge         children one after the other (or merged by time), each with its device's name in front
+    LastScan            the latest point of each series
+    Rows                rows that are known already (SHOW, COUNT, EXPLAIN)
+    ExchangeSource      what another fragment sends; `ExchangeMerge` of several by zipping or appending
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_storage.block import Block
+from saros_storage.reading import ScanRequest
+from saros_storage.types import DataType, Scalar
+
+from saros_engine.expression import Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a plan node's rows. `name` is the result's header at the top of the plan."""
+
+    name: str
+    type: DataType
+
+
+# ---------------------------------------------------------------------------------------------- windows, aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
+
+    `start` and `end` bound all windows, half-open, already in the instance's time unit; a left-open statement has had 1
+    added to both by analysis and sets `label_end`. Intervals and steps are `ticks`, or calendar `months` (one of the
+    two is 0), counted from `start` in `zone`.
+    """
+
+    start: int
+    end: int
+    interval_ticks: int
+    interval_months: int
+    step_ticks: int
+    step_months: int
+    label_end: bool = False
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """A new window where the gap to the row before exceeds `gap` ticks."""
+
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariationWindows:
+    """A new window where `control` differs from the window's first value by more than `delta` (0: differs at all)."""
+
+    control: Bound
+    delta: float
+    ignore_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionWindows:
+    """Runs of rows where `predicate` is true; kept if their length satisfies (`keep_operator`, `keep_count`)."""
+
+    predicate: Bound
+    keep_operator: str | None
+    keep_count: int
+    ignore_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindows:
+    """Windows of `size` rows (rows with null `control` do not count if `ignore_null`)."""
+
+    control: Bound
+    size: int
+    ignore_null: bool
+
+
+Windows = TimeWindows | SessionWindows | VariationWindows | ConditionWindows | CountWindows
+
+
+class Stage(Enum):
+    """What an aggregation reads and writes.
+
+    PARTIAL: rows -> states; FINAL: states -> values; SINGLE: rows -> values; MERGE: states -> states.
+    """
+
+    SINGLE = "single"
+    PARTIAL = "partial"
+    MERGE = "merge"
+    FINAL = "final"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """`function` (lower case, a key of `aggregates.AGGREGATES`) over `arguments`, expressions on the child's columns.
+
+    On states (MERGE, FINAL) the arguments are the `InputColumn`s of the state's columns, as many as the function's
+    state has (`aggregates.state_types`).
+    """
+
+    function: str
+    arguments: tuple[Bound, ...]
+    type: DataType
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------- nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of one device; timed; one field per measurement."""
+
+    request: ScanRequest
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateScan:
+    """Aggregates over one device's columns, per window (None: one row in all); uses summaries where exact.
+
+    `calls` take `InputColumn`s of the request's columns. Rows: every window of `windows` that the range has, empty ones
+    too, timed by the label; without windows one row, not timed. Stage is PARTIAL or SINGLE.
+    """
+
+    request: ScanRequest
+    calls: tuple[AggregateCall, ...]
+    windows: TimeWindows | None
+    stage: Stage
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeJoin:
+    """Full outer join on time; fields are the children's, one after the other; all timed, one direction."""
+
+    children: tuple[Node, ...]
+    fields: tuple[Field, ...]
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoin:
+    """Children have the same number of rows with the same times: columns side by side."""
+
+    children: tuple[Node, ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows where `predicate` is true."""
+
+    child: Node
+    predicate: Bound
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """`expressions` over the child's columns. `drop_null_rows`: rows in which all results are null go (raw queries)."""
+
+    child: Node
+    expressions: tuple[Bound, ...]
+    fields: tuple[Field, ...]
+    drop_null_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
+
+    `end_time`: the first field is `__endTime`, each window's last covered time (TimeWindows: end - 1).
+    `descending`: windows come last first.
+    """
+
+    child: Node
+    calls: tuple[AggregateCall, ...]
+    windows: Windows | None
+    stage: Stage
+    fields: tuple[Field, ...]
+    end_time: bool = False
+    descending: bool = False
+
+
+class FillKind(Enum):
+    """How nulls are replaced."""
+
+    PREVIOUS = "previous"
+    LINEAR = "linear"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class FillNode:
+    """Replace nulls column by column; `values[i]` for VALUE (None: leave column i), `bound` ticks for PREVIOUS."""
+
+    child: Node
+    kind: FillKind
+    values: tuple[Scalar, ...]
+    bound: int | None
+    fields: tuple[Field, ...]
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortItem:
+    """Sort by an expression over the child's columns (or its time)."""
+
+    expression: Bound
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Stable sort; with `limit` only that many rows from the top are kept."""
+
+    child: Node
+    keys: tuple[SortItem, ...]
+    fields: tuple[Field, ...]
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Skip `offset` rows, then at most `count` (None: all)."""
+
+    child: Node
+    offset: int
+    count: int | None
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMerge:
+    """ALIGN BY DEVICE: `devices[i]` is put in front of child i's rows as a TEXT column; children's fields agree.
+
+    `by_time`: rows are merged by time (then device) instead of device after device.
+    """
+
+    children: tuple[Node, ...]
+    devices: tuple[str, ...]
+    fields: tuple[Field, ...]
+    by_time: bool = False
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastItem:
+    """One series of SELECT LAST, by its canonical path."""
+
+    device: str
+    measurement: str
+    type: DataType
+    aligned: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastScan:
+    """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each item in [`start`, `end`).
+
+    With `predicate` (over the item's value as `InputColumn(0)` and time) the latest point that satisfies it.
+    """
+
+    items: tuple[LastItem, ...]
+    start: int
+    end: int
+    fields: tuple[Field, ...]
+    predicate: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows known at planning time."""
+
+    block: Block
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSource:
+    """Rows of fragment `fragment`, all its instances in order."""
+
+    fragment: int
+    fields: tuple[Field, ...]
+
+
+Node = (
+    Scan
+    | AggregateScan
+    | TimeJoin
+    | WindowJoin
+    | Filter
+    | Project
+    | Aggregate
+    | FillNode
+    | Sort
+    | Limit
+    | DeviceMerge
+    | LastScan
+    | Rows
+    | ExchangeSource
+)
+
+
+# ---------------------------------------------------------------------------------------------- fragments
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFragment:
+    """A part of the plan between exchanges; fragment 0 is the root, whose rows are the result."""
+
+    number: int
+    root: Node
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentInstance:
+    """A fragment on one holder. On one node there is one instance per fragment; `sink` is the consumer's fragment."""
+
+    fragment: PlanFragment
+    instance: int
+    sink: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A whole plan, ready to run: `timed` says whether the result has a Time column (in front of `fields`)."""
+
+    fields: tuple[Field, ...]
+    timed: bool
+    logical: Node
+    instances: tuple[FragmentInstance, ...]

@@ -1,0 +1,1 @@
+"""Which driver runs next: multilevel queue, deadlines, worker threads."""

@@ -1,0 +1,1 @@
+"""A node: configuration, sessions, the composition root, the saros command."""

@@ -1,0 +1,211 @@
+"""Blocks and Arrow: what a result looks like to clients, and what a client's columns look like to the store.
+
+    BOOLEAN bool · INT32 int32 · INT64 int64 · FLOAT float32 · DOUBLE float64 · TEXT, STRING string · BLOB binary
+    TIMESTAMP timestamp[unit, zone] · DATE date32 · the Time column timestamp[unit, zone]
+
+Values are not copied where the layouts agree (everything but BOOLEAN, DATE and masks). Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from saros_storage.block import Block, Column, TextArray
+from saros_storage.errors import UserMistake
+from saros_storage.types import BoolArray, DataType, Int32Array, NumericArray, TimeUnit
+
+_SIMPLE: dict[DataType, pa.DataType] = {
+    DataType.BOOLEAN: pa.bool_(),
+    DataType.INT32: pa.int32(),
+    DataType.INT64: pa.int64(),
+    DataType.FLOAT: pa.float32(),
+    DataType.DOUBLE: pa.float64(),
+    DataType.TEXT: pa.string(),
+    DataType.STRING: pa.string(),
+    DataType.BLOB: pa.binary(),
+    DataType.DATE: pa.date32(),
+}
+
+
+def arrow_type(type_: DataType, unit: TimeUnit, zone: str) -> pa.DataType:
+    """Arrow's type for a column."""
+    return pa.timestamp(unit.suffix, tz=zone) if type_ is DataType.TIMESTAMP else _SIMPLE[type_]
+
+
+def arrow_schema(
+    names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str
+) -> pa.Schema:
+    """Schema of a result; `timed`: a `Time` column comes first."""
+    fields = [pa.field("Time", pa.timestamp(unit.suffix, tz=zone), nullable=False)] if timed else []
+    fields += [pa.field(n, arrow_type(t, unit, zone)) for n, t in zip(names, types, strict=True)]
+    return pa.schema(fields)
+
+
+def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
+    """The block under `schema` (of `arrow_schema`)."""
+    arrays = []
+    types = list(schema.types)
+    if len(types) > len(block.columns):
+        arrays.append(pa.Array.from_buffers(types[0], block.rows, [None, pa.py_buffer(_contiguous(block.times))]))
+        types = types[1:]
+    arrays += [_array(column, type_) for column, type_ in zip(block.columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _contiguous(values: NumericArray) -> NumericArray:
+    return np.ascontiguousarray(values)
+
+
+def _array(column: Column, type_: pa.DataType) -> pa.Array:
+    validity = None if column.valid is None else pa.py_buffer(np.packbits(column.valid, bitorder="little"))
+    if isinstance(column.values, TextArray):
+        offsets = pa.py_buffer(_contiguous(column.values.offsets))
+        return pa.Array.from_buffers(type_, len(column), [validity, offsets, pa.py_buffer(column.values.data)])
+    values = column.values
+    if column.type is DataType.BOOLEAN:
+        values = np.packbits(values, bitorder="little")
+    elif column.type is DataType.DATE:
+        values = _days(values)
+    return pa.Array.from_buffers(type_, len(column), [validity, pa.py_buffer(_contiguous(values))])
+
+
+def _days(dates: Int32Array) -> Int32Array:
+    """`yyyymmdd` -> days since 1970-01-01."""
+    year, month, day = dates // 10_000, dates // 100 % 100, dates % 100
+    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    return (months.astype("datetime64[D]").astype(np.int64) + day - 1).astype(np.int32)
+
+
+def _yyyymmdd(days: Int32Array) -> Int32Array:
+    """Days since 1970-01-01 -> `yyyymmdd`."""
+    moments = days.astype("datetime64[D]")
+    months = moments.astype("datetime64[M]")
+    month_number = months.astype(np.int64)
+    day = (moments - months).astype(np.int64) + 1
+    return ((1970 + month_number // 12) * 10_000 + (month_number % 12 + 1) * 100 + day).astype(np.int32)
+
+
+# ---------------------------------------------------------------------------------------------- from clients
+
+_FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
+    "b1": (DataType.BOOLEAN, np.bool_),
+    "i1": (DataType.INT32, np.int32),
+    "i2": (DataType.INT32, np.int32),
+    "i4": (DataType.INT32, np.int32),
+    "i8": (DataType.INT64, np.int64),
+    "u1": (DataType.INT32, np.int32),
+    "u2": (DataType.INT32, np.int32),
+    "u4": (DataType.INT64, np.int64),
+    "f2": (DataType.FLOAT, np.float32),
+    "f4": (DataType.FLOAT, np.float32),
+    "f8": (DataType.DOUBLE, np.float64),
+}
+
+
+def to_column(values: object, unit: TimeUnit) -> Column:
+    """A client's column (NumPy, Arrow, pandas, list) as ours; raises UserMistake 507 for a type we do not have."""
+    if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):
+        known = _FROM_NUMPY.get(values.dtype.str[1:])
+        if known is not None and values.ndim == 1:
+            return Column(known[0], np.ascontiguousarray(values, known[1]))
+    return _from_arrow(_as_arrow(values), unit)
+
+
+def _as_arrow(values: object) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            return pa.array(values.data, mask=np.ma.getmaskarray(values))
+        if isinstance(values, np.ndarray):
+            return pa.array(values, from_pandas=values.dtype == object)
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise UserMistake(f"a column cannot be read as one type: {error}", code=507) from error
+
+
+def _from_arrow(array: pa.Array, unit: TimeUnit) -> Column:
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return _from_arrow(array.dictionary_decode(), unit)
+    target = _target(type_, unit)
+    if target is None:
+        raise UserMistake(f"columns of Arrow type {type_} cannot be stored", code=507)
+    data_type, storage_type = target
+    try:
+        array = array.cast(storage_type)
+    except pa.ArrowInvalid as error:
+        raise UserMistake(f"a value does not fit {data_type.name}: {error}", code=2008) from error
+    valid: BoolArray | None = None
+    if array.null_count:
+        valid = np.asarray(array.is_valid())
+    if data_type.is_text:
+        return Column(data_type, _text(array), valid)
+    return Column(data_type, _numbers(array, data_type), valid)
+
+
+def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] | None:
+    """Our type for an Arrow type, and the Arrow type whose buffers are ours."""
+    t: Any = pa.types
+    rules: tuple[tuple[bool, DataType, pa.DataType], ...] = (
+        (t.is_boolean(type_), DataType.BOOLEAN, pa.bool_()),
+        (t.is_null(type_), DataType.DOUBLE, pa.float64()),
+        (type_ in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), DataType.INT32, pa.int32()),
+        (t.is_integer(type_), DataType.INT64, pa.int64()),
+        (type_ in (pa.float16(), pa.float32()), DataType.FLOAT, pa.float32()),
+        (t.is_floating(type_) or t.is_decimal(type_), DataType.DOUBLE, pa.float64()),
+        (t.is_string(type_) or t.is_large_string(type_), DataType.TEXT, pa.string()),
+        (t.is_binary(type_) or t.is_large_binary(type_), DataType.BLOB, pa.binary()),
+        (t.is_timestamp(type_), DataType.TIMESTAMP, pa.timestamp(unit.suffix)),
+        (t.is_date(type_), DataType.DATE, pa.date32()),
+    )
+    return next(((ours, theirs) for fits, ours, theirs in rules if fits), None)
+
+
+def _text(array: pa.Array) -> TextArray:
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
+    return TextArray(bounds, np.frombuffer(b"" if data is None else data, np.uint8))
+
+
+def _numbers(array: pa.Array, type_: DataType) -> NumericArray:
+    if type_ is DataType.BOOLEAN:
+        return np.asarray(array.fill_null(value=False).to_numpy(zero_copy_only=False))
+    width = array.type.bit_width // 8
+    dtype = {DataType.DATE: np.int32, DataType.TIMESTAMP: np.int64}.get(type_) or array.type.to_pandas_dtype()
+    numbers: NumericArray = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * width)
+    return _yyyymmdd(numbers) if type_ is DataType.DATE else numbers
+
+
+def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
+    """A client's times as int64 in `unit`: shape (n,). Naive datetimes are in `zone`. Raises UserMistake 2007."""
+    if isinstance(times, np.ndarray) and times.dtype == np.int64 and times.ndim == 1:
+        return np.ascontiguousarray(times)
+    if isinstance(times, np.ndarray) and times.dtype.kind == "u":
+        times = times.astype(np.int64)
+    array = _as_arrow(times)
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("ms"))
+    if array.null_count:
+        raise UserMistake("a time is null: every row needs a time", code=2007)
+    if pa.types.is_timestamp(array.type):
+        return _timestamps(array, unit, zone)
+    if pa.types.is_integer(array.type):
+        return np.asarray(array.cast(pa.int64()).to_numpy())
+    raise UserMistake(f"times must be integers or timestamps, not {array.type}", code=2007)
+
+
+def _timestamps(array: pa.Array, unit: TimeUnit, zone: str) -> NumericArray:
+    import pyarrow.compute as pc
+
+    try:
+        if array.type.tz is None:
+            array = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")
+        return np.asarray(array.cast(pa.timestamp(unit.suffix, tz=array.type.tz)).cast(pa.int64()).to_numpy())
+    except pa.ArrowInvalid as error:
+        raise UserMistake(f"a time cannot be held in {unit.suffix}: {error}", code=2007) from error

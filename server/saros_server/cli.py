@@ -1,0 +1,47 @@
+"""The `saros` command: finds the sub-command, loads its module, runs it.
+
+Each sub-command is a module with `main(arguments) -> exit code`, loaded only when it is asked for, so that
+`saros shell` starts fast. Exit codes: 0 done, 1 the database said no, 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+#: name -> (module, what it does)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "shell": ("saros_shell.command", "SQL shell on a folder; also runs statements from -e, -f or standard input"),
+    "import": ("saros_shell.importer", "load CSV or Parquet files"),
+    "export": ("saros_shell.exporter", "write CSV, Parquet or TsFiles"),
+    "bench": ("saros_shell.bench", "measure ingest and queries on this machine"),
+    "config": ("saros_server.config_command", "print the options in force and where each came from"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the `saros` script."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(usage())
+        return 0 if words else 2
+    if words[0] in ("-V", "--version", "version"):
+        from importlib.metadata import version
+
+        sys.stdout.write(f"saros {version('saros')}\n")
+        return 0
+    if words[0] not in COMMANDS:
+        sys.stderr.write(f"saros: there is no command {words[0]!r}\n\n{usage()}")
+        return 2
+    try:
+        code: int = importlib.import_module(COMMANDS[words[0]][0]).main(words[1:])
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def usage() -> str:
+    """The list of sub-commands."""
+    rows = "\n".join(f"  {name:<8} {what}" for name, (_, what) in COMMANDS.items())
+    return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nsaros COMMAND --help tells more; saros --version.\n"

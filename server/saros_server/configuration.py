@@ -1,0 +1,175 @@
+"""A node's options: one table, four places they may come from, and what each came from.
+
+    default  <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
+
+Every value is checked when it is read; a bad key or value is an error that names it, where it stood, and what is
+allowed. `Configuration` is frozen: options are fixed while a node runs. Options of a data folder (`time_unit`,
+`time_partition_interval`) are fixed for the folder's life: opening it with others is refused by the store.
+
+Pure apart from `load`, which reads the file and the environment it is given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from dataclasses import field as dataclass_field
+from typing import Any
+
+
+class ConfigurationError(Exception):
+    """A key or value is wrong."""
+
+    code = 2004
+
+
+_SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_DURATIONS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def _size(value: object) -> int:
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
+    if match is None or match.group(2) not in _SIZES:
+        raise ValueError("a number of bytes such as 67108864 or 64MiB")
+    return int(match.group(1)) * _SIZES[match.group(2)]
+
+
+def _duration_ms(value: object) -> int:
+    match = re.fullmatch(r"(\d+)\s*([a-z]+)", str(value).strip().lower())
+    if match is None or match.group(2) not in _DURATIONS_MS or int(match.group(1)) == 0:
+        raise ValueError("a duration such as 500ms, 30s, 12h or 7d")
+    return int(match.group(1)) * _DURATIONS_MS[match.group(2)]
+
+
+def _one_of(*words: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if str(value) not in words:
+            raise ValueError("one of " + ", ".join(words))
+        return str(value)
+
+    return parse
+
+
+def _durability(value: object) -> str:
+    if not re.fullmatch(r"fsync|os|interval:[1-9]\d*", str(value)):
+        raise ValueError("fsync, os or interval:<milliseconds>")
+    return str(value)
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        text = str(value)
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _zone(value: object) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError("a time zone such as UTC, Europe/Berlin or Asia/Shanghai") from error
+    return str(value)
+
+
+def _option(default: object, parse: Callable[[object], object], doc: str) -> Any:
+    return dataclass_field(default=default, metadata={"parse": parse, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All options of a node; the fields' metadata holds parser and meaning (docs/configuration.md lists them)."""
+
+    time_unit: str = _option("ms", _one_of("ms", "us", "ns"), "Unit of every timestamp; fixed when a folder is made.")
+    time_partition_interval_ms: int = _option(
+        604_800_000, _duration_ms, "Width of a partition in time; fixed when a folder is made."
+    )
+    durability: str = _option(
+        "fsync",
+        _durability,
+        "What an acknowledged write survives: power loss (fsync), a crash of Saros (os), or between.",
+    )
+    memtable_bytes: int = _option(64 << 20, _size, "A partition's MemTable is flushed when it holds so many bytes.")
+    memtables_total_bytes: int = _option(512 << 20, _size, "Writers wait while all MemTables together hold more.")
+    chunk_cache_bytes: int = _option(256 << 20, _size, "Memory for decoded chunks that queries read again.")
+    query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
+    query_timeout_ms: int = _option(60_000, _duration_ms, "What one query may take; past it, it fails with code 712.")
+    worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")
+    default_database_level: int = _option(
+        1, _count(1, 16), "Depth below root of the database that a write to an unknown path creates."
+    )
+    time_zone: str = _option("UTC", _zone, "Zone of a session that names none.")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration and where each value came from."""
+
+    values: Configuration
+    sources: Mapping[str, str]
+
+
+def load(
+    *,
+    file: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Loaded:
+    """Merge the four places; raises ConfigurationError. A `file` of None means: there is none."""
+    values: dict[str, object] = {}
+    sources = {f.name: "default" for f in fields(Configuration)}
+    layers: list[tuple[str, Mapping[str, object]]] = []
+    if file is not None:
+        layers.append((file, _read_file(file)))
+    layers.append(("environment", _from_environment(os.environ if environment is None else environment)))
+    layers.append(("option", overrides or {}))
+    for source, layer in layers:
+        for key, raw in layer.items():
+            values[key] = _parse(key, raw, source)
+            sources[key] = source
+    return Loaded(Configuration(**values), sources)  # type: ignore[arg-type]
+
+
+def _read_file(path: str) -> Mapping[str, object]:
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read configuration {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"configuration {path} is not TOML: {error}") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    known = {f.name for f in fields(Configuration)}
+    prefixed = {k.removeprefix("SAROS_").lower(): v for k, v in environment.items() if k.startswith("SAROS_")}
+    return {k: v for k, v in prefixed.items() if k in known}
+
+
+def _parse(key: str, raw: object, source: str) -> object:
+    known = {f.name: f for f in fields(Configuration)}
+    if key not in known:
+        near = difflib.get_close_matches(key, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(f"unknown option {key} ({source}){hint}")
+    parse: Callable[[object], object] = known[key].metadata["parse"]
+    try:
+        return parse(raw)
+    except ValueError as error:
+        raise ConfigurationError(f"option {key} ({source}) is {raw!r}: expected {error}") from error
+
+
+def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
+    """(key, value, source, meaning) of every option."""
+    return [
+        (f.name, str(getattr(loaded.values, f.name)), loaded.sources[f.name], str(f.metadata["doc"]))
+        for f in fields(Configuration)
+    ]

@@ -1,0 +1,1 @@
+"""The interactive shell, import and export."""

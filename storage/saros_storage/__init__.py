@@ -1,0 +1,1 @@
+"""Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers."""

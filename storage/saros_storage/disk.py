@@ -1,0 +1,225 @@
+"""Files as a dependency: everything that storage does to the disk goes through a `Disk`.
+
+Tests replace it by one that remembers what was fsynced, forgets the rest at a crash, tears the last write, or fails at
+the nth call. Rules that make a crash harmless, and that callers keep:
+  - a file is durable up to the last `sync` of it; its name is durable after `sync_folder` of its folder
+  - `replace` is atomic: after a crash either the old or the new file has the name
+  - a failed `sync` is never retried: the pages may be marked clean although they are lost
+
+Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class File(Protocol):
+    """A file opened for appending."""
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far (with what the file held when it was opened)."""
+        ...
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Append the parts, all of them, in order. Raises OSError; what was appended then is unknown."""
+        ...
+
+    def sync(self) -> None:
+        """Make all that was written durable. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Close without syncing."""
+        ...
+
+
+class Disk(Protocol):
+    """What storage may do to files. Paths are absolute or relative to the process' folder."""
+
+    def create(self, path: str) -> File:
+        """A new, empty file for appending; an existing one is cut to nothing."""
+        ...
+
+    def append(self, path: str) -> File:
+        """Open an existing file (or a new one) for appending at its end."""
+        ...
+
+    def map(self, path: str) -> memoryview:
+        """The whole file, read-only; stays readable after the file is removed, until it is garbage-collected."""
+        ...
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file to `size` bytes, durably."""
+        ...
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename atomically over `target`."""
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """Hard-link `source` as `target`."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; a missing one is not an error."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all below it; a missing one is not an error."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, durably."""
+        ...
+
+    def sync_folder(self, path: str) -> None:
+        """Make the names in a folder durable."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted; none if it is missing."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        ...
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes that may still be written to the file system of `path`."""
+        ...
+
+
+class LocalFile:
+    """A file of the machine. See `File`."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+
+    @property
+    def size(self) -> int:
+        """See `File.size`."""
+        return self._size
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """See `File.write`."""
+        for start in range(0, len(parts), _IOV_MAX):
+            self._write_all(parts[start : start + _IOV_MAX])
+
+    def _write_all(self, parts: Sequence[bytes | memoryview]) -> None:
+        expected = sum(memoryview(p).nbytes for p in parts)
+        written = os.writev(self._fd, parts)
+        self._size += written
+        if written < expected:
+            rest = memoryview(b"".join(parts))[written:]
+            while rest:
+                written = os.write(self._fd, rest)
+                self._size += written
+                rest = rest[written:]
+
+    def sync(self) -> None:
+        """See `File.sync`."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        """See `File.close`."""
+        os.close(self._fd)
+
+
+#: Linux takes at most 1024 buffers in one `writev`.
+_IOV_MAX = 1024
+
+
+class LocalDisk:
+    """The machine's file system. See `Disk`."""
+
+    def create(self, path: str) -> File:
+        """See `Disk.create`."""
+        return LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def append(self, path: str) -> File:
+        """See `Disk.append`."""
+        return LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def map(self, path: str) -> memoryview:
+        """See `Disk.map`."""
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def truncate(self, path: str, size: int) -> None:
+        """See `Disk.truncate`."""
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def replace(self, source: str, target: str) -> None:
+        """See `Disk.replace`."""
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """See `Disk.link`."""
+        os.link(source, target)
+
+    def remove(self, path: str) -> None:
+        """See `Disk.remove`."""
+        try:
+            os.remove(path)
+        except FileNotFoundError:
+            return
+
+    def remove_tree(self, path: str) -> None:
+        """See `Disk.remove_tree`."""
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+
+    def make_folder(self, path: str) -> None:
+        """See `Disk.make_folder`."""
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(os.path.abspath(path))
+        self.make_folder(parent)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        self.sync_folder(parent)
+
+    def sync_folder(self, path: str) -> None:
+        """See `Disk.sync_folder`."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def list(self, path: str) -> list[str]:
+        """See `Disk.list`."""
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """See `Disk.exists`."""
+        return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        """See `Disk.size`."""
+        return os.stat(path).st_size
+
+    def free_bytes(self, path: str) -> int:
+        """See `Disk.free_bytes`."""
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize

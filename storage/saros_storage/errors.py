@@ -1,0 +1,84 @@
+"""What storage raises, one class per what the caller should do; the codes are listed in `saros_wire.status`.
+
+StorageError                 root: `code` and a sentence that says what to do
+ ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)
+ ├─ CorruptFile              a file lies: it is set aside, others go on
+ ├─ UnsupportedFile          a legal file that uses a feature we do not read (encoding, version, encryption)
+ ├─ FolderInUse              another process owns the data folder
+ ├─ DiskFull                 no space: reads go on, writes resume when there is room
+ ├─ LogFailed                the log could not be made durable: this store accepts no further write
+ └─ StoreClosed              the store was closed while the call was under way
+"""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """Root of storage's errors. `code` is a status code of `saros_wire.status`."""
+
+    code: int = 2000
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class UserMistake(StorageError):
+    """The request cannot be carried out as it is; `code` says why."""
+
+    code = 701
+
+
+class CorruptFile(StorageError):
+    """Bytes of `file` at `offset` are not what the format allows."""
+
+    code = 2010
+
+    def __init__(self, file: str, offset: int, reason: str) -> None:
+        super().__init__(f"corrupt file {file} at byte {offset}: {reason}")
+        self.file = file
+        self.offset = offset
+        self.reason = reason
+
+
+class UnsupportedFile(StorageError):
+    """`file` uses `feature`, which Saros does not read."""
+
+    code = 2011
+
+    def __init__(self, file: str, feature: str) -> None:
+        super().__init__(f"file {file} uses {feature}, which this version of Saros does not read")
+        self.file = file
+        self.feature = feature
+
+
+class FolderInUse(StorageError):
+    """The data folder belongs to process `pid`."""
+
+    code = 2012
+
+    def __init__(self, folder: str, pid: int | None) -> None:
+        owner = "another process" if pid is None else f"process {pid}"
+        super().__init__(f"data folder {folder} is in use by {owner}: stop it, or choose another folder")
+        self.folder = folder
+        self.pid = pid
+
+
+class DiskFull(StorageError):
+    """No space left for `file`."""
+
+    code = 611
+
+
+class LogFailed(StorageError):
+    """The write-ahead log could not be written or fsynced; nothing after it is acknowledged."""
+
+    code = 2013
+
+
+class StoreClosed(StorageError):
+    """The store is closed."""
+
+    code = 2014

@@ -1,0 +1,180 @@
+"""The border between storage and everything that reads it: scan requests, series readers, statistics.
+
+A query takes one `ReadView` (a pinned, unchanging picture of the store), opens one `SeriesReader` per device scan,
+pulls until it answers None, and closes both. A reader yields, in time order, *blocks* of rows and, where the request
+allows it, *summaries*: spans for which stored statistics are exact, so that no page had to be decoded.
+
+    time      |---- chunk A ----|  |-- B --|- C overlaps B -|   |---- D ----|
+    answer      Summary(A)           Block  Block                 Summary(D)
+
+    A summary is given only if: the request has a `grid`; the span lies wholly inside the request's time range and
+    inside one window of the grid; no other source overlaps it; no tombstone touches it; there are no `bounds`; and all
+    requested columns have statistics there.
+
+Ranks: where two sources hold the same time of a series, the one of higher rank wins, value by value; a null never
+hides a value. What a reader yields is already merged, filtered by time and cleaned of deleted points.
+
+A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
+`bounds` only lets a reader skip pages that cannot match).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from saros_storage.block import Block
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """Times in [start, end)."""
+
+    start: int = TIME_MIN
+    end: int = TIME_MAX
+
+    def intersect(self, other: TimeRange) -> TimeRange:
+        """Times in both; empty ranges have end <= start."""
+        return TimeRange(max(self.start, other.start), min(self.end, other.end))
+
+    @property
+    def empty(self) -> bool:
+        """True if no time is in the range."""
+        return self.end <= self.start
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBound:
+    """Only rows whose value in `column` is present and within [low, high] are wanted (None: unbounded).
+
+    A permission to skip, not an order to filter. `low` and `high` are inclusive, of a numeric type, never NaN.
+    """
+
+    column: int
+    low: int | float | None
+    high: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGrid:
+    """Windows [origin + k * step, origin + (k + 1) * step) for all k; step None: one window for all of time."""
+
+    origin: int = 0
+    step: int | None = None
+
+    def same_window(self, first: int, last: int) -> bool:
+        """Whether the times `first` and `last` fall into one window."""
+        return self.step is None or (first - self.origin) // self.step == (last - self.origin) // self.step
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """What one reader shall read: columns of one device in a time range.
+
+    A non-aligned device is read one measurement per request; an aligned device any number, over one time column: a row
+    appears if at least one requested column has a value in it.
+    """
+
+    device: str
+    measurements: tuple[str, ...]
+    types: tuple[DataType, ...]
+    aligned: bool
+    time: TimeRange = TimeRange()
+    descending: bool = False
+    bounds: tuple[ValueBound, ...] = ()
+    grid: WindowGrid | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Statistics of the points of one series in one span. `start` and `end` are the first and the last time.
+
+    `minimum` and `maximum` are None for text-like types and BOOLEAN; `total` (the sum) is None for text-like types,
+    DATE and TIMESTAMP. Floats: NaN is left out of minimum and maximum unless all values are NaN.
+    """
+
+    count: int
+    start: int
+    end: int
+    first: Scalar
+    last: Scalar
+    minimum: int | float | None
+    maximum: int | float | None
+    total: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Stands for all rows of a span; `columns[i]` is None where requested column i has no point in it."""
+
+    start: int
+    end: int
+    columns: tuple[Statistics | None, ...]
+
+
+@dataclass(slots=True)
+class ReadCounters:
+    """What a reader did, for EXPLAIN ANALYZE. Counters only grow."""
+
+    files: int = 0
+    files_skipped: int = 0
+    chunks: int = 0
+    chunks_skipped: int = 0
+    pages: int = 0
+    pages_skipped: int = 0
+    #: Chunks or pages answered from statistics.
+    summaries: int = 0
+    #: Bytes decompressed (0 when the chunk cache served).
+    bytes_read: int = 0
+    cache_hits: int = 0
+    memtable_rows: int = 0
+
+    def add(self, other: ReadCounters) -> None:
+        """Add the other's counts to this one's."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class SeriesReader(Protocol):
+    """Yields one scan's blocks and summaries in time order (descending: last first, rows within a block too)."""
+
+    @property
+    def counters(self) -> ReadCounters:
+        """What was done so far."""
+        ...
+
+    def next(self) -> Block | Summary | None:
+        """The next non-empty piece, of at most about `BLOCK_ROWS_MAX` rows; None at the end.
+
+        Raises CorruptFile (the file is already set aside for later views), StoreClosed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the reader holds. Idempotent."""
+        ...
+
+
+class ReaderFactory(Protocol):
+    """Opens readers: here, elsewhere, or merged from both; the engine does not know which."""
+
+    def open(self, request: ScanRequest) -> SeriesReader:
+        """A reader for the request. A device that has no data gives a reader that ends at once."""
+        ...
+
+
+class ReadView(ReaderFactory, Protocol):
+    """A pinned picture of a store: writes and deletes after it do not show, files in it stay until `close`."""
+
+    def last(self, device: str, measurements: tuple[str, ...]) -> list[tuple[int, Scalar] | None]:
+        """The latest (time, value) of each measurement, or None; the fast path of SELECT LAST without a filter."""
+        ...
+
+    def close(self) -> None:
+        """Unpin. Idempotent."""
+        ...
+
+
+#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long (performance: 10k and more).
+BLOCK_ROWS_MAX = 65_536

@@ -1,0 +1,89 @@
+"""What a partition looks like at one moment: files, MemTables and tombstones, each with its rank.
+
+    PartitionSnapshot(version 7)
+      files       rank (0,1) seq/..   rank (0,2) seq/..   rank (0,3) unseq/..
+      memtables   rank (0,4) immutable, being flushed     rank (0,5) active (a frozen prefix of it)
+      tombstones  rank (0,3): root.a.d1.** [10, 20)       hides data of rank <= (0,3) only
+
+Ranks order everything: the higher one wins. A MemTable's rank is the version its file will get, taken when the MemTable
+is made. A tombstone's rank is that of the newest data it must hide (the active MemTable's at that time); in that
+MemTable it has also been applied to the rows it held, so rows that come later stay.
+
+Snapshots are immutable values; the partition keeps the files of a pinned one on disk. Any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from saros_storage.block import Block
+from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.tsfile.access import TsFileAccess
+
+
+class Rank(NamedTuple):
+    """Order of sources: `generation`, the partition-table version at which the slot was opened here, then `version`."""
+
+    generation: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """Hides points of rank <= `rank` in `time` of the series that `pattern` (text, may hold `*` and `**`) matches."""
+
+    pattern: str
+    time: TimeRange
+    rank: Rank
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpan:
+    """First and last time (inclusive) of a device in a file: the content of `.resource`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A sealed file: `devices` says what it may hold, `access` reads it (opened when first used)."""
+
+    rank: Rank
+    sequence: bool
+    path: str
+    size: int
+    devices: dict[str, DeviceSpan]
+    access: TsFileAccess
+
+
+class MemorySource(Protocol):
+    """A MemTable as a reader sees it: what it held when the snapshot was taken."""
+
+    @property
+    def rank(self) -> Rank:
+        """Rank of its points."""
+        ...
+
+    def span(self, device: str) -> DeviceSpan | None:
+        """First and last time of the device, or None if it holds nothing of it."""
+        ...
+
+    def read(self, request: ScanRequest) -> Block | None:
+        """The request's rows: ascending, de-duplicated (last write won), filtered by time; None if there are none.
+
+        Columns come in the request's order; one that the MemTable lacks is all null.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSnapshot:
+    """One partition at one version. Lists are ordered by rank, lowest first."""
+
+    database: str
+    slice: int
+    files: tuple[FileSource, ...]
+    memtables: tuple[MemorySource, ...]
+    tombstones: tuple[Tombstone, ...]

@@ -1,0 +1,129 @@
+"""The words everything else is built from: data types, encodings, compressors, time units.
+
+The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is.
+A column of a type lives in memory as the NumPy dtype of `NUMPY_DTYPE`; text-like types live as `TextArray`
+(see `block.py`). DATE is an int32 `yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
+
+Pure: no state, any thread.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int32Array: TypeAlias = npt.NDArray[np.int32]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+#: An array whose dtype follows a `DataType` known only when the program runs: the one place where `Any` is honest.
+NumericArray: TypeAlias = npt.NDArray[Any]
+#: One value at the edge: what a literal, a bound parameter or a result cell may be.
+Scalar: TypeAlias = bool | int | float | str | bytes | None
+
+#: Times are int64; the last value is kept free so that half-open ranges can reach every legal time.
+TIME_MIN = -(2**63)
+TIME_MAX = 2**63 - 1
+
+
+class DataType(IntEnum):
+    """Type of a series' values; the value is TsFile's type id."""
+
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    FLOAT = 3
+    DOUBLE = 4
+    TEXT = 5
+    TIMESTAMP = 8
+    DATE = 9
+    BLOB = 10
+    STRING = 11
+
+    @property
+    def is_text(self) -> bool:
+        """True for types that live as `TextArray` (TEXT, STRING, BLOB)."""
+        return self in TEXT_TYPES
+
+    @property
+    def is_numeric(self) -> bool:
+        """True for INT32, INT64, FLOAT and DOUBLE: the types that arithmetic takes."""
+        return self in NUMERIC_TYPES
+
+
+TEXT_TYPES = frozenset({DataType.TEXT, DataType.BLOB, DataType.STRING})
+NUMERIC_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+
+NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {
+    DataType.BOOLEAN: np.dtype(np.bool_),
+    DataType.INT32: np.dtype(np.int32),
+    DataType.INT64: np.dtype(np.int64),
+    DataType.FLOAT: np.dtype(np.float32),
+    DataType.DOUBLE: np.dtype(np.float64),
+    DataType.TIMESTAMP: np.dtype(np.int64),
+    DataType.DATE: np.dtype(np.int32),
+}
+
+
+class Encoding(IntEnum):
+    """Value encoding of a chunk; the value is TsFile's encoding id. Which are written: `encoding/`."""
+
+    PLAIN = 0
+    DICTIONARY = 1
+    RLE = 2
+    DIFF = 3
+    TS_2DIFF = 4
+    BITMAP = 5
+    GORILLA_V1 = 6
+    REGULAR = 7
+    GORILLA = 8
+    ZIGZAG = 9
+    FREQ = 10
+    CHIMP = 11
+    SPRINTZ = 12
+    RLBE = 13
+    CAMEL = 14
+
+
+class Compressor(IntEnum):
+    """Compression of a page; the value is TsFile's compressor id."""
+
+    UNCOMPRESSED = 0
+    SNAPPY = 1
+    GZIP = 2
+    LZ4 = 7
+    ZSTD = 8
+    LZMA2 = 9
+
+
+class TimeUnit(Enum):
+    """Precision of every timestamp of an instance; the value is ticks per second."""
+
+    MILLISECOND = 1_000
+    MICROSECOND = 1_000_000
+    NANOSECOND = 1_000_000_000
+
+    @property
+    def suffix(self) -> str:
+        """The unit as SQL and configuration spell it: `ms`, `us` or `ns`."""
+        return {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}[self.value]
+
+
+#: Encoding of a series that names none (R-1.2): design 4's defaults.
+DEFAULT_ENCODING: dict[DataType, Encoding] = {
+    DataType.BOOLEAN: Encoding.PLAIN,
+    DataType.INT32: Encoding.TS_2DIFF,
+    DataType.INT64: Encoding.TS_2DIFF,
+    DataType.FLOAT: Encoding.GORILLA,
+    DataType.DOUBLE: Encoding.GORILLA,
+    DataType.TEXT: Encoding.PLAIN,
+    DataType.TIMESTAMP: Encoding.TS_2DIFF,
+    DataType.DATE: Encoding.TS_2DIFF,
+    DataType.BLOB: Encoding.PLAIN,
+    DataType.STRING: Encoding.PLAIN,
+}
+DEFAULT_COMPRESSOR = Compressor.LZ4

@@ -1,0 +1,1 @@
+"""What a client and a node share: status codes."""

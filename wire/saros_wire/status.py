@@ -1,0 +1,92 @@
+"""Status codes: one table with number, name, class and advice.
+
+Numbers are IoTDB's where the condition is the same; our own start at 2000. Rooms that may not import this one raise
+exceptions with a `code`; the driver looks the class up here and raises the PEP 249 exception for it.
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ErrorClass(Enum):
+    """What the caller should do; each maps to one PEP 249 exception (in the driver)."""
+
+    PROGRAMMING = "fix the statement or the call"  # ProgrammingError
+    DATA = "fix the value"  # DataError
+    INTEGRITY = "the object exists or is missing"  # IntegrityError
+    OPERATIONAL = "look at the server, then try again"  # OperationalError
+    NOT_SUPPORTED = "use another way"  # NotSupportedError
+    INTERNAL = "report a bug"  # InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One row of the table."""
+
+    code: int
+    name: str
+    error_class: ErrorClass
+    advice: str
+
+
+_ROWS = (
+    Status(
+        301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Read the message; the statement cannot run as it is."
+    ),
+    Status(303, "METADATA_ERROR", ErrorClass.PROGRAMMING, "Correct the schema statement as the message says."),
+    Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
+    Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
+    Status(
+        504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW DATABASES; create it with CREATE DATABASE."
+    ),
+    Status(
+        507,
+        "TYPE_MISMATCH",
+        ErrorClass.DATA,
+        "Give a value of the series' type (SHOW TIMESERIES), or another encoding.",
+    ),
+    Status(508, "PATH_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW TIMESERIES; a pattern needs * or **."),
+    Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with back-quotes: root.sg.`a.b`."),
+    Status(510, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
+    Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
+    Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
+    Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),
+    Status(700, "SQL_PARSE_ERROR", ErrorClass.PROGRAMMING, "Look at the caret; the message says what was expected."),
+    Status(701, "SEMANTIC_ERROR", ErrorClass.PROGRAMMING, "Correct the statement as the message says."),
+    Status(709, "QUERY_MEMORY_EXCEEDED", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_memory_bytes."),
+    Status(712, "QUERY_TIMEOUT", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_timeout_ms."),
+    Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may be over already."),
+    Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Somebody cancelled the query."),
+    Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Look at the log of the node."),
+    Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
+    Status(
+        2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is part of the dialect and not built yet."
+    ),
+    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Give one value of a supported type for each ?."),
+    Status(2004, "INVALID_CONFIGURATION", ErrorClass.PROGRAMMING, "Correct the named option."),
+    Status(2005, "WINDOW_LIMIT_EXCEEDED", ErrorClass.PROGRAMMING, "Use larger windows or a shorter range."),
+    Status(2006, "STATEMENT_TOO_LARGE", ErrorClass.PROGRAMMING, "Split the statement, or use the columnar insert."),
+    Status(2007, "TIME_OUT_OF_RANGE", ErrorClass.DATA, "Times are int64 in the instance's unit; check the unit."),
+    Status(2008, "VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The value does not fit the series' type."),
+    Status(
+        2010, "CORRUPT_FILE", ErrorClass.OPERATIONAL, "The file was set aside; restore it from a replica or a backup."
+    ),
+    Status(2011, "UNSUPPORTED_FILE", ErrorClass.NOT_SUPPORTED, "Rewrite the file with a common encoding."),
+    Status(2012, "FOLDER_IN_USE", ErrorClass.OPERATIONAL, "Stop the other process, or choose another folder."),
+    Status(2013, "LOG_FAILED", ErrorClass.OPERATIONAL, "The disk failed a write; check it, then restart."),
+    Status(2014, "CLOSED", ErrorClass.PROGRAMMING, "Open a new connection."),
+    Status(
+        2015, "FOLDER_VERSION", ErrorClass.OPERATIONAL, "Open the folder with the Saros that wrote it, or a newer one."
+    ),
+)
+
+STATUS: dict[int, Status] = {row.code: row for row in _ROWS}
+
+
+def status_of(code: int) -> Status:
+    """The table's row for `code`; an unknown code answers INTERNAL_ERROR's row."""
+    return STATUS.get(code, STATUS[2001])
