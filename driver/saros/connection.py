@@ -36,7 +36,7 @@ def connect(
     """Open the database in folder `target`; it is made if it does not exist.
 
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
-    time_zone   name of the session's zone (default: the machine's); SET TIME ZONE changes it
+    time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
     timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
     options     configuration keys for a folder that no connection of this process has open, such as
                 {"durability": "os"}; see docs/configuration.md

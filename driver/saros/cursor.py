@@ -109,19 +109,24 @@ class Cursor:
 
     def fetch_batches(self) -> Iterator[pa.RecordBatch]:
         """The Arrow record batches that are left, as they come."""
+        return self.fetch_stream()[1]
+
+    def fetch_stream(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The result's Arrow schema, and its batches as they come."""
         outcome = self._result()
-        return self._batches(outcome)
+        return outcome.schema, self._batches(outcome)
 
     def fetch_arrow(self) -> pa.Table:
         """All that is left as one Arrow table; the Time column is a timestamp in the session's zone."""
         import pyarrow as pa
 
-        outcome = self._result()
-        return pa.Table.from_batches(list(self._batches(outcome)), schema=outcome.schema)
+        schema, batches = self.fetch_stream()
+        return pa.Table.from_batches(list(batches), schema=schema)
 
     def fetch_pandas(self) -> pd.DataFrame:
         """All that is left as a DataFrame (needs pandas)."""
-        return self.fetch_arrow().to_pandas()
+        frame: pd.DataFrame = self.fetch_arrow().to_pandas()
+        return frame
 
     def fetch_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All that is left as arrays by column name; time as int64 in the database's unit.

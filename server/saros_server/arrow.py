@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int32Array, NumericArray, TimeUnit
@@ -76,7 +77,8 @@ def _days(dates: Int32Array) -> Int32Array:
     """`yyyymmdd` -> days since 1970-01-01."""
     year, month, day = dates // 10_000, dates // 100 % 100, dates % 100
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-    return (months.astype("datetime64[D]").astype(np.int64) + day - 1).astype(np.int32)
+    days: Int32Array = (months.astype("datetime64[D]").astype(np.int64) + day - 1).astype(np.int32)
+    return days
 
 
 def _yyyymmdd(days: Int32Array) -> Int32Array:
@@ -175,7 +177,7 @@ def _text(array: pa.Array) -> TextArray:
 
 def _numbers(array: pa.Array, type_: DataType) -> NumericArray:
     if type_ is DataType.BOOLEAN:
-        return np.asarray(array.fill_null(value=False).to_numpy(zero_copy_only=False))
+        return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False))
     width = array.type.bit_width // 8
     dtype = {DataType.DATE: np.int32, DataType.TIMESTAMP: np.int64}.get(type_) or array.type.to_pandas_dtype()
     numbers: NumericArray = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * width)

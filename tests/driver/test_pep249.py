@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import saros
 from saros.errors import database_error
 from saros_wire.status import STATUS, ErrorClass

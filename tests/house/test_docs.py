@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
 from saros_server.configuration import Configuration
 from saros_wire.status import STATUS
 

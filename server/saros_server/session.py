@@ -1,0 +1,162 @@
+"""Embedded sessions: the same node, no socket; calls run on the caller's thread.
+
+One process opens a folder once: sessions of one folder share its node, which closes with the last of them. That is the
+only state of this module, and the reason why `_nodes` exists.
+
+An `EmbeddedSession` may be used by several threads; an outcome belongs to one (its `close` to any).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from saros_engine.coordinator import Result, SessionContext
+
+from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.configuration import ConfigurationError, load
+from saros_server.node import UNITS, Node, configuration_file
+from saros_storage.errors import StoreClosed, UserMistake
+from saros_storage.paths import quote_node, unquote_node
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A node and how many sessions it has; guarded by `_lock`."""
+
+    node: Node
+    sessions: int = 0
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+_lock = threading.Lock()
+_nodes: dict[str, _Shared] = {}
+
+
+def open_session(folder: str, *, time_zone: str | None, options: Mapping[str, object]) -> EmbeddedSession:
+    """A session on the database in `folder`; opens it if this process has not yet.
+
+    Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError.
+    """
+    key = os.path.realpath(folder)
+    with _lock:
+        shared = _nodes.get(key)
+        if shared is None:
+            loaded = load(file=configuration_file(folder), overrides=options)
+            shared = _nodes[key] = _Shared(Node.open(folder, loaded.values), options=dict(options))
+        elif options and dict(options) != shared.options:
+            raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
+        shared.sessions += 1
+    return EmbeddedSession(key, shared.node, time_zone or shared.node.configuration.time_zone)
+
+
+def _leave(key: str) -> None:
+    """One session less; the last one closes the node (under the lock: a new `open_session` must wait for it)."""
+    with _lock:
+        shared = _nodes[key]
+        shared.sessions -= 1
+        if shared.sessions == 0:
+            del _nodes[key]
+            shared.node.close()
+
+
+class EmbeddedSession:
+    """Implements the driver's `Session`."""
+
+    def __init__(self, key: str, node: Node, zone: str) -> None:
+        self._key = key
+        self._node = node
+        self._unit = UNITS[node.configuration.time_unit]
+        self._context = SessionContext(zone=zone)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> EmbeddedOutcome:
+        """See the driver's `Session.execute`."""
+        self._check_open()
+        timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
+        result = self._node.engine.execute(text, self._context, parameters, timeout_ms=timeout_ms)
+        return EmbeddedOutcome(result, self)
+
+    def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """See the driver's `Session.insert`."""
+        self._check_open()
+        unit = self._unit
+        ours = {_node_name(name): to_column(values, unit) for name, values in columns.items()}
+        return self._node.engine.insert_columns(
+            device, to_times(times, unit, self._context.zone), ours, aligned=aligned
+        )
+
+    def schema_of(self, result: Result) -> pa.Schema:
+        """Arrow schema of a result in this session's zone."""
+        names = [f.name for f in result.fields]
+        types = [f.type for f in result.fields]
+        return arrow_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
+
+    def close(self) -> None:
+        """See the driver's `Session.close`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        _leave(self._key)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the session is closed")
+
+
+def _node_name(name: str) -> str:
+    """A client's column name as a canonical node: quoted if need be; a back-quoted one means what it says."""
+    if not name:
+        raise UserMistake("a measurement name is empty", code=509)
+    return quote_node(unquote_node(name) if name.startswith("`") else name)
+
+
+class EmbeddedOutcome:
+    """Implements the driver's `Outcome` over an engine's result."""
+
+    def __init__(self, result: Result, session: EmbeddedSession) -> None:
+        self._result = result
+        self._schema: pa.Schema | None = None
+        self._session = session
+
+    @property
+    def query_id(self) -> str:
+        """See `Outcome.query_id`."""
+        return self._result.query_id
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """See `Outcome.names`."""
+        return self.schema.names if self._result.has_rows else None
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """See `Outcome.type_names`."""
+        types = [f.type.name for f in self._result.fields]
+        return ["TIMESTAMP", *types] if self._result.timed else types
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `Outcome.schema`."""
+        if self._schema is None:
+            self._schema = self._session.schema_of(self._result)
+        return self._schema
+
+    @property
+    def update_count(self) -> int:
+        """See `Outcome.update_count`."""
+        return self._result.update_count
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """See `Outcome.next_batch`."""
+        block = self._result.next_block()
+        return None if block is None else to_arrow(block, self.schema)
+
+    def close(self) -> None:
+        """See `Outcome.close`."""
+        self._result.close()

@@ -1,0 +1,92 @@
+"""`saros shell [FOLDER]`: interactive on a terminal; else runs -e, -f or standard input and exits.
+
+Exit codes: 0 all statements ran, 1 one failed (the rest is not run), 2 wrong use or the folder cannot be opened,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import saros
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the shell; returns the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        overrides = dict(_pair(text) for text in options.overrides)
+        connection = saros.connect(options.target, timeout=options.timeout, time_zone=options.zone, options=overrides)
+    except saros.Error as error:
+        sys.stderr.write(f"saros shell: {error}\n")
+        return 2
+    with connection:
+        if options.execute or options.file or not sys.stdin.isatty():
+            return run_script(connection, options)
+        from saros_shell.repl import Shell  # prompt_toolkit is for people only
+
+        return Shell(connection, options.target).run()
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="saros shell", description="SQL shell on a Saros database.")
+    made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data)")
+    made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
+    made.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file and exit")
+    made.add_argument("--format", default="table", choices=("table", "csv", "json", "vertical"))
+    made.add_argument("--timeout", type=float, metavar="SECONDS", help="limit of each statement")
+    made.add_argument("--zone", metavar="NAME", help="time zone of the session")
+    made.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="an option")
+    made.add_argument("--continue", dest="go_on", action="store_true", help="go on after a statement that failed")
+    return made
+
+
+def run_script(connection: saros.Connection, options: argparse.Namespace) -> int:
+    """Run what -e, -f or standard input holds."""
+    from saros_shell.runner import Settings, StatementRunner
+
+    settings = Settings(format=options.format, chatty=options.format == "table")
+    runner = StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings)
+    failed = False
+    try:
+        for statement in _statements(options):
+            if not runner.run(statement):
+                failed = True
+                if not options.go_on:
+                    break
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
+    except OSError as error:
+        sys.stderr.write(f"saros shell: cannot read {options.file}: {error.strerror}\n")
+        return 2
+    return 1 if failed else 0
+
+
+def _statements(options: argparse.Namespace) -> Iterator[str]:
+    from saros_shell.statements import split_statements
+
+    if options.execute:
+        for text in options.execute:
+            yield from split_statements(text)
+    else:
+        text = Path(options.file).read_text(encoding="utf-8") if options.file else sys.stdin.read()
+        yield from split_statements(text)
+
+
+def _printer(stream: TextIO) -> Callable[[Iterable[str]], None]:
+    def write(lines: Iterable[str]) -> None:
+        stream.writelines(line + "\n" for line in lines)
+        stream.flush()
+
+    return write
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key, value

@@ -1,0 +1,240 @@
+"""`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
+
+    file -> source batches (`sources.py`) -> device, times, columns -> Connection.insert
+                     └ bad rows (number, reason, values) -> <file>.bad.csv
+
+A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
+value of a column (`--device-column NAME`, `{device}` in `--device`). After each batch the state file holds how far each
+file is, so that `--resume` goes on there; since equal times overwrite, a batch written twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import saros
+from saros_shell.progress import Progress
+from saros_shell.sources import SourceBatch, SourceError, SourceOptions, read_source
+
+#: Bad rows shown on the terminal; all of them are in the side file.
+BAD_SHOWN_MAX = 5
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done."""
+
+    files: int = 0
+    rows: int = 0
+    points: int = 0
+    bad_rows: int = 0
+    bad_files: list[str] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; 0 all rows loaded, 1 some were bad or a file failed, 2 wrong use, 130 interrupted (state kept)."""
+    options = parser().parse_args(arguments)
+    files = [Path(f) for f in options.files]
+    missing = [str(f) for f in files if not f.is_file()]
+    if missing:
+        sys.stderr.write(f"saros import: no such file: {', '.join(missing)}\n")
+        return 2
+    try:
+        source = source_options(options)
+        with saros.connect(options.database, time_zone=options.zone) as connection:
+            report = run(connection, files, source, options)
+    except (saros.Error, SourceError) as error:
+        sys.stderr.write(f"saros import: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n")
+        return 130
+    sys.stdout.write(f"{report.files} files, {report.rows} rows, {report.points} points, {report.bad_rows} bad rows\n")
+    for name in report.bad_files:
+        sys.stdout.write(f"bad rows: {name}\n")
+    return 1 if report.bad_rows else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="saros import", description="Load CSV or Parquet files.")
+    made.add_argument("files", nargs="+", metavar="FILE")
+    made.add_argument("-d", "--database", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    made.add_argument("--device", required=True, metavar="PATH", help="root.a.b, root.a.{file} or root.a.{device}")
+    made.add_argument("--device-column", metavar="NAME", help="column that names the device")
+    made.add_argument("--aligned", action="store_true", help="make new devices aligned")
+    made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
+    made.add_argument(
+        "--time-column", metavar="NAME", help="default: time, timestamp, datetime or date, else the first"
+    )
+    made.add_argument("--time-format", metavar="FORMAT", help="strptime format, or epoch; default: ISO 8601 or epoch")
+    made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: the database's)")
+    made.add_argument("--delimiter", default=None, metavar="C", help="default: , or ; or tab, whichever the header has")
+    made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
+    made.add_argument("--columns", metavar="A,B,...", help="only these columns")
+    made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="name of a column's series")
+    made.add_argument("--type", action="append", default=[], metavar="HEADER=TYPE", help="type of a column")
+    made.add_argument("--batch-rows", type=int, default=50_000, metavar="N")
+    made.add_argument("--resume", action="store_true", help="go on where an import of the same files stopped")
+    made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def source_options(options: argparse.Namespace) -> SourceOptions:
+    """The reading half of the arguments. Raises SourceError."""
+    return SourceOptions(
+        time_column=options.time_column,
+        time_format=options.time_format,
+        zone=options.zone or "UTC",
+        delimiter=options.delimiter,
+        nulls=("", *options.null),
+        only=tuple(options.columns.split(",")) if options.columns else None,
+        names=dict(_pair(text, "--map") for text in options.map),
+        types=dict(_pair(text, "--type") for text in options.type),
+        batch_rows=options.batch_rows,
+        device_column=options.device_column,
+    )
+
+
+def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
+    """Load the files one after the other."""
+    state = State(Path(options.state), options.resume)
+    report = Report()
+    progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
+    for file in files:
+        _load(connection, file, source, options, state, report, progress)
+        report.files += 1
+    state.remove()
+    progress.finish()
+    return report
+
+
+def _load(
+    connection: saros.Connection,
+    file: Path,
+    source: SourceOptions,
+    options: argparse.Namespace,
+    state: State,
+    report: Report,
+    progress: Progress,
+) -> None:
+    done = state.rows_of(file)
+    with ExitStack() as stack:
+        bad = BadRows(file, stack, append=done > 0)
+        before = progress.bytes_done
+        for batch in read_source(file, options.format, source):
+            progress.move_to(before + batch.position)
+            if batch.stop_row <= done:
+                continue
+            for device, part in by_device(batch, options.device, file):
+                report.points += connection.insert(device, part.times, part.columns, aligned=options.aligned or None)
+            report.rows += batch.times_count
+            report.bad_rows += bad.write(batch)
+            state.save(file, batch.stop_row)
+            progress.show(report.rows, report.points)
+        progress.move_to(before + file.stat().st_size)
+        if bad.count:
+            report.bad_files.append(str(bad.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One device's share of a batch."""
+
+    times: pa.Array
+    columns: dict[str, pa.Array]
+
+
+def by_device(batch: SourceBatch, template: str, file: Path) -> Iterator[tuple[str, Part]]:
+    """Split a batch by device; the device's path is `template` with its fields filled in, quoted as needed."""
+    stem = quoted(file.stem)
+    if batch.devices is None:
+        yield template.replace("{file}", stem), Part(batch.times, batch.columns)
+        return
+    codes = batch.devices.dictionary_encode()
+    for code, name in enumerate(codes.dictionary.to_pylist()):
+        mask = pc.equal(codes.indices, code)
+        columns = {n: c.filter(mask) for n, c in batch.columns.items()}
+        device = template.replace("{file}", stem).replace("{device}", quoted(name))
+        yield device, Part(batch.times.filter(mask), columns)
+
+
+def quoted(name: str) -> str:
+    """A node's text: back-quoted unless it is a plain name."""
+    plain = name.replace("_", "a").isalnum() and not name.isdigit()
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+class BadRows:
+    """The side file of a source file, made when the first bad row comes."""
+
+    def __init__(self, file: Path, stack: ExitStack, *, append: bool) -> None:
+        self.path = file.with_name(file.name + ".bad.csv")
+        self.count = 0
+        self._stack = stack
+        self._append = append
+        self._write: Callable[[Sequence[object]], object] | None = None
+
+    def write(self, batch: SourceBatch) -> int:
+        """Add the batch's bad rows; returns how many."""
+        for row in batch.bad:
+            if self._write is None:
+                stream = self._stack.enter_context(self.path.open("a" if self._append else "w", newline=""))
+                self._write = csv.writer(stream).writerow
+            self._write([row.number, row.reason, *row.values])
+            self.count += 1
+            if self.count <= BAD_SHOWN_MAX:
+                sys.stderr.write(f"\r{self.path.name.removesuffix('.bad.csv')}, row {row.number}: {row.reason}\n")
+        return len(batch.bad)
+
+
+class State:
+    """How many rows of each file are loaded: a JSON file, replaced after each batch."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self._path = path
+        self._rows: dict[str, int] = {}
+        self._saved_at = 0.0
+        if resume and path.is_file():
+            self._rows = json.loads(path.read_text(encoding="utf-8"))
+
+    def rows_of(self, file: Path) -> int:
+        """Rows done of this very file (same size and time of change)."""
+        return self._rows.get(_identity(file), 0)
+
+    def save(self, file: Path, rows: int) -> None:
+        """Remember; the file is written at most once a second."""
+        self._rows[_identity(file)] = rows
+        if time.monotonic() - self._saved_at >= 1.0:
+            part = self._path.with_name(self._path.name + ".part")
+            part.write_text(json.dumps(self._rows), encoding="utf-8")
+            part.replace(self._path)
+            self._saved_at = time.monotonic()
+
+    def remove(self) -> None:
+        """All is loaded."""
+        self._path.unlink(missing_ok=True)
+
+
+def _identity(file: Path) -> str:
+    stat = file.stat()
+    return f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.rpartition("=")
+    if not equals:
+        raise SourceError(f"{option} takes HEADER=VALUE, not {text!r}")
+    return key, value

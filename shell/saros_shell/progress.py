@@ -1,0 +1,45 @@
+"""A progress line on a terminal's standard error: share, rate, time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+#: Seconds between two redraws.
+REDRAW_S = 0.2
+WIDTH = 30
+
+
+class Progress:
+    """Bytes of `total`; draws nothing when quiet or not on a terminal."""
+
+    def __init__(self, total: int, *, quiet: bool) -> None:
+        self.bytes_done = 0
+        self._total = max(total, 1)
+        self._started = time.monotonic()
+        self._drawn_at = 0.0
+        self._silent = quiet or not sys.stderr.isatty()
+
+    def move_to(self, position: int) -> None:
+        """`position` bytes are done."""
+        self.bytes_done = max(self.bytes_done, min(position, self._total))
+
+    def show(self, rows: int, points: int) -> None:
+        """Redraw if it is time."""
+        now = time.monotonic()
+        if self._silent or now - self._drawn_at < REDRAW_S:
+            return
+        self._drawn_at = now
+        elapsed = max(now - self._started, 1e-9)
+        share = self.bytes_done / self._total
+        left = elapsed / share - elapsed if share > 0 else 0.0
+        bar = ("#" * int(share * WIDTH)).ljust(WIDTH, ".")
+        sys.stderr.write(
+            f"\r[{bar}] {share:4.0%}  {rows} rows, {points / elapsed / 1e6:.2f} M points/s, {left:.0f} s left "
+        )
+        sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Leave the line."""
+        if self._drawn_at:
+            sys.stderr.write("\n")

@@ -1,0 +1,168 @@
+"""Results as text: aligned table, CSV, JSON lines, vertical.
+
+A renderer takes Arrow record batches and yields lines as they can be printed, so a result of any size streams: only the
+table looks ahead, at its first `WIDTH_ROWS` rows, to choose column widths (a wider value later pushes its row out).
+Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field, JSON null, or `null`.
+
+Pure: no terminal, no files.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+from unicodedata import east_asian_width
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Rows looked at before a table's widths are fixed.
+WIDTH_ROWS = 1_000
+NULL = "null"
+Batches = Iterable[pa.RecordBatch]
+
+
+def render_table(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+    """psql-like: header, rule, rows, and a line that counts them."""
+    right = [_is_number(t) for t in schema.types]
+    rows = (row for batch in batches for row in text_rows(batch, null=NULL))
+    ahead = list(islice(rows, WIDTH_ROWS))
+    widths = [max([display_width(n), *(display_width(r[i]) for r in ahead)]) for i, n in enumerate(schema.names)]
+    yield _table_line(schema.names, widths, right)
+    yield "-+-".join("-" * w for w in widths)
+    count = 0
+    for row in chain(ahead, rows):
+        count += 1
+        yield _table_line(row, widths, right)
+    yield f"({count} row{'' if count == 1 else 's'})"
+
+
+def _table_line(values: Iterable[str], widths: list[int], right: list[bool]) -> str:
+    return " | ".join(_pad(v, w, right=r) for v, w, r in zip(values, widths, right, strict=True)).rstrip()
+
+
+def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+    """RFC 4180 with a header line."""
+    yield _csv_line(schema.names)
+    for batch in batches:
+        for row in text_rows(batch, null=""):
+            yield _csv_line(row)
+
+
+def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+    """One JSON object a line; NaN and infinities, which JSON lacks, as strings."""
+    for batch in batches:
+        columns = [_json_values(c) for c in batch.columns]
+        for row in zip(*columns, strict=True):
+            yield json.dumps(dict(zip(schema.names, row, strict=True)), ensure_ascii=False)
+
+
+def render_vertical(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+    """One block per row, one line per column: for wide results."""
+    width = max((display_width(n) for n in schema.names), default=0)
+    count = 0
+    for batch in batches:
+        for row in text_rows(batch, null=NULL):
+            count += 1
+            yield f"-[ row {count} ]".ljust(width + 12, "-")
+            yield from (f"{_pad(n, width, right=False)} | {v}" for n, v in zip(schema.names, row, strict=True))
+    yield f"({count} row{'' if count == 1 else 's'})"
+
+
+RENDERERS: dict[str, Callable[[pa.Schema, Batches], Iterator[str]]] = {
+    "table": render_table,
+    "csv": render_csv,
+    "json": render_json,
+    "vertical": render_vertical,
+}
+
+
+def text_rows(batch: pa.RecordBatch, *, null: str) -> Iterator[tuple[str, ...]]:
+    """The batch's rows as texts."""
+    return zip(*(_texts(c, null) for c in batch.columns), strict=True)
+
+
+def _texts(column: pa.Array, null: str) -> list[str]:
+    type_ = column.type
+    if pa.types.is_timestamp(type_):
+        return [null if t is None else t for t in iso_times(column)]
+    if pa.types.is_boolean(type_):
+        return [null if v is None else "true" if v else "false" for v in column.to_pylist()]
+    if pa.types.is_binary(type_):
+        return [null if v is None else f"0x{v.hex()}" for v in column.to_pylist()]
+    if pa.types.is_floating(type_):
+        return [null if v is None else _float_text(v) for v in _float_values(column)]
+    return [null if v is None else str(v) for v in column.to_pylist()]
+
+
+def _float_values(column: pa.Array) -> list[Any]:
+    """Python floats; of FLOAT the shortest that reads back as the same float32."""
+    if column.type != pa.float32():
+        values: list[Any] = column.to_pylist()
+        return values
+    texts = column.cast(pa.string()).to_pylist()
+    return [None if t is None else float(t) for t in texts]
+
+
+def _float_text(value: float) -> str:
+    return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(str(value), str(value))
+
+
+def iso_times(column: pa.Array) -> list[str | None]:
+    """ISO 8601 with offset, in the column's zone and unit; None stays None."""
+    unit = column.type.unit
+    naive = pc.local_timestamp(column) if column.type.tz else column
+    utc = column.cast(pa.timestamp(unit))
+    valid = column.is_valid().to_pylist() if column.null_count else None
+    local = naive.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    shift = local - utc.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    ticks_per_minute = 60 * {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+    minutes = shift // ticks_per_minute
+    texts: list[str] = np.datetime_as_string(local.view(f"datetime64[{unit}]")).tolist()
+    if len(minutes) and (minutes == minutes[0]).all():
+        suffix = _offset(int(minutes[0]))
+        texts = [t + suffix for t in texts]
+    else:
+        texts = [t + _offset(m) for t, m in zip(texts, minutes.tolist(), strict=True)]
+    return list(texts) if valid is None else [t if ok else None for t, ok in zip(texts, valid, strict=True)]
+
+
+def _offset(minutes: int) -> str:
+    sign = "-" if minutes < 0 else "+"
+    return "Z" if minutes == 0 else f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def _json_values(column: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        return iso_times(column)
+    if pa.types.is_floating(column.type):
+        return [v if v is None or np.isfinite(v) else _float_text(v) for v in _float_values(column)]
+    if pa.types.is_binary(column.type) or pa.types.is_date(column.type):
+        return [None if v is None else v.hex() if isinstance(v, bytes) else str(v) for v in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _csv_line(values: Iterable[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(list(values))
+    return out.getvalue()
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def display_width(text: str) -> int:
+    """Terminal cells that `text` takes: wide East Asian characters count two."""
+    return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    fill = " " * (width - display_width(text))
+    return fill + text if right else text + fill

@@ -1,0 +1,141 @@
+"""The interactive shell: prompt, history, completion, colours, paging.
+
+    read until `;` (or a backslash command) -> run -> print -> again
+
+Ctrl-C while typing clears the line; while a statement runs it cancels that statement; Ctrl-D leaves. The main thread
+does everything but completion, which prompt_toolkit runs in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.lexers import PygmentsLexer
+
+import saros
+from saros_shell.completion import SarosCompleter
+from saros_shell.lexer import SarosLexer
+from saros_shell.meta import COMMANDS, MetaError, run_meta
+from saros_shell.runner import StatementRunner
+from saros_shell.statements import is_complete, split_statements
+
+BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
+
+
+class Shell:
+    """One interactive session."""
+
+    def __init__(self, connection: saros.Connection, target: str) -> None:
+        self.connection = connection
+        self.target = target
+        self.paging = True
+        self.leaving = False
+        self.runner = StatementRunner(connection, self._print, print_lines_to_stderr)
+        self._functions: list[str] | None = None
+        self._prompt: PromptSession[str] = PromptSession(
+            history=_history(),
+            lexer=PygmentsLexer(SarosLexer),
+            completer=SarosCompleter(self._children, self._function_names, COMMANDS),
+            complete_in_thread=True,
+            complete_while_typing=False,
+            multiline=Condition(lambda: not is_complete(self._prompt.default_buffer.text)),
+            prompt_continuation=lambda width, *_: "-> ".rjust(width),
+        )
+
+    def run(self) -> int:
+        """Until the user leaves; returns the exit code."""
+        self.runner.out([BANNER.format(version=saros.__version__, target=self.target)])
+        while not self.leaving:
+            try:
+                text = self._prompt.prompt("saros> ")
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                break
+            self._handle(text)
+        return 0
+
+    def _handle(self, text: str) -> None:
+        try:
+            if text.strip().startswith("\\"):
+                run_meta(self, text)
+                return
+            for statement in split_statements(text):
+                if not self.runner.run(statement):
+                    return
+        except MetaError as error:
+            self.runner.error([str(error)])
+        except saros.Error as error:
+            self.runner.error([f"error {error.code}: {error}"])
+        except KeyboardInterrupt:
+            self.runner.error(["cancelled"])
+
+    def _print(self, lines: Iterable[str]) -> None:
+        """Print; more than a screen goes through `less` if there is one."""
+        rows = shutil.get_terminal_size().lines - 2
+        iterator = iter(lines)
+        head = list(islice(iterator, rows + 1))
+        pager = shutil.which("less") if self.paging and sys.stdout.isatty() else None
+        if len(head) <= rows or pager is None:
+            print_lines(head)
+            print_lines(iterator)
+            return
+        process = subprocess.Popen([pager, "-FRSX"], stdin=subprocess.PIPE, text=True)  # noqa: S603 - found by which
+        assert process.stdin is not None
+        try:
+            for part in (head, iterator):
+                process.stdin.writelines(line + "\n" for line in part)
+            process.stdin.close()
+        except BrokenPipeError:
+            self.runner.error(["(the rest was not read)"])
+        process.wait()
+
+    def _children(self, parent: str) -> list[str]:
+        return self._names(f"show child nodes {parent}")
+
+    def _function_names(self) -> list[str]:
+        if self._functions is None:
+            self._functions = self._names("show functions")
+        return self._functions
+
+    def _names(self, statement: str) -> list[str]:
+        """First column of a statement's rows; nothing if it fails: completion must never disturb typing."""
+        try:
+            with self.connection.execute(statement) as cursor:
+                return [str(row[0]) for row in cursor.fetchmany(1_000)]
+        except saros.Error:
+            return []
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """To standard output."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def print_lines_to_stderr(lines: Iterable[str]) -> None:
+    """To standard error."""
+    for line in lines:
+        sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _history() -> History:
+    """`$XDG_STATE_HOME/saros/history`; in memory if that cannot be written."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "saros"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / "history").touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(folder / "history"))

@@ -1,0 +1,78 @@
+r"""Running statements for a person: execute, print, time, and turn errors and Ctrl-C into words.
+
+`StatementRunner` holds what the session's `\` commands change (format, timing, output). It owns no terminal: it writes
+lines to the `Printer` it is given. One thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import saros
+from saros_shell.render import RENDERERS
+
+Printer = Callable[[Iterable[str]], None]
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a user may change while the shell runs."""
+
+    #: A key of `RENDERERS`.
+    format: str = "table"
+    #: Print how long each statement took.
+    timing: bool = False
+    #: Say "done" after statements without rows.
+    chatty: bool = True
+
+
+@dataclass(slots=True)
+class StatementRunner:
+    """Runs statements on one connection."""
+
+    connection: saros.Connection
+    out: Printer
+    error: Printer
+    settings: Settings = field(default_factory=Settings)
+
+    def run(self, statement: str) -> bool:
+        """Execute and print; False if it failed or was cancelled (the reason has been printed)."""
+        started = time.perf_counter()
+        cursor = self.connection.cursor()
+        try:
+            cursor.execute(statement)
+            self._print(cursor)
+        except saros.Error as error:
+            self.error(error_lines(error))
+            return False
+        except KeyboardInterrupt:
+            cursor.cancel()
+            self.error(["cancelled"])
+            return False
+        finally:
+            cursor.close()
+        if self.settings.timing:
+            self.error([f"time: {(time.perf_counter() - started) * 1000:.3f} ms"])
+        return True
+
+    def _print(self, cursor: saros.Cursor) -> None:
+        if cursor.description is None:
+            if self.settings.chatty:
+                self.out([done_line(cursor.rowcount)])
+            return
+        schema, batches = cursor.fetch_stream()
+        self.out(RENDERERS[self.settings.format](schema, batches))
+
+
+def done_line(count: int) -> str:
+    """What a statement without rows answers."""
+    return "done" if count < 0 else f"done, {count} point{'' if count == 1 else 's'}"
+
+
+def error_lines(error: saros.Error) -> list[str]:
+    """An error for people: code and name, the sentence (with its caret lines), the advice."""
+    lines = str(error).split("\n")
+    advice = f"hint: {error.advice}"
+    return [f"error {error.code} ({error.status}): {lines[0]}", *lines[1:], advice]

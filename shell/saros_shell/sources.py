@@ -1,0 +1,274 @@
+"""Reading CSV and Parquet for `saros import`: times, typed columns, bad rows - batch by batch, in Arrow.
+
+CSV comes in as text and is converted here, column by column, so that a value that does not fit spoils its row and not
+the file: such rows are taken out and reported with number, reason and values. Types of a CSV column come from the first
+batch: all true/false -> BOOLEAN, all numbers -> DOUBLE, else TEXT (as SQL infers them); `types` overrides.
+
+No database here. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+_TIME_NAMES = ("time", "timestamp", "datetime", "date", "ts")
+_ARROW_TYPES = {
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "TEXT": pa.string(),
+    "STRING": pa.string(),
+}
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?)$"
+_INTEGER = r"^[+-]?\d+$"
+_BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
+_ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
+#: Bytes of CSV that are parsed at once.
+_BLOCK_BYTES = 4 << 20
+
+
+class SourceError(Exception):
+    """A file or an option cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How files are read; see `saros import --help`."""
+
+    time_column: str | None = None
+    time_format: str | None = None
+    zone: str = "UTC"
+    delimiter: str | None = None
+    nulls: tuple[str, ...] = ("",)
+    only: tuple[str, ...] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    batch_rows: int = 50_000
+    device_column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was left out; `number` counts the file's data rows from 1."""
+
+    number: int
+    reason: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Good rows of a run of the file, ending before row `stop_row`; `position`: bytes of the file read so far."""
+
+    times: pa.Array
+    columns: dict[str, pa.Array]
+    devices: pa.Array | None
+    bad: list[BadRow]
+    stop_row: int
+    position: int
+
+    @property
+    def times_count(self) -> int:
+        """Number of good rows."""
+        return len(self.times)
+
+
+def read_source(file: Path, format_: str | None, options: SourceOptions) -> Iterator[SourceBatch]:
+    """The file's batches. Raises SourceError."""
+    kind = format_ or ("parquet" if file.suffix.lower() in (".parquet", ".pq") else "csv")
+    try:
+        yield from _read_parquet(file, options) if kind == "parquet" else _read_csv(file, options)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"{file}: {error}") from error
+
+
+def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
+    ragged: list[BadRow] = []
+
+    def note_ragged(row: pa_csv.InvalidRow) -> str:
+        reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
+        ragged.append(BadRow((row.number or 2) - 1, reason, (row.text,)))
+        return "skip"
+
+    delimiter = options.delimiter or _guess_delimiter(file)
+    header = _header(file, delimiter)
+    layout = _Layout(header, options, str(file))
+    with pa_csv.open_csv(
+        file,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=True, null_values=list(options.nulls)
+        ),
+    ) as reader:
+        row, size, rows_seen = 0, file.stat().st_size, 0
+        for piece in reader:
+            for start in range(0, piece.num_rows, options.batch_rows):
+                batch = piece.slice(start, options.batch_rows)
+                row += batch.num_rows
+                rows_seen += batch.nbytes
+                bad, ragged[:] = list(ragged), []
+                yield layout.convert(batch, row - batch.num_rows, bad, min(size, rows_seen))
+
+
+def _read_parquet(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
+    import pyarrow.parquet as pq
+
+    source = pq.ParquetFile(file)
+    layout = _Layout(source.schema_arrow.names, options, str(file))
+    total, row = max(source.metadata.num_rows, 1), 0
+    for batch in source.iter_batches(options.batch_rows):
+        row += batch.num_rows
+        yield layout.convert(batch, row - batch.num_rows, [], file.stat().st_size * row // total)
+
+
+def _guess_delimiter(file: Path) -> str:
+    with file.open(encoding="utf-8-sig", errors="replace") as stream:
+        head = stream.readline()
+    return max((",", ";", "\t", "|"), key=head.count)
+
+
+def _header(file: Path, delimiter: str) -> list[str]:
+    import csv
+
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        names = next(csv.reader(stream, delimiter=delimiter), None)
+    if not names:
+        raise SourceError(f"{file} is empty: a header line is needed")
+    return names
+
+
+class _Layout:
+    """Which column is what, and how each is converted; types are fixed by the first batch."""
+
+    def __init__(self, header: list[str], options: SourceOptions, file: str) -> None:
+        self._options = options
+        named = {*options.names, *options.types, *(options.only or ())}
+        named |= {c for c in (options.time_column, options.device_column) if c is not None}
+        unknown = sorted(named - set(header))
+        if unknown:
+            raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
+        lower = {h.lower(): h for h in reversed(header)}
+        guess = next((lower[n] for n in _TIME_NAMES if n in lower), header[0])
+        self._time = options.time_column or guess
+        apart = {self._time, options.device_column}
+        self._values = [h for h in header if h not in apart and (options.only is None or h in options.only)]
+        if not self._values:
+            raise SourceError(f"{file} has no column of values beside {self._time!r}")
+        self._types: dict[str, pa.DataType] = {}
+        for name, word in options.types.items():
+            if word.upper() not in _ARROW_TYPES:
+                raise SourceError(f"type {word!r} of {name!r} is not one of {', '.join(_ARROW_TYPES)}")
+            self._types[name] = _ARROW_TYPES[word.upper()]
+
+    def convert(self, batch: pa.RecordBatch, first_row: int, bad: list[BadRow], position: int) -> SourceBatch:
+        """Typed columns of the good rows."""
+        reasons: dict[int, str] = {}
+        times = self._times(batch.column(self._time), reasons)
+        columns = {h: self._column(h, batch.column(h), reasons) for h in self._values}
+        bad += [
+            BadRow(first_row + i + 1, reason, tuple(str(c[i]) for c in batch.columns))
+            for i, reason in sorted(reasons.items())
+        ]
+        devices = None if self._options.device_column is None else batch.column(self._options.device_column)
+        if reasons:
+            keep = pa.array([i not in reasons for i in range(batch.num_rows)])
+            times = times.filter(keep)
+            columns = {h: c.filter(keep) for h, c in columns.items()}
+            devices = None if devices is None else devices.filter(keep)
+        names = self._options.names
+        renamed = {names.get(h, h): c for h, c in columns.items()}
+        return SourceBatch(times, renamed, devices, bad, first_row + batch.num_rows, position)
+
+    def _times(self, column: pa.Array, reasons: dict[int, str]) -> pa.Array:
+        if not pa.types.is_string(column.type):
+            return column
+        text = pc.utf8_trim_whitespace(column)
+        pattern = self._options.time_format
+        if pattern == "epoch" or (pattern is None and _all_match(text, _INTEGER)):
+            return _cast(text, pa.int64(), _INTEGER, "is no integer time", reasons)
+        if pattern is None:
+            return self._iso(text, reasons)
+        parsed = pc.strptime(text, format=pattern, unit="ns", error_is_null=True)
+        _note(parsed, text, f"time does not fit {pattern}", reasons)
+        return self._zoned(parsed.cast(pa.timestamp("us")))
+
+    def _iso(self, text: pa.Array, reasons: dict[int, str]) -> pa.Array:
+        zoned = bool(pc.any(pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")).as_py())
+        type_ = pa.timestamp("us", tz="UTC") if zoned else pa.timestamp("us")
+        parsed = _cast(text, type_, _ISO, "is no ISO 8601 time", reasons)
+        return parsed if zoned else self._zoned(parsed)
+
+    def _zoned(self, naive: pa.Array) -> pa.Array:
+        return pc.assume_timezone(naive, self._options.zone, ambiguous="earliest", nonexistent="latest")
+
+    def _column(self, header: str, column: pa.Array, reasons: dict[int, str]) -> pa.Array:
+        if not pa.types.is_string(column.type):
+            return column.cast(self._types[header]) if header in self._types else column
+        if header not in self._types:
+            self._types[header] = _infer(column)
+        type_ = self._types[header]
+        if pa.types.is_string(type_):
+            return column
+        pattern = _BOOLEAN if pa.types.is_boolean(type_) else _INTEGER if pa.types.is_integer(type_) else _NUMBER
+        before = len(reasons)
+        converted = _cast(pc.utf8_trim_whitespace(column), type_, pattern, f"is no {type_}", reasons, header)
+        assert len(reasons) >= before
+        return converted
+
+
+def _infer(column: pa.Array) -> pa.DataType:
+    text = pc.utf8_trim_whitespace(column)
+    if _all_match(text, _NUMBER):
+        return pa.float64()
+    return pa.bool_() if _all_match(text, _BOOLEAN) else pa.string()
+
+
+def _all_match(text: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(text, pattern), skip_nulls=True).as_py() is not False)
+
+
+def _cast(
+    text: pa.Array, type_: pa.DataType, pattern: str, what: str, reasons: dict[int, str], header: str = "time"
+) -> pa.Array:
+    """Cast; rows that cannot be cast become null and get a reason. Null times are bad, null values are absent."""
+    try:
+        result = text.cast(type_)
+    except pa.ArrowInvalid:
+        fits = pc.match_substring_regex(text, pattern)
+        safe = pc.if_else(fits, text, pa.scalar(None, pa.string()))
+        try:
+            result = safe.cast(type_)
+        except pa.ArrowInvalid:  # right shape, impossible value (31 February, too large): one by one, this batch only
+            result = pa.array([_cast_one(v, type_) for v in safe.to_pylist()], type_)
+    _note(result, text, what, reasons, header, null_is_bad=header == "time")
+    return result
+
+
+def _cast_one(value: str | None, type_: pa.DataType) -> object:
+    try:
+        return None if value is None else pa.scalar(value).cast(type_).as_py()
+    except pa.ArrowInvalid:
+        return None
+
+
+def _note(
+    result: pa.Array,
+    text: pa.Array,
+    what: str,
+    reasons: dict[int, str],
+    header: str = "time",
+    *,
+    null_is_bad: bool = True,
+) -> None:
+    lost = pc.is_null(result) if null_is_bad else pc.and_(pc.is_null(result), pc.is_valid(text))
+    for index in pc.indices_nonzero(lost).to_pylist():
+        reasons.setdefault(index, f"{header}: {text[index].as_py()!r} {what}")

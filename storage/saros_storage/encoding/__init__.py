@@ -1,0 +1,44 @@
+"""Value encodings: a page's values to TsFile bytes and back.
+
+    encode(encoding, type, values) -> bytes               one page, without nulls
+    decode(encoding, type, data, count) -> values         driven by the count, never by the bytes alone
+    decode_pages_into(...)                                many pages of fixed-width values in one call
+
+              BOOLEAN  INT32/DATE  INT64/TIMESTAMP  FLOAT  DOUBLE  TEXT/STRING  BLOB
+    PLAIN     rw       rw          rw               rw     rw      rw           rw
+    RLE       rw       rw          r
+    TS_2DIFF           rw          rw
+    GORILLA            rw          rw               rw     rw
+    ZIGZAG             r           r
+    DICTIONARY                                                     rw
+
+What else the format knows is refused with `UnsupportedEncoding`. Every decoder checks its input: malformed bytes raise
+DecodeError, and nothing is allocated beyond what the count asks for (DICTIONARY: beyond `TEXT_BYTES_MAX`).
+
+Pure: any thread.
+"""
+
+from saros_storage.encoding.codecs import (
+    TEXT_BYTES_MAX,
+    decode,
+    decode_into,
+    decode_pages_into,
+    decode_times_into,
+    encode,
+    encode_times,
+    encodings_for,
+)
+from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+
+__all__ = [
+    "TEXT_BYTES_MAX",
+    "DecodeError",
+    "UnsupportedEncoding",
+    "decode",
+    "decode_into",
+    "decode_pages_into",
+    "decode_times_into",
+    "encode",
+    "encode_times",
+    "encodings_for",
+]

@@ -1,0 +1,323 @@
+"""Which codec serves which encoding and type, over the kernels; see the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from saros_storage.block import TextArray, Values
+from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
+from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.varint import text_decode, text_encode, varint_decode, varint_encode
+from saros_storage.kernels.words import UInt64Array, bytes_of, words_of
+from saros_storage.types import (
+    NUMPY_DTYPE,
+    ByteArray,
+    DataType,
+    Encoding,
+    Int64Array,
+    NumericArray,
+)
+
+#: A page's text may not grow beyond this when a dictionary is expanded.
+TEXT_BYTES_MAX = 1 << 30
+_INT32 = frozenset({DataType.INT32, DataType.DATE})
+_INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
+_GORILLA = frozenset(
+    {DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.DATE, DataType.TIMESTAMP}
+)
+#: End marks of a Gorilla page, as bit patterns.
+_SENTINELS = {
+    DataType.INT32: 1 << 31,
+    DataType.DATE: 1 << 31,
+    DataType.INT64: 1 << 63,
+    DataType.TIMESTAMP: 1 << 63,
+    DataType.FLOAT: 0x7FC00000,
+    DataType.DOUBLE: 0x7FF8000000000000,
+}
+_WRITABLE: dict[Encoding, frozenset[DataType]] = {
+    Encoding.PLAIN: frozenset(DataType),
+    Encoding.RLE: frozenset({DataType.BOOLEAN, *_INT32}),
+    Encoding.TS_2DIFF: _INT32 | _INT64,
+    Encoding.GORILLA: _GORILLA,
+    Encoding.DICTIONARY: frozenset({DataType.TEXT, DataType.STRING}),
+}
+
+
+def encodings_for(type_: DataType) -> frozenset[Encoding]:
+    """The encodings that `encode` writes for a type."""
+    return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
+
+
+# ---------------------------------------------------------------------------------------------- encoding
+
+
+def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
+    """One page of values, without nulls. Raises UnsupportedEncoding."""
+    if type_ not in _WRITABLE.get(encoding, ()):
+        raise UnsupportedEncoding(encoding, type_)
+    if isinstance(values, TextArray):
+        return _encode_text(values) if encoding is Encoding.PLAIN else _encode_dictionary(values)
+    if encoding is Encoding.PLAIN:
+        return _encode_plain(type_, values)
+    if encoding is Encoding.RLE:
+        return _encode_rle(values.astype(np.int64))
+    if encoding is Encoding.TS_2DIFF:
+        return _encode_ts2diff(np.ascontiguousarray(values, np.int64), 4 if type_ in _INT32 else 8)
+    return _encode_gorilla(type_, values)
+
+
+def encode_times(times: Int64Array) -> bytes:
+    """One page of times: TS_2DIFF of INT64, the only encoding that readers assume."""
+    return _encode_ts2diff(np.ascontiguousarray(times), 8)
+
+
+def _encode_plain(type_: DataType, values: NumericArray) -> bytes:
+    if type_ is DataType.BOOLEAN:
+        return values.astype(np.uint8).tobytes()
+    if type_ in _INT32:
+        return _varints(values.astype(np.int64), 32)
+    return values.astype(values.dtype.newbyteorder(">")).tobytes()
+
+
+def _varints(values: Int64Array, bits: int) -> bytes:
+    out = np.empty(len(values) * (5 if bits == 32 else 10), np.uint8)
+    return out[: varint_encode(values, bits, out)].tobytes()
+
+
+def _encode_text(values: TextArray) -> bytes:
+    size = int(values.offsets[-1]) - int(values.offsets[0])
+    out = np.empty(size + 5 * len(values), np.uint8)
+    return out[: text_encode(np.ascontiguousarray(values.offsets), values.data, out)].tobytes()
+
+
+def _encode_dictionary(values: TextArray) -> bytes:
+    """Words in order of first use, then the RLE of their numbers."""
+    numbers: dict[bytes, int] = {}
+    indices = np.array([numbers.setdefault(word, len(numbers)) for word in values.to_bytes()], np.int64)
+    head = _varints(np.array([len(numbers)]), 32)
+    return head + _encode_text(TextArray.of(numbers)) + _encode_rle(indices)
+
+
+def _encode_rle(values: Int64Array) -> bytes:
+    patterns = values & 0xFFFFFFFF
+    width = max(int(patterns.max()).bit_length(), 1) if len(patterns) else 1
+    out = np.zeros(rle_bytes_max(len(patterns), width), np.uint8)
+    size = rle_encode(patterns, width, out)
+    return _uvar(size + 1) + bytes((width,)) + out[:size].tobytes()
+
+
+def _uvar(value: int) -> bytes:
+    head = b""
+    while value >= 128:
+        head += bytes((value & 127 | 128,))
+        value >>= 7
+    return head + bytes((value,))
+
+
+def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
+    blocks = len(values) // (BLOCK_DELTAS + 1) + 1
+    out = np.zeros(len(values) * size // 8 + blocks * 4 + 2, np.uint64)
+    return bytes_of(out, ts2diff_encode(values, size, out))
+
+
+def _encode_gorilla(type_: DataType, values: NumericArray) -> bytes:
+    width = values.dtype.itemsize * 8
+    patterns = np.empty(len(values) + 1, np.uint64)
+    patterns[:-1] = np.ascontiguousarray(values).view(np.uint32 if width == 32 else np.uint64)
+    patterns[-1] = _SENTINELS[type_]
+    out = np.zeros(len(patterns) * (width + 16) // 64 + 3, np.uint64)
+    bits = gorilla_encode(patterns, width, 5 if width == 32 else 6, out)
+    return bytes_of(out, bits // 8 + 1)  # one more byte, always: Apache's readers look at it
+
+
+# ---------------------------------------------------------------------------------------------- decoding
+
+
+def decode(encoding: Encoding, type_: DataType, data: memoryview, count: int) -> Values:
+    """`count` values of one page. Raises DecodeError, UnsupportedEncoding."""
+    if type_.is_text:
+        if count == 0:
+            return TextArray.of(())
+        if encoding is Encoding.PLAIN:
+            return _decode_text(np.frombuffer(data, np.uint8), count)[0]
+        if encoding is Encoding.DICTIONARY and type_ is not DataType.BLOB:
+            return _decode_dictionary(np.frombuffer(data, np.uint8), count)
+        raise UnsupportedEncoding(encoding, type_)
+    out = np.empty(count, NUMPY_DTYPE[type_])
+    decode_into(encoding, type_, data, out)
+    return out
+
+
+def decode_into(encoding: Encoding, type_: DataType, data: memoryview, out: NumericArray) -> None:
+    """Fill `out` (contiguous, of the type's dtype) with the values of one page of a fixed-width type."""
+    one = np.zeros(1, np.int64)
+    decode_pages_into(encoding, type_, data, one, one + len(data), one + len(out), out)
+
+
+def decode_times_into(data: memoryview, out: Int64Array) -> None:
+    """Fill `out` with one page of times."""
+    decode_into(Encoding.TS_2DIFF, DataType.TIMESTAMP, data, out)
+
+
+def decode_pages_into(
+    encoding: Encoding,
+    type_: DataType,
+    buffer: memoryview,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    out: NumericArray,
+) -> None:
+    """Fill `out` with pages [starts[i], ends[i]) of counts[i] values, one after the other.
+
+    `out` is contiguous, of the type's dtype, and as long as the counts' sum. Raises DecodeError, UnsupportedEncoding.
+    """
+    assert int(counts.sum()) == len(out)
+    assert len(starts) == 0 or (starts.min() >= 0 and ends.max() <= len(buffer))
+    data = np.frombuffer(buffer, np.uint8)
+    if len(out) == 0:
+        return
+    if encoding is Encoding.GORILLA and type_ in _GORILLA:
+        _decode_gorilla(data, starts, ends, counts, out)
+    elif encoding is Encoding.TS_2DIFF and type_ in _INT32 | _INT64:
+        _decode_ts2diff(type_, data, starts, ends, counts, out)
+    else:
+        _decode_each(_page_decoder(encoding, type_), data, starts, ends, counts, out)
+
+
+def _decode_gorilla(
+    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+) -> None:
+    wide = out.dtype.itemsize == 8
+    patterns: UInt64Array = out.view(np.uint64) if wide else np.empty(len(out), np.uint64)
+    width, field_bits = (64, 6) if wide else (32, 5)
+    if gorilla_decode(words_of(data), starts, ends, counts, width, field_bits, patterns) < 0:
+        raise DecodeError("a GORILLA page is damaged")
+    if not wide:
+        out[:] = patterns.astype(np.uint32).view(out.dtype)
+
+
+def _decode_ts2diff(
+    type_: DataType, data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+) -> None:
+    wide = type_ in _INT64
+    values: Int64Array = out if wide else np.empty(len(out), np.int64)
+    if ts2diff_decode(words_of(data), starts, ends, counts, 8 if wide else 4, values) < 0:
+        raise DecodeError("a TS_2DIFF page is damaged")
+    if not wide:
+        out[:] = values.astype(np.int32)
+
+
+PageDecoder = Callable[[ByteArray, NumericArray], None]
+
+
+def _decode_each(
+    decoder: PageDecoder, data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+) -> None:
+    filled = 0
+    for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
+        decoder(data[start:end], out[filled : filled + count])
+        filled += count
+
+
+def _page_decoder(encoding: Encoding, type_: DataType) -> PageDecoder:
+    if encoding is Encoding.PLAIN:
+        return _plain_varints if type_ in _INT32 else _plain_fixed
+    if encoding is Encoding.RLE and type_ in _INT32 | _INT64 | {DataType.BOOLEAN}:
+        return _rle_wide if type_ in _INT64 else _rle
+    if encoding is Encoding.ZIGZAG and type_ in (DataType.INT32, DataType.INT64):
+        return _zigzag
+    raise UnsupportedEncoding(encoding, type_)
+
+
+def _plain_fixed(data: ByteArray, out: NumericArray) -> None:
+    if len(data) < out.nbytes:
+        raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes, not {len(data)}")
+    if out.dtype == np.bool_:
+        out[:] = data[: len(out)] != 0
+    else:
+        out[:] = np.frombuffer(data, out.dtype.newbyteorder(">"), len(out))
+
+
+def _plain_varints(data: ByteArray, out: NumericArray) -> None:
+    _read_varints(data, 32, out)
+
+
+def _read_varints(data: ByteArray, bits: int, out: NumericArray) -> int:
+    values = np.empty(len(out), np.int64)
+    position = varint_decode(data, bits, values)
+    if position < 0:
+        raise DecodeError("variable-length integers are damaged")
+    out[:] = values.astype(out.dtype)
+    return position
+
+
+def _zigzag(data: ByteArray, out: NumericArray) -> None:
+    _, start = _read_uvar(data, 0)
+    count, start = _read_uvar(data, start)
+    if count < len(out):
+        raise DecodeError(f"a ZIGZAG page holds {count} values, not {len(out)}")
+    _read_varints(data[start:], out.dtype.itemsize * 8, out)
+
+
+def _rle(data: ByteArray, out: NumericArray) -> None:
+    out[:] = _read_rle(data, 32, len(out)).astype(np.int32).astype(out.dtype)
+
+
+def _rle_wide(data: ByteArray, out: NumericArray) -> None:
+    out[:] = _read_rle(data, 64, len(out))
+
+
+def _read_rle(data: ByteArray, width_max: int, count: int) -> Int64Array:
+    size, start = _read_uvar(data, 0)
+    if size < 1 or start + size > len(data):
+        raise DecodeError("an RLE page is cut off")
+    width = int(data[start])
+    out = np.empty(count, np.int64)
+    if not 1 <= width <= width_max:
+        raise DecodeError(f"an RLE page has values of {width} bits")
+    if rle_decode(data[start + 1 : start + size], width, int(width_max == 64), out) < 0:
+        raise DecodeError("an RLE page is damaged")
+    return out
+
+
+def _read_uvar(data: ByteArray, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if position >= len(data):
+            break
+        byte = int(data[position])
+        value |= (byte & 127) << shift
+        position += 1
+        if byte < 128:
+            return value, position
+    raise DecodeError("a variable-length integer is damaged")
+
+
+def _decode_text(data: ByteArray, count: int) -> tuple[TextArray, int]:
+    if count > len(data):
+        raise DecodeError(f"{count} texts do not fit in {len(data)} bytes")
+    offsets = np.zeros(count + 1, np.int32)
+    out = np.empty(len(data), np.uint8)
+    position = text_decode(data, offsets, out)
+    if position < 0:
+        raise DecodeError("texts are damaged")
+    return TextArray(offsets, out[: offsets[-1]]), position
+
+
+def _decode_dictionary(data: ByteArray, count: int) -> TextArray:
+    raw, start = _read_uvar(data, 0)
+    if raw % 2:
+        raise DecodeError("a dictionary has a negative size")
+    words, size = _decode_text(data[start:], raw // 2)
+    indices = _read_rle(data[start + size :], 32, count)
+    if count and (indices.min() < 0 or indices.max() >= len(words)):
+        raise DecodeError("a dictionary page refers to a word that it lacks")
+    total = int(np.diff(words.offsets)[indices].sum(dtype=np.int64)) if count else 0
+    if total > TEXT_BYTES_MAX:
+        raise DecodeError(f"a dictionary page grows to {total} bytes; at most {TEXT_BYTES_MAX} are read")
+    return words.take(indices)

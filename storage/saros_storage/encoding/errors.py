@@ -1,0 +1,18 @@
+"""What codecs raise; the TsFile reader turns it into an error that names the file."""
+
+from __future__ import annotations
+
+from saros_storage.types import DataType, Encoding
+
+
+class DecodeError(ValueError):
+    """The bytes are not what the encoding or compressor allows."""
+
+
+class UnsupportedEncoding(DecodeError):
+    """Saros does not read (or write) this encoding of this type."""
+
+    def __init__(self, encoding: Encoding, type_: DataType) -> None:
+        super().__init__(f"encoding {encoding.name} of {type_.name}")
+        self.encoding = encoding
+        self.type = type_

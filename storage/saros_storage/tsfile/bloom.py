@@ -1,0 +1,127 @@
+"""The bloom filter over a file's series.
+
+Bit index = |h| mod size, h = low 32 bits (signed) of the two halves of MurmurHash3 x64-128, added. Apache's Java takes
+the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only. So the bits of
+both are set for every key, and a probe accepts either: each reader then finds all series. Standard hash: `mmh3`.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import mmh3
+
+_ERROR_RATE = 0.05
+_BITS_MIN = 256
+_HASHES_MAX = 8
+_SEEDS = (5, 7, 11, 19, 31, 37, 43, 59)
+_MASK = (1 << 64) - 1
+_C1 = 0x87C37B91114253D5
+_C2 = 0x4CF5AD432745937F
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """`bits` LSB-first within bytes, trailing zero bytes dropped; an empty filter (size 0) answers yes to all."""
+
+    bits: bytes
+    size: int
+    hashes: int
+
+    @staticmethod
+    def of(keys: Sequence[str]) -> BloomFilter:
+        """A filter holding the keys; those beyond ASCII count twice, since they set twice the bits."""
+        count = len(keys) + sum(not key.isascii() for key in keys)
+        size = max(_BITS_MIN, int(-count * math.log(_ERROR_RATE) / math.log(2) ** 2) + 1)
+        hashes = min(_HASHES_MAX, int(-math.log(_ERROR_RATE) / math.log(2)) + 1)
+        bits = bytearray(size // 8 + 1)
+        for key in keys:
+            raw = key.encode()
+            for index in _indices(raw, size, hashes):
+                bits[index >> 3] |= 1 << (index & 7)
+            if not raw.isascii():
+                for index in _signed_indices(raw, size, hashes):
+                    bits[index >> 3] |= 1 << (index & 7)
+        return BloomFilter(bytes(bits).rstrip(b"\0"), size, hashes)
+
+    def may_contain(self, key: str) -> bool:
+        """False only if the key was certainly not added by any of the known writers."""
+        if not self.size:
+            return True
+        raw = key.encode()
+        return self._all_set(_indices(raw, self.size, self.hashes)) or (
+            not raw.isascii() and self._all_set(_signed_indices(raw, self.size, self.hashes))
+        )
+
+    def _all_set(self, indices: list[int]) -> bool:
+        return all(i >> 3 < len(self.bits) and self.bits[i >> 3] >> (i & 7) & 1 for i in indices)
+
+
+def _indices(raw: bytes, size: int, hashes: int) -> list[int]:
+    return [_index(sum(mmh3.hash64(raw, seed, True)), size) for seed in _SEEDS[:hashes]]
+
+
+def _signed_indices(raw: bytes, size: int, hashes: int) -> list[int]:
+    return [_index(signed_tail_hash(raw, seed), size) for seed in _SEEDS[:hashes]]
+
+
+def _index(total: int, size: int) -> int:
+    low = (total & 0xFFFFFFFF) ^ 0x80000000
+    signed = low - 0x80000000
+    # Java's abs of the smallest int is negative; its filter then uses bit 0.
+    return 0 if signed == -0x80000000 else abs(signed) % size
+
+
+def signed_tail_hash(raw: bytes, seed: int) -> int:
+    """h1 + h2 of MurmurHash3 x64-128 in the variant that sign-extends the tail's bytes (mod 2**64)."""
+    h1 = h2 = seed
+    blocks = len(raw) // 16 * 16
+    for start in range(0, blocks, 16):
+        k1 = int.from_bytes(raw[start : start + 8], "little")
+        k2 = int.from_bytes(raw[start + 8 : start + 16], "little")
+        h1 = ((_rotate(h1 ^ _mix_1(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate(h2 ^ _mix_2(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+    tail = raw[blocks:]
+    if len(tail) > 8:
+        h2 ^= _mix_2(_signed_word(tail[8:]))
+    if tail:
+        h1 ^= _mix_1(_signed_word(tail[:8]))
+    h1 ^= len(raw)
+    h2 ^= len(raw)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1, h2 = _finish(h1), _finish(h2)
+    h1 = (h1 + h2) & _MASK
+    return (h1 + h2 + h1) & _MASK
+
+
+def _signed_word(tail: bytes) -> int:
+    """Little-endian word whose bytes are sign-extended to 64 bits before they are shifted in by xor."""
+    word = 0
+    for i, byte in enumerate(tail):
+        word ^= (byte - 256 if byte > 127 else byte) << (8 * i)
+    return word & _MASK
+
+
+def _mix_1(word: int) -> int:
+    return _rotate(word * _C1 & _MASK, 31) * _C2 & _MASK
+
+
+def _mix_2(word: int) -> int:
+    return _rotate(word * _C2 & _MASK, 33) * _C1 & _MASK
+
+
+def _rotate(word: int, bits: int) -> int:
+    return (word << bits | word >> (64 - bits)) & _MASK
+
+
+def _finish(word: int) -> int:
+    word ^= word >> 33
+    word = word * 0xFF51AFD7ED558CCD & _MASK
+    word ^= word >> 33
+    word = word * 0xC4CEB9FE1A85EC53 & _MASK
+    return word ^ word >> 33

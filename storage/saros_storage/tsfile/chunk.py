@@ -1,0 +1,131 @@
+"""One chunk: its header and the headers of its pages.
+
+    u8 marker | vstr name | uvar bytes | u8 type | u8 compressor | u8 encoding | page*
+    page:  uvar size | uvar stored size | [statistics, if there are several pages] | stored bytes        size 0: no more
+
+    non-aligned page    uvar bytes of times | times (always TS_2DIFF) | values
+    time page           times
+    value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
+
+Layouts are parsed here, pages are decoded in `pages`.
+
+Pure over a mapped file: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from saros_storage.errors import CorruptFile, UnsupportedFile
+from saros_storage.reading import Statistics
+from saros_storage.tsfile import statistics as stats
+from saros_storage.tsfile.access import ChunkMeta
+from saros_storage.tsfile.device_id import canonical_measurement
+from saros_storage.tsfile.format import (
+    MANY_PAGES,
+    ONE_PAGE,
+    PAGE_BYTES_MAX,
+    PAGE_ROWS_MAX,
+    PAGES_MASK,
+    VALUE_MASK,
+    Cursor,
+)
+from saros_storage.tsfile.series import decode_type
+from saros_storage.types import Compressor, DataType, Encoding
+
+#: The most that a byte can grow to, by the algorithm's design; absent: no bound below the page's.
+_GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
+#: Growth is not judged below this size.
+_GROWTH_FREE_BYTES = 1 << 16
+
+
+class PageMeta(NamedTuple):
+    """A page: where its `stored` bytes start, and the `size` they grow to; size 0 is a page of nulls only."""
+
+    offset: int
+    stored: int
+    size: int
+    statistics: Statistics | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLayout:
+    """A chunk's header and pages; `type` None is a time chunk. A column without points in a chunk has no pages."""
+
+    file: str
+    offset: int
+    measurement: str
+    type: DataType | None
+    encoding: Encoding
+    compressor: Compressor
+    pages: tuple[PageMeta, ...]
+
+    def corrupt(self, reason: str) -> CorruptFile:
+        """The error for a chunk that is not what it should be."""
+        return CorruptFile(self.file, self.offset, reason)
+
+
+def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) -> ChunkLayout:
+    """Read the headers of a chunk. Raises CorruptFile, UnsupportedFile."""
+    cursor = Cursor(file, data[chunk.offset : data_end], chunk.offset)
+    marker = cursor.u8()
+    if marker & PAGES_MASK not in (MANY_PAGES, ONE_PAGE):
+        raise cursor.corrupt(f"marker {marker} does not start a chunk")
+    name = canonical_measurement(cursor.name())
+    size = cursor.uvar()
+    type_ = decode_type(cursor)
+    compressor, encoding = _compressor(cursor), _encoding(cursor)
+    if size > cursor.rest:
+        raise cursor.corrupt(f"a chunk of {size} bytes")
+    end = cursor.pos + size
+    pages: list[PageMeta] = []
+    while cursor.pos < end:
+        many = marker & PAGES_MASK == MANY_PAGES
+        if pages and not many:
+            raise cursor.corrupt("a second page in a chunk of one page")
+        pages.append(_read_page(cursor, end, type_, compressor, None if many else chunk, empty=marker & VALUE_MASK))
+    count = sum(p.statistics.count for p in pages if p.statistics)
+    if count != (chunk.statistics.count if chunk.statistics else 0):
+        raise cursor.corrupt(f"the pages hold {count} points, the index says otherwise")
+    return ChunkLayout(file, chunk.offset, name, type_, encoding, compressor, tuple(pages))
+
+
+def _compressor(cursor: Cursor) -> Compressor:
+    number = cursor.u8()
+    try:
+        return Compressor(number)
+    except ValueError:
+        raise UnsupportedFile(cursor.file, f"compressor {number}") from None
+
+
+def _encoding(cursor: Cursor) -> Encoding:
+    number = cursor.u8()
+    try:
+        return Encoding(number)
+    except ValueError:
+        raise UnsupportedFile(cursor.file, f"encoding {number}") from None
+
+
+def _read_page(
+    cursor: Cursor, end: int, type_: DataType | None, compressor: Compressor, alone: ChunkMeta | None, *, empty: int
+) -> PageMeta:
+    """The page at the cursor, which moves behind it. `alone`: the chunk, if this is its only page."""
+    size = cursor.uvar()
+    if size == 0:
+        if not empty:
+            raise cursor.corrupt("an empty page")
+        return PageMeta(cursor.offset, 0, 0, None)
+    stored = cursor.uvar()
+    statistics = alone.statistics if alone else stats.seen(type_, stats.decode(type_, cursor))
+    if cursor.pos + stored > end:
+        raise cursor.corrupt(f"a page of {stored} bytes")
+    if size > PAGE_BYTES_MAX or size > max(stored * _GROWTH_MAX.get(compressor, PAGE_BYTES_MAX), _GROWTH_FREE_BYTES):
+        raise cursor.corrupt(f"a page that grows from {stored} to {size} bytes")
+    if not empty and statistics is None:
+        raise cursor.corrupt("a page without rows")
+    if statistics and statistics.count > PAGE_ROWS_MAX:
+        raise cursor.corrupt(f"a page of {statistics.count} rows")
+    page = PageMeta(cursor.offset, stored, size, statistics)
+    cursor.pos += stored
+    return page

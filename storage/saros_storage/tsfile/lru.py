@@ -1,0 +1,49 @@
+"""A bounded cache: the least recently used entries go when the sum of weights passes the limit."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """Thread-safe. An entry heavier than the whole cache is not kept."""
+
+    def __init__(self, weight_max: int) -> None:
+        self._weight_max = weight_max
+        #: Sum of the weights in `_entries`.
+        self._weight = 0
+        #: Value and weight, least recently used first.
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K) -> V | None:
+        """The value, which becomes the most recently used, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: K, value: V, weight: int) -> None:
+        """Keep a value, in the place of an older one of the same key."""
+        with self._lock:
+            old = self._entries.pop(key, None)
+            if old is not None:
+                self._weight -= old[1]
+            if weight > self._weight_max:
+                return
+            self._entries[key] = (value, weight)
+            self._weight += weight
+            while self._weight > self._weight_max:
+                _, (_, gone) = self._entries.popitem(last=False)
+                self._weight -= gone
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,141 @@
+"""Reading a TsFile (v4, v3) from a mapped file: implements `access.TsFileAccess`.
+
+Opening reads the tail only. A device is found by binary search through the index; its index, and the headers of chunks,
+are kept in bounded caches, so that a query that touches a series again pays for its pages only. Decoded pages are not
+kept here (see `chunk_cache`).
+
+Names come out canonical, whatever the file's spelling. In files of other writers, whose spelling may differ, a device
+that is not found at once is looked up in a list of all devices, made when first needed.
+
+Thread-safe: caches have locks, everything else is immutable. The mapping lives as long as this reader or anything that
+it returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from saros_storage.block import Block, Column
+from saros_storage.errors import CorruptFile
+from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.tsfile.chunk import ChunkLayout, read_layout
+from saros_storage.tsfile.device_id import path_of_segments, segments_of_path
+from saros_storage.tsfile.format import VERSION_3, Cursor
+from saros_storage.tsfile.index import Span
+from saros_storage.tsfile.lru import LruCache
+from saros_storage.tsfile.metadata import OWN_PROPERTY, FileMetadata, read_metadata
+from saros_storage.tsfile.pages import read_column, read_points, read_times
+from saros_storage.tsfile.series import read_device
+
+#: Series and chunks in the cached device indexes of one file: some 10 MB.
+_CACHED_CHUNKS_MAX = 20_000
+#: Pages in the cached chunk layouts of one file: some 10 MB.
+_CACHED_PAGES_MAX = 20_000
+
+
+class TsFileReader:
+    """An open file. Raises CorruptFile and UnsupportedFile, when made and in every method."""
+
+    def __init__(self, path: str, data: memoryview) -> None:
+        self._path = path
+        self._data = data
+        self._metadata, self._tree = read_metadata(path, data)
+        self._devices: LruCache[str, DeviceIndex] = LruCache(_CACHED_CHUNKS_MAX)
+        self._layouts: LruCache[int, ChunkLayout] = LruCache(_CACHED_PAGES_MAX)
+        #: Root measurement nodes by canonical path; None until a look-up in a foreign file fails.
+        self._spelled: dict[str, Span] | None = None
+
+    @property
+    def path(self) -> str:
+        """See `TsFileAccess.path`."""
+        return self._path
+
+    @property
+    def metadata(self) -> FileMetadata:
+        """Version, properties, table schemas, bloom filter."""
+        return self._metadata
+
+    def devices(self) -> Iterator[str]:
+        """See `TsFileAccess.devices`."""
+        return (path_of_segments(segments) for segments, _ in self._tree.devices())
+
+    def device(self, device: str) -> DeviceIndex | None:
+        """See `TsFileAccess.device`."""
+        found = self._devices.get(device)
+        if found is None:
+            span = self._find(device)
+            if span is None:
+                return None
+            found = self._read_device(device, span)
+            self._devices.put(device, found, sum(len(s.chunks) + 1 for s in found.series.values()) + 1)
+        return found
+
+    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
+        """See `TsFileAccess.pages`."""
+        if device.time is None:
+            (measurement,) = measurements
+            pages = self.layout(device, device.series[measurement], chunk).pages
+            known = [p.statistics for p in pages if p.statistics]
+            return [PageSpan(s.start, s.end, s.count, (s,)) for s in known]
+        time = self.layout(device, device.time, chunk)
+        columns = []
+        for measurement in measurements:
+            pages = self._value_layout(device, time, measurement, chunk).pages
+            columns.append([p.statistics for p in pages] if pages else [None] * len(time.pages))
+        spans = [p.statistics for p in time.pages if p.statistics]
+        rows = zip(*columns, strict=True) if columns else iter([()] * len(spans))
+        return [PageSpan(s.start, s.end, s.count, row) for s, row in zip(spans, rows, strict=True)]
+
+    def read(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int]:
+        """See `TsFileAccess.read`."""
+        if device.time is None:
+            (measurement,) = measurements
+            layout = self.layout(device, device.series[measurement], chunk)
+            times, column, size = read_points(layout, self._data, first, min(stop, len(layout.pages)))
+            return Block.timed(times, (column,)), size
+        time = self.layout(device, device.time, chunk)
+        stop = min(stop, len(time.pages))
+        times, size = read_times(time, self._data, first, stop)
+        columns: list[Column] = []
+        for measurement in measurements:
+            layout = self._value_layout(device, time, measurement, chunk)
+            column, more = read_column(layout, device.series[measurement].type, self._data, time, first, stop)
+            columns.append(column)
+            size += more
+        return Block.timed(times, columns), size
+
+    def layout(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> ChunkLayout:
+        """Header and pages of a chunk of `series`, which is one of the device's or its time column; cached."""
+        meta = series.chunks[chunk]
+        layout = self._layouts.get(meta.offset)
+        if layout is None:
+            layout = read_layout(self._path, self._data, self._metadata.data_end, meta)
+            self._layouts.put(meta.offset, layout, len(layout.pages) + 1)
+        self._check_layout(layout, meta, series, is_time=series is device.time)
+        return layout
+
+    def _check_layout(self, layout: ChunkLayout, meta: ChunkMeta, series: SeriesIndex, *, is_time: bool) -> None:
+        if layout.measurement != series.measurement or layout.type != (None if is_time else series.type):
+            raise CorruptFile(self._path, meta.offset, f"the chunk is not one of {series.measurement or 'the times'}")
+
+    def _value_layout(self, device: DeviceIndex, time: ChunkLayout, measurement: str, chunk: int) -> ChunkLayout:
+        layout = self.layout(device, device.series[measurement], chunk)
+        if layout.pages and len(layout.pages) != len(time.pages):
+            raise layout.corrupt(f"{len(layout.pages)} pages of {measurement} for {len(time.pages)} of times")
+        return layout
+
+    def _find(self, device: str) -> Span | None:
+        version_3 = self._metadata.version == VERSION_3
+        span = self._tree.find((device,) if version_3 else segments_of_path(device))
+        if span is None and OWN_PROPERTY not in self._metadata.properties:
+            if self._spelled is None:
+                self._spelled = {path_of_segments(segments): span for segments, span in self._tree.devices()}
+            span = self._spelled.get(device)
+        return span
+
+    def _read_device(self, device: str, span: Span) -> DeviceIndex:
+        spans = self._tree.series_spans(span)
+        cursors = [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
+        return read_device(device, cursors, self._metadata.data_end)

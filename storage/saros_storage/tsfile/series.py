@@ -1,0 +1,99 @@
+"""TimeseriesMetadata: one series of a device in the index, with the list of its chunks.
+
+    u8 type | vstr name | u8 data type | uvar bytes of chunk list | statistics | { i64 offset, [statistics] }*
+
+Bit 0 of the type says that there are several chunks, and that each has its statistics; a single chunk's are those of
+the series. The time column of an aligned device comes first and is known by its data type (some writers leave out the
+mask).
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from saros_storage.errors import UnsupportedFile
+from saros_storage.tsfile import statistics as stats
+from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, SeriesIndex
+from saros_storage.tsfile.device_id import canonical_measurement
+from saros_storage.tsfile.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar, vstr
+from saros_storage.tsfile.statistics import StoredStatistics
+from saros_storage.types import DataType
+
+_DATA_TYPES = {int(t): t for t in DataType}
+
+
+def encode_series(
+    mask: int,
+    name: str,
+    type_: DataType | None,
+    series: StoredStatistics,
+    chunks: Sequence[tuple[int, StoredStatistics]],
+) -> bytes:
+    """A TimeseriesMetadata; `type_` None is the time column."""
+    many = len(chunks) > 1
+    if many:
+        listed = b"".join([i64(offset) + stats.encode(type_, chunk) for offset, chunk in chunks])
+    else:
+        listed = i64(chunks[0][0])
+    head = bytes((mask | many,)) + vstr(name) + bytes((VECTOR_TYPE if type_ is None else type_,))
+    return head + uvar(len(listed)) + stats.encode(type_, series) + listed
+
+
+def decode_type(cursor: Cursor) -> DataType | None:
+    """A data type byte; None is the time column's. Raises UnsupportedFile."""
+    number = cursor.u8()
+    if number == VECTOR_TYPE:
+        return None
+    try:
+        return _DATA_TYPES[number]
+    except KeyError:
+        raise UnsupportedFile(cursor.file, f"data type {number}") from None
+
+
+def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> DeviceIndex:
+    """The index of a device from its runs of TimeseriesMetadata. Raises CorruptFile, UnsupportedFile."""
+    time: SeriesIndex | None = None
+    series: dict[str, SeriesIndex] = {}
+    for cursor in cursors:
+        while cursor.rest:
+            at = cursor.pos
+            type_, found = _read_series(cursor, data_end)
+            if type_ is None:
+                if series or time is not None:
+                    raise cursor.corrupt("a time column that is not its device's first")
+                time = found
+                continue
+            if time is not None and len(found.chunks) != len(time.chunks):
+                cursor.pos = at
+                raise cursor.corrupt(
+                    f"column {found.measurement} has {len(found.chunks)} chunks, its time column {len(time.chunks)}"
+                )
+            series.setdefault(found.measurement, found)
+    return DeviceIndex(device, time, series)
+
+
+def _read_series(cursor: Cursor, data_end: int) -> tuple[DataType | None, SeriesIndex]:
+    many = bool(cursor.u8() & PAGES_MASK)
+    name = canonical_measurement(cursor.name())
+    type_ = decode_type(cursor)
+    size = cursor.uvar()
+    whole = stats.seen(type_, stats.decode(type_, cursor))
+    if size > cursor.rest:
+        raise cursor.corrupt(f"a chunk list of {size} bytes")
+    end = cursor.pos + size
+    chunks = []
+    while cursor.pos < end:
+        offset = cursor.i64()
+        if not HEAD_BYTES <= offset < data_end:
+            raise cursor.corrupt(f"a chunk at byte {offset}")
+        chunks.append(ChunkMeta(offset, stats.seen(type_, stats.decode(type_, cursor)) if many else whole))
+    if cursor.pos != end or not (many or len(chunks) == 1):
+        raise cursor.corrupt(f"the chunk list of {name or 'the time column'} does not fill its {size} bytes")
+    known = [c.statistics for c in chunks if c.statistics is not None]
+    if any(a.end >= b.start for a, b in pairwise(known)):
+        raise cursor.corrupt(f"the chunks of {name or 'the time column'} overlap")
+    shown = DataType.TIMESTAMP if type_ is None else type_
+    return type_, SeriesIndex(name, shown, whole, tuple(chunks))

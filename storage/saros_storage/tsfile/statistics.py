@@ -1,0 +1,219 @@
+"""Statistics of a page, a chunk or a series: as the file stores them, and as readers see them.
+
+    uvar count | i64 start | i64 end | by type
+    BOOLEAN          u8 first, last; i64 number of true
+    INT32, DATE      i32 min, max, first, last; i64 sum
+    INT64, TIMESTAMP i64 min, max, first, last; f64 sum
+    FLOAT            f32 min, max, first, last; f64 sum
+    DOUBLE           f64 min, max, first, last, sum
+    TEXT             first, last        STRING  first, last, min, max        BLOB, time column  nothing
+
+`StoredStatistics` holds what is stored (text as bytes); `seen` turns it into `reading.Statistics`, which knows less: no
+minimum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are not in the file).
+NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if the first one is).
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from saros_storage.block import TextArray, Values
+from saros_storage.kernels.text import text_extremes
+from saros_storage.reading import Statistics
+from saros_storage.tsfile.format import Cursor, prefixed, uvar
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, NumericArray
+
+Stored: TypeAlias = bool | int | float | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStatistics:
+    """Statistics of `count` points; `count` 0 has start > end and None elsewhere."""
+
+    count: int
+    start: int
+    end: int
+    first: Stored = None
+    last: Stored = None
+    minimum: Stored = None
+    maximum: Stored = None
+    total: int | float | None = None
+
+
+NOTHING = StoredStatistics(0, TIME_MAX, TIME_MIN)
+
+#: Layout behind the count: start, end, and the fixed fields. `None` is the time column.
+_LAYOUTS: dict[DataType | None, struct.Struct] = {
+    None: struct.Struct(">qq"),
+    DataType.BOOLEAN: struct.Struct(">qq??q"),
+    DataType.INT32: struct.Struct(">qqiiiiq"),
+    DataType.DATE: struct.Struct(">qqiiiiq"),
+    DataType.INT64: struct.Struct(">qqqqqqd"),
+    DataType.TIMESTAMP: struct.Struct(">qqqqqqd"),
+    DataType.FLOAT: struct.Struct(">qqffffd"),
+    DataType.DOUBLE: struct.Struct(">qqddddd"),
+    DataType.TEXT: struct.Struct(">qq"),
+    DataType.STRING: struct.Struct(">qq"),
+    DataType.BLOB: struct.Struct(">qq"),
+}
+_BARE = frozenset({None, DataType.BLOB})
+#: Types whose sum means nothing to a reader.
+_WITHOUT_TOTAL = frozenset({DataType.DATE, DataType.TIMESTAMP})
+
+
+def of_times(times: Int64Array) -> StoredStatistics:
+    """Statistics of a time column."""
+    if not len(times):
+        return NOTHING
+    return StoredStatistics(len(times), int(times[0]), int(times[-1]))
+
+
+def of_points(type_: DataType, times: Int64Array, values: Values) -> StoredStatistics:
+    """Statistics of points in time order; `values` has no nulls."""
+    count = len(times)
+    if not count:
+        return NOTHING
+    start, end = int(times[0]), int(times[-1])
+    if isinstance(values, TextArray):
+        return _of_text(type_, start, end, values)
+    first, last = values[0].item(), values[-1].item()
+    if type_ is DataType.BOOLEAN:
+        return StoredStatistics(count, start, end, first, last, None, None, int(np.count_nonzero(values)))
+    low, high = values.min().item(), values.max().item()
+    if type_ in (DataType.INT32, DataType.DATE):
+        return StoredStatistics(count, start, end, first, last, low, high, int(values.sum(dtype=np.int64)))
+    if low != low:
+        low, high = _extremes_without_nan(values)
+    return StoredStatistics(count, start, end, first, last, low, high, _float_sum(values))
+
+
+def _extremes_without_nan(values: NumericArray) -> tuple[float, float]:
+    return float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+
+
+def _float_sum(values: NumericArray) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(values.sum(dtype=np.float64))
+
+
+def _of_text(type_: DataType, start: int, end: int, values: TextArray) -> StoredStatistics:
+    count = len(values)
+    if type_ is DataType.BLOB:
+        return StoredStatistics(count, start, end)
+    first, last = values.value(0), values.value(count - 1)
+    if type_ is DataType.TEXT:
+        return StoredStatistics(count, start, end, first, last)
+    places = np.empty(2, np.int64)
+    text_extremes(values.offsets, values.data, places)
+    return StoredStatistics(count, start, end, first, last, values.value(int(places[0])), values.value(int(places[1])))
+
+
+def merge(parts: Sequence[StoredStatistics]) -> StoredStatistics:
+    """Statistics of consecutive parts of one series, given in time order."""
+    parts = [p for p in parts if p.count]
+    if len(parts) <= 1:
+        return parts[0] if parts else NOTHING
+    head, tail = parts[0], parts[-1]
+    totals = [p.total for p in parts if p.total is not None]
+    return StoredStatistics(
+        sum(p.count for p in parts),
+        head.start,
+        tail.end,
+        head.first,
+        tail.last,
+        _least([p.minimum for p in parts]),
+        _greatest([p.maximum for p in parts]),
+        sum(totals) if totals else None,
+    )
+
+
+def _least(values: list[Stored]) -> Stored:
+    if values[0] is None:
+        return None
+    known = [v for v in values if v == v]
+    return min(known) if known else values[0]  # type: ignore[type-var]
+
+
+def _greatest(values: list[Stored]) -> Stored:
+    if values[0] is None:
+        return None
+    known = [v for v in values if v == v]
+    return max(known) if known else values[0]  # type: ignore[type-var]
+
+
+def encode(type_: DataType | None, stats: StoredStatistics) -> bytes:
+    """The stored form; `type_` None is the time column."""
+    layout = _LAYOUTS[type_]
+    head = uvar(stats.count)
+    if type_ in _BARE:
+        return head + layout.pack(stats.start, stats.end)
+    if type_ in (DataType.TEXT, DataType.STRING):
+        fields = [stats.first, stats.last]
+        if type_ is DataType.STRING:
+            fields += [stats.minimum, stats.maximum]
+        return head + layout.pack(stats.start, stats.end) + b"".join(prefixed(_raw(f)) for f in fields)
+    if not stats.count:
+        return head + layout.pack(stats.start, stats.end, *(0,) * (5 if type_ is not DataType.BOOLEAN else 3))
+    if type_ is DataType.BOOLEAN:
+        return head + layout.pack(stats.start, stats.end, stats.first, stats.last, stats.total)
+    fields = [stats.minimum, stats.maximum, stats.first, stats.last]
+    return head + layout.pack(stats.start, stats.end, *fields, stats.total)
+
+
+def _raw(value: Stored) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
+    """Read the stored form; raises CorruptFile."""
+    at = cursor.pos
+    count = cursor.uvar()
+    fields = cursor.unpack(_LAYOUTS[type_])
+    start, end = int(fields[0]), int(fields[1])
+    if type_ in (DataType.TEXT, DataType.STRING):
+        texts = [cursor.prefixed() for _ in range(2 if type_ is DataType.TEXT else 4)]
+        first_text, last_text, least, greatest = texts if len(texts) == 4 else (*texts, None, None)
+        stats = StoredStatistics(count, start, end, first_text, last_text, least, greatest)
+    elif type_ in _BARE:
+        stats = StoredStatistics(count, start, end)
+    elif type_ is DataType.BOOLEAN:
+        stats = StoredStatistics(count, start, end, fields[2], fields[3], None, None, fields[4])
+    else:
+        low, high, first, last, total = fields[2:]
+        stats = StoredStatistics(count, start, end, first, last, low, high, total)
+    if not count:
+        return NOTHING
+    # Within int64, a span of n ticks holds at most n + 1 points.
+    if start > end or count > end - start + 1:
+        cursor.pos = at
+        raise cursor.corrupt(f"statistics of {count} points from {start} to {end}")
+    return stats
+
+
+def seen(type_: DataType | None, stats: StoredStatistics) -> Statistics | None:
+    """What a reader is told; None where there is no point. `type_` None is the time column."""
+    if not stats.count:
+        return None
+    if type_ is None:
+        return Statistics(stats.count, stats.start, stats.end, 0, 0, None, None, None)
+    if type_.is_text:
+        first, last = _text(type_, stats.first), _text(type_, stats.last)
+        return Statistics(stats.count, stats.start, stats.end, first, last, None, None, None)
+    total = None if type_ in _WITHOUT_TOTAL else stats.total
+    low, high = stats.minimum, stats.maximum
+    assert not isinstance(low, bytes)
+    assert not isinstance(high, bytes)
+    return Statistics(stats.count, stats.start, stats.end, stats.first, stats.last, low, high, total)
+
+
+def _text(type_: DataType, raw: Stored) -> str | bytes | None:
+    if type_ is DataType.BLOB or not isinstance(raw, bytes):
+        return None
+    return raw.decode("utf-8", "replace")

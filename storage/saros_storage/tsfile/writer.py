@@ -1,0 +1,387 @@
+"""Writing a TsFile: chunks in, in any number; a finished v4 file out.
+
+    writer = TsFileWriter(disk.create(path))
+    writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
+    writer.write_aligned("root.a.d2", times, columns)                                       a chunk group of a device
+    summary = writer.finish()                                                               index and tail
+
+Rules that the caller keeps (asserted): a device is either aligned or not; times rise strictly, within a call and from
+one call for a series (an aligned device) to the next. The chunks of a device should be written one after the other.
+
+An aligned device's columns pair with its time column chunk by chunk, so each must have as many chunks as that. A column
+that a call leaves out gets an empty chunk there; one that first appears late gets its missing empty chunks in a chunk
+group of their own just before the call's. Give all columns from the start and neither happens.
+
+Memory: encoded data leaves in batches of about 1 MiB; what stays is statistics and offsets per chunk. Not here: syncing
+and closing the file. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from saros_storage.block import Column, TextArray, Values
+from saros_storage.compression import compress
+from saros_storage.disk import File
+from saros_storage.encoding import encode, encode_times
+from saros_storage.reading import Statistics
+from saros_storage.snapshot import DeviceSpan
+from saros_storage.tsfile import statistics as stats
+from saros_storage.tsfile.bloom import BloomFilter
+from saros_storage.tsfile.device_id import (
+    Segments,
+    bloom_key,
+    encode_segments,
+    name_key,
+    segments_key,
+    segments_of_path,
+)
+from saros_storage.tsfile.format import (
+    CHUNK_BYTES_MAX,
+    MAGIC,
+    MANY_PAGES,
+    ONE_PAGE,
+    TIME_MASK,
+    VALUE_MASK,
+    VECTOR_TYPE,
+    VERSION_4,
+    Marker,
+    i32,
+    uvar,
+    vstr,
+)
+from saros_storage.tsfile.index import build_index
+from saros_storage.tsfile.metadata import encode_metadata
+from saros_storage.tsfile.pages import full_bitmap
+from saros_storage.tsfile.series import encode_series
+from saros_storage.tsfile.statistics import NOTHING, StoredStatistics
+from saros_storage.types import BoolArray, Compressor, DataType, Encoding, Int64Array
+
+DEFAULT_PAGE_ROWS = 10_000
+#: Texts of a page may sum up to this much (a single longer text still makes a page).
+PAGE_TEXT_BYTES_MAX = 1 << 20
+#: Encoded bytes that wait for the next write to the file.
+_BATCH_BYTES = 1 << 20
+_TIME_NAME = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedColumn:
+    """One column of an aligned chunk group; `column.type` is `type`."""
+
+    measurement: str
+    type: DataType
+    encoding: Encoding
+    compressor: Compressor
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class TsFileSummary:
+    """What was written: bytes, CRC-32 of all of them, and what each device spans in time."""
+
+    size: int
+    crc32: int
+    devices: dict[str, DeviceSpan]
+
+
+class TsFileWriter:
+    """See the module."""
+
+    def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS) -> None:
+        assert page_rows > 0
+        self._out = _Output(file)
+        self._page_rows = page_rows
+        self._devices: dict[str, _Device] = {}
+        #: The device of the chunk group being written.
+        self._group: _Device | None = None
+        #: Measurements in that chunk group, of a non-aligned device.
+        self._in_group: set[str] = set()
+        self._out.add(MAGIC, bytes((VERSION_4,)))
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far: what a caller that cuts files by size looks at."""
+        return self._out.position
+
+    def write_series(
+        self,
+        device: str,
+        measurement: str,
+        type_: DataType,
+        encoding: Encoding,
+        compressor: Compressor,
+        times: Int64Array,
+        values: Values,
+    ) -> Statistics:
+        """Write one chunk of a non-aligned device: at least one point, no nulls. Statistics of the chunk."""
+        assert len(times) == len(values) > 0
+        assert _rises(times)
+        entry = self._device(device, aligned=False)
+        if self._group is not entry or measurement in self._in_group:
+            self._start_group(entry)
+        self._in_group.add(measurement)
+        pages = []
+        for start, stop in _cut(len(times), self._page_rows, (values,)):
+            part_times, part = _slice(times, values, start, stop)
+            head = encode_times(part_times)
+            body = b"".join((uvar(len(head)), head, encode(encoding, type_, part)))
+            pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
+        header = _Header(measurement, type_, compressor, encoding, 0)
+        chunk = self._write_chunk(entry, header, pages)
+        seen = stats.seen(type_, chunk)
+        assert seen is not None
+        return seen
+
+    def write_aligned(self, device: str, times: Int64Array, columns: Sequence[AlignedColumn]) -> None:
+        """Write one chunk group of an aligned device: at least one row and one column."""
+        assert len(times) > 0
+        assert columns
+        assert len({c.measurement for c in columns}) == len(columns)
+        assert _rises(times)
+        entry = self._device(device, aligned=True)
+        self._add_missing(entry, columns)
+        self._start_group(entry)
+        bounds = _cut(len(times), self._page_rows, [c.column.values for c in columns])
+        pages = []
+        compressor = columns[0].compressor
+        for start, stop in bounds:
+            part = times[start:stop]
+            body = encode_times(part)
+            pages.append(_Page(stats.of_times(part), len(body), compress(compressor, body)))
+        self._write_chunk(entry, _Header(_TIME_NAME, None, compressor, Encoding.TS_2DIFF, TIME_MASK), pages)
+        for column in columns:
+            assert len(column.column) == len(times)
+            assert column.column.type is column.type
+            self._write_column(entry, times, column, bounds)
+        for series in entry.missing():
+            self._write_chunk(entry, series.header, [])
+
+    def finish(self) -> TsFileSummary:
+        """Write index and tail. The writer is of no use afterwards; the file is neither synced nor closed."""
+        out = self._out
+        separator = out.position
+        out.add(bytes((Marker.SEPARATOR,)))
+        devices = sorted(self._devices.values(), key=lambda d: segments_key(d.segments))
+        area, tables = build_index(out.position, [(d.segments, d.encode_series()) for d in devices])
+        out.add(*area)
+        bloom = BloomFilter.of([bloom_key(d.segments, name) for d in devices for name in d.series])
+        out.add(encode_metadata(tables, separator, bloom))
+        out.flush()
+        return TsFileSummary(out.position, out.crc32, {path: d.span() for path, d in self._devices.items()})
+
+    def _device(self, path: str, *, aligned: bool) -> _Device:
+        device = self._devices.get(path)
+        if device is None:
+            device = self._devices[path] = _Device(segments_of_path(path), aligned=aligned)
+        assert device.aligned == aligned, f"{path} is both aligned and not"
+        return device
+
+    def _start_group(self, device: _Device) -> None:
+        self._out.add(bytes((Marker.CHUNK_GROUP,)), encode_segments(device.segments))
+        self._group = device
+        self._in_group.clear()
+
+    def _add_missing(self, device: _Device, columns: Iterable[AlignedColumn]) -> None:
+        """Empty chunks for columns that appear late: one for each chunk that the time column already has."""
+        groups = device.groups
+        late = [_value_header(c) for c in columns if groups and c.measurement not in device.series]
+        if late:
+            self._start_group(device)
+        for header in late:
+            for _ in range(groups):
+                self._write_chunk(device, header, [])
+
+    def _write_column(
+        self, device: _Device, times: Int64Array, column: AlignedColumn, bounds: list[tuple[int, int]]
+    ) -> None:
+        valid = column.column.valid
+        if valid is not None and valid.all():
+            valid = None
+        pages = [self._value_page(times, column, valid, start, stop) for start, stop in bounds]
+        empty = not any(page.statistics.count for page in pages)
+        self._write_chunk(device, _value_header(column), [] if empty else pages)
+
+    @staticmethod
+    def _value_page(times: Int64Array, column: AlignedColumn, valid: BoolArray | None, start: int, stop: int) -> _Page:
+        rows = stop - start
+        part_times, part = _slice(times, column.column.values, start, stop)
+        bitmap = full_bitmap(rows)
+        if valid is not None:
+            mask = valid[start:stop]
+            places = np.flatnonzero(mask)
+            if not len(places):
+                return _Page(NOTHING, 0, b"")
+            bitmap = np.packbits(mask).tobytes()
+            part_times = part_times[places]
+            part = part.take(places) if isinstance(part, TextArray) else part[places]
+        body = b"".join((i32(rows), bitmap, encode(column.encoding, column.type, part)))
+        return _Page(stats.of_points(column.type, part_times, part), len(body), compress(column.compressor, body))
+
+    def _write_chunk(self, device: _Device, header: _Header, pages: Sequence[_Page]) -> StoredStatistics:
+        many = len(pages) > 1
+        parts: list[bytes] = []
+        for page in pages:
+            parts.append(uvar(page.size))
+            if page.size:
+                parts.append(uvar(len(page.stored)))
+                if many:
+                    parts.append(stats.encode(header.type, page.statistics))
+                parts.append(page.stored)
+        size = sum(map(len, parts))
+        assert size <= CHUNK_BYTES_MAX
+        chunk = stats.merge([page.statistics for page in pages])
+        device.add(header, self._out.position, chunk)
+        self._out.add(header.encode(size, many=many), *parts)
+        return chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """An encoded page; size 0 (uncompressed) is one without points."""
+
+    statistics: StoredStatistics
+    size: int
+    stored: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a chunk's header says; `type` None is the time column."""
+
+    measurement: str
+    type: DataType | None
+    compressor: Compressor
+    encoding: Encoding
+    mask: int
+
+    def encode(self, size: int, *, many: bool) -> bytes:
+        """The header's bytes, for `size` bytes of pages."""
+        marker = self.mask | (MANY_PAGES if many else ONE_PAGE)
+        type_ = VECTOR_TYPE if self.type is None else self.type
+        ids = bytes((type_, self.compressor, self.encoding))
+        return b"".join((bytes((marker,)), vstr(self.measurement), uvar(size), ids))
+
+
+def _value_header(column: AlignedColumn) -> _Header:
+    return _Header(column.measurement, column.type, column.compressor, column.encoding, VALUE_MASK)
+
+
+class _Series:
+    """What the index will say of one series."""
+
+    def __init__(self, header: _Header) -> None:
+        #: Of the last chunk.
+        self.header = header
+        #: Offset and statistics of each chunk.
+        self.chunks: list[tuple[int, StoredStatistics]] = []
+        #: Last time written, None before the first point.
+        self.last: int | None = None
+
+    def add(self, header: _Header, offset: int, chunk: StoredStatistics) -> None:
+        assert header.type == self.header.type
+        if chunk.count:
+            assert self.last is None or chunk.start > self.last, "chunks of a series must rise in time"
+            self.last = chunk.end
+        self.header = header
+        self.chunks.append((offset, chunk))
+
+    def encode(self) -> bytes:
+        header = self.header
+        whole = stats.merge([chunk for _, chunk in self.chunks])
+        return encode_series(header.mask, header.measurement, header.type, whole, self.chunks)
+
+
+class _Device:
+    """The series of one device."""
+
+    def __init__(self, segments: Segments, *, aligned: bool) -> None:
+        self.segments = segments
+        self.aligned = aligned
+        self.series: dict[str, _Series] = {}
+
+    @property
+    def groups(self) -> int:
+        """Chunks of the time column."""
+        time = self.series.get(_TIME_NAME)
+        return len(time.chunks) if time else 0
+
+    def add(self, header: _Header, offset: int, chunk: StoredStatistics) -> None:
+        series = self.series.get(header.measurement)
+        if series is None:
+            series = self.series[header.measurement] = _Series(header)
+        series.add(header, offset, chunk)
+
+    def missing(self) -> list[_Series]:
+        """Columns that have fewer chunks than the time column."""
+        return [s for s in self.series.values() if len(s.chunks) < self.groups]
+
+    def span(self) -> DeviceSpan:
+        """First and last time of the device."""
+        chunks = [c for s in self.series.values() for _, c in s.chunks if c.count]
+        return DeviceSpan(min(c.start for c in chunks), max(c.end for c in chunks))
+
+    def encode_series(self) -> list[tuple[str, bytes]]:
+        """(name, TimeseriesMetadata) in the file's order; the time column's empty name is the least."""
+        return [(name, self.series[name].encode()) for name in sorted(self.series, key=name_key)]
+
+
+def _cut(rows: int, page_rows: int, values: Iterable[Values]) -> list[tuple[int, int]]:
+    """Bounds of pages: at most `page_rows` rows, and about `PAGE_TEXT_BYTES_MAX` bytes of each text column."""
+    texts = [v.offsets for v in values if isinstance(v, TextArray)]
+    texts = [t for t in texts if int(t[-1]) - int(t[0]) > PAGE_TEXT_BYTES_MAX]
+    if not texts:
+        return list(pairwise([*range(0, rows, page_rows), rows]))
+    bounds: list[tuple[int, int]] = []
+    start = 0
+    while start < rows:
+        reach = [int(np.searchsorted(t, int(t[start]) + PAGE_TEXT_BYTES_MAX, "right")) - 1 for t in texts]
+        stop = max(start + 1, min(start + page_rows, rows, *reach))
+        bounds.append((start, stop))
+        start = stop
+    return bounds
+
+
+def _rises(times: Int64Array) -> bool:
+    return bool((times[1:] > times[:-1]).all())
+
+
+def _slice(times: Int64Array, values: Values, start: int, stop: int) -> tuple[Int64Array, Values]:
+    if start == 0 and stop == len(times):
+        return times, values
+    part = values.slice(start, stop) if isinstance(values, TextArray) else values[start:stop]
+    return times[start:stop], part
+
+
+class _Output:
+    """Gathers what is written, and keeps position and checksum."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._parts: list[bytes] = []
+        self._waiting_bytes = 0
+        self.position = 0
+        #: Of all bytes handed to the file.
+        self.crc32 = 0
+
+    def add(self, *parts: bytes) -> None:
+        """Append the parts."""
+        size = sum(map(len, parts))
+        self._parts += parts
+        self.position += size
+        self._waiting_bytes += size
+        if self._waiting_bytes >= _BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over to the file what waits."""
+        batch = b"".join(self._parts)
+        self._parts.clear()
+        self._waiting_bytes = 0
+        self.crc32 = zlib.crc32(batch, self.crc32)
+        self._file.write([batch])

@@ -1,0 +1,78 @@
+"""The house rules that a reader would notice: sizes, docstrings, leftovers, and which modules stay pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "wire", "server", "driver", "shell")
+SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "generated" not in p.parts)
+#: Modules that decide and never act: `now` and events in, values out. They may not reach for the world themselves.
+PURE = (
+    "scheduler/saros_scheduler/task.py",
+    "storage/saros_storage/block.py",
+    "storage/saros_storage/types.py",
+    "storage/saros_storage/reading.py",
+    "storage/saros_storage/snapshot.py",
+    "storage/saros_storage/paths.py",
+    "storage/saros_storage/encoding",
+    "engine/saros_engine/expression.py",
+    "engine/saros_engine/plan.py",
+)
+BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 800
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_module_is_tidy(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    problems = []
+    if ast.get_docstring(tree) is None:
+        problems.append("no module docstring")
+    if text.count("\n") > FILE_LINES_MAX:
+        problems.append(f"{text.count(chr(10))} lines")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or 0) - node.lineno + 1
+            if size > FUNCTION_LINES_MAX:
+                problems.append(f"{node.name} has {size} lines")
+        if isinstance(node, ast.ExceptHandler) and all(isinstance(item, ast.Pass) for item in node.body):
+            problems.append(f"line {node.lineno}: an exception is swallowed")
+    problems += [f"leftover: {m.group()}" for m in re.finditer(r"#.*\b(TODO|FIXME|XXX|HACK)\b", text)]
+    assert problems == []
+
+
+def pure_modules() -> list[Path]:
+    found: list[Path] = []
+    for name in PURE:
+        path = ROOT / name
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return found
+
+
+@pytest.mark.parametrize("path", pure_modules(), ids=relative)
+def test_core_does_not_reach_for_the_world(path: Path) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").split(".")[0])
+    assert set() == imported & BANNED_IN_CORES
+
+
+@pytest.mark.parametrize("room", [r for r in ROOMS if (ROOT / r).is_dir()])
+def test_room_has_a_readme_of_one_screen(room: str) -> None:
+    readme = ROOT / room / "README.md"
+    assert readme.exists()
+    assert readme.read_text(encoding="utf-8").count("\n") <= 60

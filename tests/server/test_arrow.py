@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_storage.block import Block, Column
+from saros_storage.errors import UserMistake
+from saros_storage.types import DataType, TimeUnit
+
+MS = TimeUnit.MILLISECOND
+ALL = {
+    DataType.BOOLEAN: [True, None, False],
+    DataType.INT32: [1, None, -(2**31)],
+    DataType.INT64: [1, None, 2**63 - 1],
+    DataType.FLOAT: [0.5, None, -1.25],
+    DataType.DOUBLE: [0.1, None, 1e300],
+    DataType.TEXT: ["a", None, "温度"],
+    DataType.STRING: ["", None, "x"],
+    DataType.BLOB: [b"\x00", None, b"\xff"],
+    DataType.DATE: [19700101, None, 20240229],
+    DataType.TIMESTAMP: [0, None, 1_500],
+}
+
+
+def test_every_type_goes_to_arrow_and_back() -> None:
+    columns = [Column.of(t, v) for t, v in ALL.items()]
+    block = Block.timed(np.array([1, 2, 3]), columns)
+    schema = arrow_schema([t.name for t in ALL], list(ALL), timed=True, unit=MS, zone="UTC")
+    batch = to_arrow(block, schema)
+    batch.validate(full=True)
+    assert [dt.date(1970, 1, 1), None, dt.date(2024, 2, 29)] == batch.column("DATE").to_pylist()
+    for type_, values in ALL.items():
+        back = to_column(batch.column(type_.name), MS)
+        assert values == back.to_list()
+        expected = DataType.TEXT if type_ is DataType.STRING else type_
+        assert expected is back.type
+
+
+def test_a_slice_of_text_is_that_slice() -> None:
+    column = Column.of(DataType.TEXT, ["a", "bb", "ccc"]).slice(1, 3)
+    schema = arrow_schema(["t"], [DataType.TEXT], timed=False, unit=MS, zone="UTC")
+    assert ["bb", "ccc"] == to_arrow(Block.untimed([column]), schema).column(0).to_pylist()
+    assert ["bb"] == to_column(pa.array(["a", "bb", "c"]).slice(1, 1), MS).to_list()
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "expected"),
+    [
+        (np.array([1, 2], np.int16), DataType.INT32, [1, 2]),
+        (np.array([1.5, np.nan])[:1], DataType.DOUBLE, [1.5]),
+        ([1, None], DataType.INT64, [1, None]),
+        (["a", None], DataType.TEXT, ["a", None]),
+        (pd.Series([1.0, float("nan")]), DataType.DOUBLE, [1.0, None]),
+        (np.ma.masked_array([1, 2], [False, True]), DataType.INT64, [1, None]),
+        (pa.array(["x", "y", "x"]).dictionary_encode(), DataType.TEXT, ["x", "y", "x"]),
+    ],
+)
+def test_columns_of_clients(values: object, type_: DataType, expected: list[object]) -> None:
+    column = to_column(values, MS)
+    assert (type_, expected) == (column.type, column.to_list())
+
+
+def test_columns_that_cannot_be_stored_are_refused() -> None:
+    with pytest.raises(UserMistake, match="cannot be stored"):
+        to_column(pa.array([[1]]), MS)
+    with pytest.raises(UserMistake, match="one type"):
+        to_column([1, "a"], MS)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (np.array([5], np.int64), [5]),
+        ([7], [7]),
+        (np.array(["1970-01-01T00:00:01"], "datetime64[s]"), [-3_599_000]),
+        ([dt.datetime(1970, 1, 1, tzinfo=dt.UTC)], [0]),
+        (pd.to_datetime(["1970-01-01T01:00:00"]), [0]),
+        (pa.array([1_000_000], pa.timestamp("us", tz="UTC")), [1_000]),
+    ],
+)
+def test_times_of_clients_naive_ones_in_the_sessions_zone(times: object, expected: list[int]) -> None:
+    assert expected == to_times(times, MS, "Europe/Berlin").tolist()
+
+
+def test_times_that_lose_precision_or_are_missing_are_refused() -> None:
+    for times in (pa.array([1], pa.timestamp("us", tz="UTC")), [None, 1], ["noon"]):
+        with pytest.raises(UserMistake) as caught:
+            to_times(times, MS, "UTC")
+        assert 2007 == caught.value.code

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saros_server.configuration import Configuration, ConfigurationError, describe, load
+
+
+def test_defaults() -> None:
+    loaded = load(environment={})
+    assert Configuration() == loaded.values
+    assert {"default"} == set(loaded.sources.values())
+
+
+def test_later_places_win_and_say_so(tmp_path: Path) -> None:
+    file = tmp_path / "saros.toml"
+    file.write_text('durability = "os"\nworker_threads = 3\nmemtable_bytes = "1MiB"\n')
+    loaded = load(file=str(file), environment={"SAROS_WORKER_THREADS": "4"}, overrides={"durability": "interval:50"})
+    assert ("interval:50", 4, 1 << 20) == (
+        loaded.values.durability,
+        loaded.values.worker_threads,
+        loaded.values.memtable_bytes,
+    )
+    sources = {key: source for key, _, source, _ in describe(loaded)}
+    assert ("option", "environment", str(file)) == (
+        sources["durability"],
+        sources["worker_threads"],
+        sources["memtable_bytes"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        ("durability", "sometimes", "fsync, os or interval"),
+        ("durability", "interval:0", "fsync, os or interval"),
+        ("worker_threads", "0", "from 1 to 256"),
+        ("memtable_bytes", "64 parsecs", "64MiB"),
+        ("query_timeout_ms", "0s", "a duration"),
+        ("time_unit", "minutes", "one of ms, us, ns"),
+        ("time_zone", "Mars/Base", "a time zone"),
+        ("durabilty", "os", "did you mean durability"),
+    ],
+)
+def test_a_bad_option_is_named_with_what_is_allowed(key: str, value: str, what: str) -> None:
+    with pytest.raises(ConfigurationError, match=what) as caught:
+        load(environment={}, overrides={key: value})
+    assert key in str(caught.value)
+    assert 2004 == caught.value.code
+
+
+def test_a_broken_or_missing_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "saros.toml"
+    with pytest.raises(ConfigurationError, match="cannot read"):
+        load(file=str(file))
+    file.write_text("durability = ")
+    with pytest.raises(ConfigurationError, match="is not TOML"):
+        load(file=str(file))
+
+
+def test_foreign_environment_variables_are_left_alone() -> None:
+    assert Configuration() == load(environment={"SAROS_HOME": "x", "PATH": "y"}).values

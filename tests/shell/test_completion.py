@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from saros_shell.completion import CommandAt, PathAt, SarosCompleter, WordAt, place_of
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("", None),
+        ("sel", WordAt("sel")),
+        ("select av", WordAt("av")),
+        ("select * from root.", PathAt("root", "")),
+        ("select * from root.plant.pu", PathAt("root.plant", "pu")),
+        ("from root.a.`b.c`.s", PathAt("root.a.`b.c`", "s")),
+        ("where x = 'sel", None),
+        ("\\ti", CommandAt("\\ti")),
+        ("\\d root.a", PathAt("root", "a")),
+        ("limit 1", None),
+    ],
+)
+def test_place_before_the_cursor(before: str, expected: object) -> None:
+    assert expected == place_of(before)
+
+
+def completions(text: str) -> list[str]:
+    completer = SarosCompleter(
+        lambda p: {"root": ["plant", "port"]}.get(p, []), lambda: ["avg", "abs"], ["\\d", "\\dd"]
+    )
+    return [c.text for c in completer.get_completions(Document(text), CompleteEvent())]
+
+
+def test_words_come_in_the_case_that_is_typed() -> None:
+    assert "select" in completions("sel")
+    assert "SELECT" in completions("SEL")
+    assert ["avg"] == completions("select av")
+
+
+def test_paths_come_from_the_database() -> None:
+    assert ["plant", "port"] == completions("select * from root.p")
+    assert ["\\d", "\\dd"] == completions("\\d")

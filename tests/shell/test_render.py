@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from saros_shell.render import RENDERERS, display_width, iso_times
+
+
+def batch() -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "Time": pa.array([0, 1_500], pa.timestamp("ms", tz="Europe/Berlin")),
+            "n": pa.array([1.5, None]),
+            "t": pa.array(["a,b", "温度"]),
+            "b": pa.array([True, None]),
+            "x": pa.array([b"\x00\xff", None]),
+        }
+    )
+
+
+def lines(name: str) -> list[str]:
+    made = batch()
+    return list(RENDERERS[name](made.schema, [made]))
+
+
+def test_table_aligns_numbers_right_and_counts_rows() -> None:
+    assert [
+        "Time                          |    n | t    | b    | x",
+        "------------------------------+------+------+------+-------",
+        "1970-01-01T01:00:00.000+01:00 |  1.5 | a,b  | true | 0x00ff",
+        "1970-01-01T01:00:01.500+01:00 | null | 温度 | null | null",
+        "(2 rows)",
+    ] == lines("table")
+
+
+def test_csv_quotes_and_leaves_null_empty() -> None:
+    assert [
+        "Time,n,t,b,x",
+        '1970-01-01T01:00:00.000+01:00,1.5,"a,b",true,0x00ff',
+        "1970-01-01T01:00:01.500+01:00,,温度,,",
+    ] == lines("csv")
+
+
+def test_json_lines() -> None:
+    rows = [json.loads(line) for line in lines("json")]
+    assert {"Time": "1970-01-01T01:00:00.000+01:00", "n": 1.5, "t": "a,b", "b": True, "x": "00ff"} == rows[0]
+    assert rows[1]["n"] is None
+
+
+def test_vertical_names_each_value() -> None:
+    assert "n    | 1.5" in lines("vertical")
+    assert "(2 rows)" == lines("vertical")[-1]
+
+
+def test_an_empty_result_keeps_its_header() -> None:
+    schema = pa.schema([("a", pa.int64())])
+    assert ["a", "-", "(0 rows)"] == list(RENDERERS["table"](schema, []))
+
+
+def test_times_keep_their_unit_and_change_offset_with_the_season() -> None:
+    column = pa.array([0, 15_552_000_000_000_000], pa.timestamp("ns", tz="Europe/Berlin"))
+    assert ["1970-01-01T01:00:00.000000000+01:00", "1970-06-30T01:00:00.000000000+01:00"] == iso_times(column)
+    assert ["1969-12-31T23:30:00.000-00:30"] == iso_times(pa.array([0], pa.timestamp("ms", tz="-00:30")))
+
+
+def test_floats_print_shortest_and_special_values_have_names() -> None:
+    made = pa.record_batch({"f": pa.array([0.1, float("nan"), float("-inf")], pa.float32())})
+    assert ["f", "0.1", "NaN", "-Infinity"] == list(RENDERERS["csv"](made.schema, [made]))
+
+
+def test_wide_characters_take_two_cells() -> None:
+    assert (3, 4) == (display_width("abc"), display_width("温度"))

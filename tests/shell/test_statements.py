@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from saros_shell.statements import is_complete, split_statements
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" ; ;\n", []),
+        ("select 1", ["select 1"]),
+        ("a; b ;c", ["a", "b", "c"]),
+        ("insert 'x;y'; b", ["insert 'x;y'", "b"]),
+        ("a 'it''s; fine'; b", ["a 'it''s; fine'", "b"]),
+        ('a "x;"; `b;c`', ['a "x;"', "`b;c`"]),
+        ("a -- no; end\n; b", ["a -- no; end", "b"]),
+        ("/* ; */ a; -- only a comment", ["/* ; */ a"]),
+        ("a 'open; b", ["a 'open; b"]),
+        ("select 3-2/1;", ["select 3-2/1"]),
+    ],
+)
+def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expected: list[str]) -> None:
+    assert expected == list(split_statements(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", True),
+        ("select 1", False),
+        ("select 1;", True),
+        ("select 1; ", True),
+        ("select 'a;", False),
+        ("select 1; -- why", True),
+        ("select 1; select", False),
+        ("\\d root", True),
+        ("/* open ;", False),
+    ],
+)
+def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
+    assert complete == is_complete(text)

@@ -1,0 +1,236 @@
+"""Encodings: bytes against the format's description, round trips, kernels against their twins, damaged input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from saros_storage.block import TextArray, Values
+from saros_storage.encoding import (
+    DecodeError,
+    UnsupportedEncoding,
+    decode,
+    decode_pages_into,
+    decode_times_into,
+    encode,
+    encode_times,
+    encodings_for,
+)
+from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
+from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.varint import text_decode, text_encode, varint_decode, varint_encode
+from saros_storage.kernels.words import bytes_of, words_of
+from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
+
+PAIRS = [(e, t) for t in DataType for e in sorted(encodings_for(t))]
+quick = settings(max_examples=40, deadline=None)
+
+
+def some_values(type_: DataType, seed: int, count: int) -> Values:
+    """Runs, steps, extremes and noise of a type."""
+    rng = np.random.default_rng(seed)
+    if type_.is_text:
+        words = [b"", b"OK", "温度".encode(), b"x" * 300]
+        return TextArray.of(words[i] for i in rng.integers(0, 4, count))
+    dtype = NUMPY_DTYPE[type_]
+    if dtype == np.bool_:
+        return np.repeat(rng.random(count) < 0.5, 5)[:count]
+    if dtype.kind == "f":
+        special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, np.finfo(dtype).max, 5e-324], dtype)
+        walk = np.round(np.cumsum(rng.normal(0, 1, count)), 2).astype(dtype)
+        return np.where(rng.random(count) < 0.1, rng.choice(special, count), walk).astype(dtype)
+    info = np.iinfo(dtype)
+    walk = np.cumsum(rng.integers(-3, 900, count)).astype(dtype)
+    walk[rng.random(count) < 0.3] = 7
+    return np.where(rng.random(count) < 0.05, rng.choice([info.min, info.max, 0, -1], count), walk).astype(dtype)
+
+
+def raw(values: Values) -> object:
+    return values.to_bytes() if isinstance(values, TextArray) else values.tobytes()
+
+
+@pytest.mark.parametrize(("encoding", "type_"), PAIRS, ids=lambda v: v.name)
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 9, 128, 129, 130, 5_000])
+def test_what_is_written_is_read(encoding: Encoding, type_: DataType, count: int) -> None:
+    values = some_values(type_, count, count)
+    page = memoryview(encode(encoding, type_, values)) if count else memoryview(b"")
+    assert raw(values) == raw(decode(encoding, type_, page, count))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "type_", "values", "page"),
+    [
+        (Encoding.PLAIN, DataType.INT32, [1, -1, 64], "02 01 8001"),
+        (Encoding.PLAIN, DataType.INT64, [1], "0000000000000001"),
+        (Encoding.PLAIN, DataType.DOUBLE, [1.0], "3ff0000000000000"),
+        (Encoding.PLAIN, DataType.BOOLEAN, [True, False], "01 00"),
+        (Encoding.TS_2DIFF, DataType.INT64, [5], "00000000 00000000 0000000000000000 0000000000000005"),
+        (Encoding.TS_2DIFF, DataType.INT32, [10, 12, 15], "00000002 00000001 00000002 0000000a 40"),
+        (Encoding.RLE, DataType.INT32, [3] * 8, "04 02 10 03".replace("04", "03", 1)),
+        (Encoding.RLE, DataType.BOOLEAN, [True, False, True], "04 01 03 03 a0"),
+    ],
+)
+def test_bytes_are_the_formats(encoding: Encoding, type_: DataType, values: list[object], page: str) -> None:
+    assert bytes.fromhex(page) == encode(encoding, type_, np.array(values, NUMPY_DTYPE[type_]))
+
+
+def test_gorilla_ends_with_a_spare_byte() -> None:
+    # 64 bits of 1.0, then "0", then the sentinel: 11, 6 bits of leading zeroes, 6 bits of size - 1, the bits
+    page = encode(Encoding.GORILLA, DataType.DOUBLE, np.array([1.0, 1.0]))
+    change = 0x3FF0000000000000 ^ 0x7FF8000000000000
+    body = change >> ((change & -change).bit_length() - 1)
+    stream = format(0x3FF0000000000000, "064b") + "0" + "11" + "000001" + format(body.bit_length() - 1, "06b")
+    stream += format(body, "b")
+    assert int(stream.ljust(len(page) * 8, "0"), 2).to_bytes(len(page), "big") == page
+    assert len(stream) // 8 + 1 == len(page)
+
+
+def test_dictionary_lists_words_in_order_of_first_use() -> None:
+    page = encode(Encoding.DICTIONARY, DataType.TEXT, TextArray.of(["b", "a", "b"]))
+    assert bytes.fromhex("04 02 62 02 61") == page[:5]
+
+
+def test_times_are_two_bytes_a_block_when_regular() -> None:
+    times = np.arange(1_000, dtype=np.int64) * 1_000
+    page = encode_times(times)
+    assert len(page) <= 24 * 8
+    out = np.empty(1_000, np.int64)
+    decode_times_into(memoryview(page), out)
+    assert times.tolist() == out.tolist()
+
+
+def test_many_pages_in_one_call() -> None:
+    pages = [some_values(DataType.DOUBLE, i, 100 + i) for i in range(5)]
+    encoded = [encode(Encoding.GORILLA, DataType.DOUBLE, p) for p in pages]
+    ends = np.cumsum([len(e) for e in encoded])
+    counts = np.array([len(p) for p in pages])
+    out = np.empty(counts.sum())
+    starts = ends - [len(e) for e in encoded]
+    decode_pages_into(Encoding.GORILLA, DataType.DOUBLE, memoryview(b"".join(encoded)), starts, ends, counts, out)
+    assert b"".join(raw(p) for p in pages) == out.tobytes()
+
+
+def test_what_is_not_read_is_refused_by_name() -> None:
+    for encoding, type_ in [(Encoding.CHIMP, DataType.DOUBLE), (Encoding.GORILLA, DataType.BOOLEAN)]:
+        with pytest.raises(UnsupportedEncoding, match=f"{encoding.name} of {type_.name}"):
+            decode(encoding, type_, memoryview(b"\0" * 99), 1)
+        with pytest.raises(UnsupportedEncoding):
+            encode(encoding, type_, np.zeros(1, NUMPY_DTYPE[type_]))
+
+
+def test_zigzag_pages_of_others_are_read() -> None:
+    assert [1, -1, 64] == decode(
+        Encoding.ZIGZAG, DataType.INT64, memoryview(bytes.fromhex("04 03 02 01 8001")), 3
+    ).tolist()
+
+
+def test_rle_of_int64_reads_javas_big_endian_runs() -> None:
+    page = memoryview(bytes.fromhex("04 10 10 0102"))
+    assert [258] * 8 == decode(Encoding.RLE, DataType.INT64, page, 8).tolist()
+
+
+@given(st.sampled_from([*PAIRS, (Encoding.ZIGZAG, DataType.INT32)]), st.binary(max_size=200), st.integers(0, 300))
+@settings(max_examples=300, deadline=None)
+def test_random_bytes_never_do_more_than_fail(pair: tuple[Encoding, DataType], data: bytes, count: int) -> None:
+    try:
+        values = decode(*pair, memoryview(data), count)
+    except DecodeError:
+        return
+    assert count == len(values)
+
+
+@given(st.sampled_from(PAIRS), st.integers(1, 400), st.data())
+@quick
+def test_a_cut_page_fails_or_ends_in_padding(pair: tuple[Encoding, DataType], count: int, data: st.DataObject) -> None:
+    values = some_values(pair[1], count, count)
+    page = encode(*pair, values)
+    cut = data.draw(st.integers(0, len(page) - 1))
+    try:
+        got = decode(*pair, memoryview(page[:cut]), count)
+    except DecodeError:
+        return
+    assert raw(values) == raw(got)
+
+
+# ---------------------------------------------------------------------------------------------- kernels and twins
+
+
+@given(hnp.arrays(np.uint64, st.integers(1, 60), elements=st.integers(0, 2**64 - 1)), st.booleans(), st.booleans())
+@quick
+def test_gorilla_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, smooth: bool) -> None:
+    width, field = (64, 6) if wide else (32, 5)
+    values = np.cumsum(values % 5, dtype=np.uint64) if smooth else values & np.uint64((1 << width) - 1)
+    words = [np.zeros(len(values) * 2 + 3, np.uint64) for _ in range(2)]
+    bits = [f(values, width, field, w) for f, w in zip((gorilla_encode, gorilla_encode.twin), words, strict=True)]
+    assert bits[0] == bits[1]
+    assert words[0].tolist() == words[1].tolist()
+    page = np.frombuffer(bytes_of(words[0], bits[0] // 8 + 1), np.uint8)
+    zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
+    for decoder in (gorilla_decode, gorilla_decode.twin):
+        out = np.zeros(len(values), np.uint64)
+        assert len(values) == decoder(words_of(page), zero, end, count, width, field, out)
+        assert values.tolist() == out.tolist()
+
+
+@given(hnp.arrays(np.int64, st.integers(1, 300)), st.booleans(), st.booleans())
+@quick
+def test_ts2diff_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, smooth: bool) -> None:
+    size = 8 if wide else 4
+    values = np.cumsum(values % 7) if smooth else values
+    values = values if wide else values.astype(np.int32).astype(np.int64)
+    words = [np.zeros(len(values) + 40, np.uint64) for _ in range(2)]
+    sizes = [f(values, size, w) for f, w in zip((ts2diff_encode, ts2diff_encode.twin), words, strict=True)]
+    assert sizes[0] == sizes[1]
+    assert words[0].tolist() == words[1].tolist()
+    page = np.frombuffer(bytes_of(words[0], sizes[0]), np.uint8)
+    zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
+    for decoder in (ts2diff_decode, ts2diff_decode.twin):
+        out = np.zeros(len(values), np.int64)
+        assert len(values) == decoder(words_of(page), zero, end, count, size, out)
+        assert (
+            values.astype(np.int64 if wide else np.int32).tolist()
+            == out.astype(np.int64 if wide else np.int32).tolist()
+        )
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**20 - 1), st.integers(1, 20)), min_size=1, max_size=40))
+@quick
+def test_rle_kernels_do_what_their_twins_do(runs: list[tuple[int, int]]) -> None:
+    values = np.concatenate([np.full(n, v, np.int64) for v, n in runs])
+    outs = [np.zeros(rle_bytes_max(len(values), 20), np.uint8) for _ in range(2)]
+    sizes = [f(values, 20, o) for f, o in zip((rle_encode, rle_encode.twin), outs, strict=True)]
+    assert outs[1][: sizes[1]].tobytes() == outs[0][: sizes[0]].tobytes()
+    for decoder in (rle_decode, rle_decode.twin):
+        back = np.zeros(len(values), np.int64)
+        assert sizes[0] == decoder(outs[0][: sizes[0]], 20, 0, back)
+        assert values.tolist() == back.tolist()
+
+
+@given(hnp.arrays(np.int64, st.integers(0, 50)), st.sampled_from([32, 64]))
+@quick
+def test_varint_kernels_do_what_their_twins_do(values: np.ndarray, bits: int) -> None:
+    values = values if bits == 64 else values.astype(np.int32).astype(np.int64)
+    outs = [np.zeros(len(values) * 10, np.uint8) for _ in range(2)]
+    sizes = [f(values, bits, o) for f, o in zip((varint_encode, varint_encode.twin), outs, strict=True)]
+    assert outs[1][: sizes[1]].tobytes() == outs[0][: sizes[0]].tobytes()
+    for decoder in (varint_decode, varint_decode.twin):
+        back = np.zeros(len(values), np.int64)
+        assert sizes[0] == decoder(outs[0], bits, back)
+        assert values.tolist() == back.tolist()
+
+
+@given(st.lists(st.binary(max_size=200), max_size=20))
+@quick
+def test_text_kernels_do_what_their_twins_do(words: list[bytes]) -> None:
+    text = TextArray.of(words)
+    outs = [np.zeros(len(text.data) + 5 * len(words), np.uint8) for _ in range(2)]
+    sizes = [f(text.offsets, text.data, o) for f, o in zip((text_encode, text_encode.twin), outs, strict=True)]
+    assert outs[1][: sizes[1]].tobytes() == outs[0][: sizes[0]].tobytes()
+    for decoder in (text_decode, text_decode.twin):
+        offsets, data = np.zeros(len(words) + 1, np.int32), np.zeros(len(outs[0]), np.uint8)
+        assert sizes[0] == decoder(outs[0], offsets, data)
+        assert words == TextArray(offsets, data).to_bytes()

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saros_storage.errors import UserMistake
+from saros_storage.paths import (
+    PATH_CHARACTERS_MAX,
+    join_nodes,
+    parse_pattern,
+    quote_node,
+    split_path,
+    split_series,
+    unquote_node,
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "node"),
+    [
+        ("s1", "s1"),
+        ("_a", "_a"),
+        ("温度", "温度"),
+        ("1a", "1a"),
+        ("111", "`111`"),
+        ("1e3", "`1e3`"),
+        ("012", "`012`"),
+        ("+1", "`+1`"),
+        ("a.b", "`a.b`"),
+        ("s 1", "`s 1`"),
+        ("a`b", "`a``b`"),
+        ("*", "`*`"),
+        ("", "``"),
+    ],
+)
+def test_only_what_needs_quotes_gets_them(content: str, node: str) -> None:
+    assert (node, content) == (quote_node(content), unquote_node(node))
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), max_size=5))
+@settings(deadline=None)
+def test_any_contents_make_a_path_that_splits_into_them(contents: list[str]) -> None:
+    nodes = ("root", *(quote_node(c) for c in contents))
+    assert nodes == split_path(join_nodes(nodes))
+
+
+def test_needless_quotes_go() -> None:
+    assert ("root", "a", "`b.c`") == split_path("root.`a`.`b.c`")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "missing at character 1"),
+        ("sg.d1", "does not begin with root"),
+        ("root..d1", "missing at character 6"),
+        ("root.d1.", "missing at character 9"),
+        ("root.a b", "must be back-quoted: `a b`"),
+        ("root.111", "must be back-quoted: `111`"),
+        ("root.`a", "missing at character 6"),
+        ("root.`a`b", "a dot is missing at character 9"),
+        ("root.``", "a node is empty"),
+        ("root.*", "wildcard"),
+        ("root." + "a" * PATH_CHARACTERS_MAX, "characters; at most"),
+    ],
+)
+def test_an_illegal_path_is_refused_with_the_place(text: str, what: str) -> None:
+    with pytest.raises(UserMistake, match=re.escape(what)) as caught:
+        split_path(text)
+    assert 509 == caught.value.code
+
+
+def test_a_series_is_a_device_and_a_measurement() -> None:
+    assert ("root.sg.`a.b`", "s1") == split_series("root.sg.`a.b`.s1")
+    with pytest.raises(UserMistake, match="at least"):
+        split_series("root.s1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("root.sg.d1", "root.sg.d1", True),
+        ("root.sg.d1", "root.sg.d2", False),
+        ("root.sg.*", "root.sg.d1", True),
+        ("root.sg.*", "root.sg.d1.s1", False),
+        ("root.sg.*", "root.sg", False),
+        ("root.sg.**", "root.sg", False),
+        ("root.sg.**", "root.sg.d1", True),
+        ("root.sg.**", "root.sg.d1.x.y", True),
+        ("root.**.s1", "root.a.b.s1", True),
+        ("root.**.s1", "root.s1", False),
+        ("root.**.s1", "root.a.b.s2", False),
+        ("root.**.a.**", "root.a.a.a", True),
+        ("root.**.a.**", "root.b.b.a", False),
+        ("root.l*.*f*.*1", "root.ln.wf01.wt01", True),
+        ("root.l*.*f*.*1", "root.ln.wf01.wt02", False),
+        ("root.`*`", "root.`*`", True),
+        ("root.`*`", "root.a", False),
+        ("root.a*", "root.`a.b`", True),
+    ],
+)
+def test_patterns(pattern: str, path: str, matches: bool) -> None:
+    assert matches == parse_pattern(pattern).matches(split_path(path))
+
+
+def test_many_double_stars_stay_cheap() -> None:
+    pattern = parse_pattern("root" + ".**.a" * 60)
+    assert not pattern.matches(("root", *("a", "b") * 200))
+
+
+def test_equal_text_means_equal_pattern() -> None:
+    assert parse_pattern("root.`a`.*") == parse_pattern("root.a.*")
+    assert {parse_pattern("root.**")} == {parse_pattern("root.**")}
+    assert (True, False) == (parse_pattern("root.a*").has_wildcard, parse_pattern("root.`*`").has_wildcard)
