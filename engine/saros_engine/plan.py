@@ -24,11 +24,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from saros_engine.expression import Bound
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest
 from saros_storage.types import DataType, Scalar
-
-from saros_engine.expression import Bound
 
 
 @dataclass(frozen=True, slots=True)
