@@ -151,15 +151,23 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(arguments)`: aggregate, scalar or series function. `name` as written; `attributes` are `'k'='v'` pairs."""
+    """`name(arguments)`: aggregate, scalar or series function. `name` as written; `attributes` are `'k'='v'` pairs.
+
+    `from_for`: it was written `SUBSTRING(x FROM start FOR length)`.
+    """
 
     name: str
     arguments: tuple[Expression, ...]
     attributes: tuple[tuple[str, str], ...] = ()
+    from_for: bool = False
 
     def __str__(self) -> str:
+        name = self.name.upper() if self.name.lower() in _PRINTED_UPPER else self.name
         parts = [str(a) for a in self.arguments] + [f'"{k}"="{v}"' for k, v in self.attributes]
-        return f"{self.name}({', '.join(parts)})"
+        if self.from_for:
+            words = ("", " FROM ", " FOR ")
+            return f"{name}({''.join(w + p for w, p in zip(words, parts, strict=False))})"
+        return f"{name}({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +262,8 @@ Expression = (
     | Case
 )
 
+#: IoTDB has syntax of its own for these and prints them in upper case.
+_PRINTED_UPPER = frozenset({"round", "replace", "substring"})
 _UNARY = 7
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}
 

@@ -87,7 +87,8 @@ def _yyyymmdd(days: Int32Array) -> Int32Array:
     months = moments.astype("datetime64[M]")
     month_number = months.astype(np.int64)
     day = (moments - months).astype(np.int64) + 1
-    return ((1970 + month_number // 12) * 10_000 + (month_number % 12 + 1) * 100 + day).astype(np.int32)
+    dates: Int32Array = ((1970 + month_number // 12) * 10_000 + (month_number % 12 + 1) * 100 + day).astype(np.int32)
+    return dates
 
 
 # ---------------------------------------------------------------------------------------------- from clients
