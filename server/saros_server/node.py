@@ -46,7 +46,9 @@ class Node:
         clock = clock or SystemClock()
         store = Store.open(folder, store_options(configuration), disk or LocalDisk(), clock)
         try:
-            scheduler = DriverScheduler(SchedulerOptions(worker_threads=configuration.worker_threads), clock)
+            scheduler = DriverScheduler(
+                SchedulerOptions(worker_threads=configuration.worker_threads), clock.monotonic_ns
+            )
         except BaseException:
             store.close()
             raise

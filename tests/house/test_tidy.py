@@ -14,6 +14,8 @@ SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "ge
 #: Modules that decide and never act: `now` and events in, values out. They may not reach for the world themselves.
 PURE = (
     "scheduler/saros_scheduler/task.py",
+    "scheduler/saros_scheduler/multilevel_queue.py",
+    "scheduler/saros_scheduler/deadline_queue.py",
     "storage/saros_storage/block.py",
     "storage/saros_storage/types.py",
     "storage/saros_storage/reading.py",

@@ -1,0 +1,274 @@
+"""DriverScheduler: worker threads that run drivers a quantum at a time, and the sentinel that ends overdue queries.
+
+    submit ─▶ READY queue ─▶ worker: process_for(quantum) ─┬─▶ finished: close
+                 ▲                                          ├─▶ runnable: back to READY, charged to its level
+                 └──── the future's callback ◀── BLOCKED ◀──┘
+
+A query is the set of drivers that were submitted under its id. It ends once, when its last driver is closed: finished,
+or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks (R-2.5).
+The listener hears of it then, so that whoever gets the answer knows that nothing of the query is left.
+
+Thread-safe. `submit` and `abort` never wait for a driver. Knows nothing of what drivers do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from saros_scheduler.deadline_queue import DeadlineQueue
+from saros_scheduler.driver_task import DriverTask, TaskState, Transition
+from saros_scheduler.multilevel_queue import LEVELS
+from saros_scheduler.ready_queue import ReadyQueue
+from saros_scheduler.task import Blocked, Driver, QueryId, QueryListener
+
+logger = logging.getLogger(__name__)
+
+#: Monotonic nanoseconds.
+Ticker = Callable[[], int]
+
+
+class QueryTimedOut(Exception):
+    """The query was not done at its deadline."""
+
+    code = 712
+
+    def __init__(self, query: QueryId) -> None:
+        super().__init__(f"query {query} was not done in time and was ended")
+        self.query = query
+
+
+class SchedulerClosed(Exception):
+    """The scheduler was closed."""
+
+    code = 2014
+
+    def __init__(self) -> None:
+        super().__init__("the database is closing: no query can run")
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """Fixed while the scheduler lives."""
+
+    worker_threads: int = 2
+    #: A driver runs about this long before another gets its turn.
+    quantum_ns: int = 100_000_000
+    #: Queries with a deadline that may run at once.
+    queries_max: int = 1_000
+
+
+@dataclass(slots=True)
+class SchedulerMetrics:
+    """Sums since the start; lists have one number per level."""
+
+    quanta: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    run_ns: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    ready_ns: int = 0
+    blocked_ns: int = 0
+    finished_queries: int = 0
+    aborted_queries: int = 0
+    running_queries: int = 0
+    ready_tasks: int = 0
+
+
+@dataclass(slots=True)
+class _Query:
+    """A running query; guarded by the scheduler's lock."""
+
+    tasks: list[DriverTask]
+    listener: QueryListener
+    #: Drivers that are not closed yet.
+    left: int
+    cause: BaseException | None = None
+
+
+class DriverScheduler:
+    """See the module."""
+
+    def __init__(self, options: SchedulerOptions, ticker: Ticker, *, start: bool = True) -> None:
+        self._options = options
+        self._ticker = ticker
+        self._ready: ReadyQueue[DriverTask] = ReadyQueue()
+        self._lock = threading.Condition()
+        self._queries: dict[QueryId, _Query] = {}
+        self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
+        self._metrics = SchedulerMetrics()
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"saros-worker-{i}", daemon=True)
+            for i in range(options.worker_threads)
+        ]
+        self._threads.append(threading.Thread(target=self._watch, name="saros-sentinel", daemon=True))
+        for thread in self._threads if start else ():
+            thread.start()
+
+    # ------------------------------------------------------------------ from outside
+
+    def submit(
+        self,
+        drivers: Sequence[Driver],
+        *,
+        query: QueryId,
+        listener: QueryListener,
+        deadline_ns: int | None = None,
+        urgent: bool = False,
+    ) -> None:
+        """Run the drivers of a query, at least one. Raises SchedulerClosed, DeadlineQueueFull: then nothing runs."""
+        assert drivers
+        now = self._ticker()
+        tasks = [DriverTask(driver, urgent=urgent, now_ns=now) for driver in drivers]
+        with self._lock:
+            if self._closed:
+                raise SchedulerClosed
+            assert query not in self._queries
+            if deadline_ns is not None:
+                self._deadlines.add(query, deadline_ns)
+                self._lock.notify_all()
+            self._queries[query] = _Query(tasks, listener, len(tasks))
+        for task in tasks:
+            self._ready.offer(task, 0, urgent=urgent)
+
+    def abort(self, query: QueryId, cause: BaseException) -> bool:
+        """End a query with `cause`, unless it has another already; False if it is not running."""
+        with self._lock:
+            running = self._queries.get(query)
+            if running is None:
+                return False
+            if running.cause is None:
+                running.cause = cause
+            first = running.cause
+            tasks = list(running.tasks)
+        for task in tasks:
+            if task.to_aborted() in (TaskState.READY, TaskState.BLOCKED):
+                self._close_driver(query, task, first)
+        return True
+
+    def metrics(self) -> SchedulerMetrics:
+        """A copy of the sums."""
+        with self._lock:
+            m = self._metrics
+            return SchedulerMetrics(
+                list(m.quanta),
+                list(m.run_ns),
+                m.ready_ns,
+                m.blocked_ns,
+                m.finished_queries,
+                m.aborted_queries,
+                len(self._queries),
+                len(self._ready),
+            )
+
+    def close(self) -> None:
+        """Abort all queries, stop the threads. Idempotent; not from a driver or a listener."""
+        with self._lock:
+            self._closed = True
+            queries = list(self._queries)
+            self._lock.notify_all()
+        for query in queries:
+            self.abort(query, SchedulerClosed())
+        self._ready.close()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    # ------------------------------------------------------------------ workers
+
+    def _work(self) -> None:
+        while (task := self._ready.take()) is not None:
+            self.run_quantum(task)
+
+    def run_quantum(self, task: DriverTask) -> None:
+        """Give one task its turn: what a worker does for each task it takes."""
+        started = self._ticker()
+        waited = task.move(Transition.READY_TO_RUNNING, started)
+        if waited is None:
+            return  # aborted while it stood in the queue, and closed by the aborter
+        query, level, blocked = task.driver.id.query, task.level, None
+        try:
+            blocked = task.driver.process_for(self._options.quantum_ns)
+            finished = task.driver.is_finished()
+        except BaseException as error:  # noqa: BLE001 - the top of a driver: its error ends its query, with this cause
+            self.abort(query, error)
+            finished = False
+        now = self._ticker()
+        self._account(task, level, now - started, waited)
+        if finished:
+            moved = task.move(Transition.RUNNING_TO_FINISHED, now)
+        elif blocked is not None and not blocked.done():
+            moved = self._block(task, blocked, now)
+        else:
+            moved = task.move(Transition.RUNNING_TO_READY, now)
+            if moved is not None:
+                self._ready.offer(task, task.scheduled_ns, urgent=task.urgent)
+        if moved is None or finished:
+            with self._lock:
+                cause = self._queries[query].cause
+            self._close_driver(query, task, cause)
+
+    def _block(self, task: DriverTask, blocked: Blocked, now: int) -> int | None:
+        moved = task.move(Transition.RUNNING_TO_BLOCKED, now)
+        if moved is not None:
+            blocked.add_done_callback(lambda _: self._unblock(task))
+        return moved
+
+    def _unblock(self, task: DriverTask) -> None:
+        spent = task.move(Transition.BLOCKED_TO_READY, self._ticker())
+        if spent is None:
+            return  # aborted while it was blocked: the future came too late
+        with self._lock:
+            self._metrics.blocked_ns += spent
+        self._ready.offer(task, task.scheduled_ns, urgent=task.urgent)
+
+    def _account(self, task: DriverTask, level: int, used_ns: int, waited_ns: int) -> None:
+        task.scheduled_ns += used_ns
+        if not task.urgent:
+            self._ready.charge(level, used_ns)
+        with self._lock:
+            self._metrics.quanta[level] += 1
+            self._metrics.run_ns[level] += used_ns
+            self._metrics.ready_ns += waited_ns
+
+    def _close_driver(self, query: QueryId, task: DriverTask, cause: BaseException | None) -> None:
+        try:
+            task.driver.close(cause)
+        except Exception as error:
+            logger.exception("driver failed to close", extra={"driver": str(task.driver.id)})
+            self.abort(query, error)
+        with self._lock:
+            running = self._queries[query]
+            running.left -= 1
+            if running.left:
+                return
+            del self._queries[query]
+            self._deadlines.discard(query)
+            if running.cause is None:
+                self._metrics.finished_queries += 1
+            else:
+                self._metrics.aborted_queries += 1
+        if running.cause is None:
+            running.listener.query_finished(query)
+        else:
+            running.listener.query_aborted(query, running.cause)
+
+    # ------------------------------------------------------------------ sentinel
+
+    def _watch(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed:
+                    return
+                deadline = self._deadlines.next_deadline_ns()
+                left = None if deadline is None else (deadline - self._ticker()) / 1e9
+                if left is None or left > 0:
+                    self._lock.wait(left)
+            self.end_overdue()
+
+    def end_overdue(self) -> None:
+        """Abort all queries whose deadline has come: what the sentinel does whenever it wakes."""
+        with self._lock:
+            overdue = self._deadlines.pop_due(self._ticker())
+        for query in overdue:
+            self.abort(query, QueryTimedOut(query))

@@ -1,0 +1,133 @@
+"""Multilevel queue: which driver runs next (R-2.4).
+
+    level   drivers that have run     weight
+      0       0 s ..   1 s              16        a level's share of time is its weight: twice the next level's
+      1       1 s ..  10 s               8
+      2      10 s ..  60 s               4
+      3      60 s .. 300 s               2
+      4     300 s ..                     1
+
+A driver sinks as it uses time, so that short queries pass long ones, and long ones still move. `poll` takes the level
+that is furthest behind its share (least `time / weight`), then the driver of it that has run least, then the one that
+waits longest.
+
+Why a level that was empty re-enters at its expected time: else the credit that it gathered while nobody was in it would
+lock out all others. Why one charge is capped: a driver that hangs in one quantum must not punish its level for minutes.
+
+Invariants
+  - an item is in at most one level, and only between `offer` and `poll` or `remove`
+  - a level's time never decreases
+
+Pure and not thread-safe: `ready_queue.py` adds the lock.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+SECOND_NS = 1_000_000_000
+LEVEL_STARTS_NS = (0, 1 * SECOND_NS, 10 * SECOND_NS, 60 * SECOND_NS, 300 * SECOND_NS)
+LEVELS = len(LEVEL_STARTS_NS)
+#: The most that one quantum adds to its level's time.
+CHARGE_NS_MAX = 30 * SECOND_NS
+
+
+def level_of(scheduled_ns: int) -> int:
+    """The level of a driver that has run `scheduled_ns` in all."""
+    return max(level for level, start in enumerate(LEVEL_STARTS_NS) if scheduled_ns >= start)
+
+
+def weight_of(level: int) -> int:
+    """The level's share, relative to the lowest's."""
+    return 1 << (LEVELS - 1 - level)
+
+
+@dataclass(slots=True)
+class _Level(Generic[T]):
+    #: Weighted time used by this level's drivers.
+    time_ns: int = 0
+    #: (time the item has run, order of arrival, item); removed items stay until they reach the top.
+    heap: list[tuple[int, int, T]] = field(default_factory=list)
+    #: Items really in the level.
+    size: int = 0
+
+
+class MultilevelPriorityQueue(Generic[T]):
+    """See the module. Items are hashable and offered at most once at a time."""
+
+    def __init__(self) -> None:
+        self._levels: list[_Level[T]] = [_Level() for _ in range(LEVELS)]
+        #: item -> (its level, order of arrival): what a heap entry must agree with to be alive
+        self._places: dict[T, tuple[int, int]] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def offer(self, item: T, scheduled_ns: int) -> None:
+        """Add an item that has run `scheduled_ns` so far."""
+        assert item not in self._places
+        number = level_of(scheduled_ns)
+        level = self._levels[number]
+        if level.size == 0:
+            level.time_ns = max(level.time_ns, self._expected_time_ns(number))
+        self._arrivals += 1
+        self._places[item] = (number, self._arrivals)
+        heapq.heappush(level.heap, (scheduled_ns, self._arrivals, item))
+        level.size += 1
+
+    def poll(self) -> T | None:
+        """Take the next item; None if there is none."""
+        waiting = [n for n in range(LEVELS) if self._levels[n].size]
+        if not waiting:
+            return None
+        number = min(waiting, key=lambda n: (self._levels[n].time_ns / weight_of(n), n))
+        level = self._levels[number]
+        while True:
+            _, arrival, item = heapq.heappop(level.heap)
+            if self._places.get(item) == (number, arrival):
+                self._forget(item)
+                return item
+
+    def charge(self, level: int, used_ns: int) -> None:
+        """A quantum of `used_ns` was run for `level`."""
+        assert used_ns >= 0
+        self._levels[level].time_ns += min(used_ns, CHARGE_NS_MAX)
+
+    def remove(self, item: T) -> bool:
+        """Take an item out, wherever it is; False if it is not in the queue."""
+        if item not in self._places:
+            return False
+        self._forget(item)
+        return True
+
+    def level_times_ns(self) -> tuple[int, ...]:
+        """Time charged to each level, re-entries included."""
+        return tuple(level.time_ns for level in self._levels)
+
+    def validate(self) -> None:
+        """Assert the rules across fields."""
+        for number, level in enumerate(self._levels):
+            alive = [item for _, arrival, item in level.heap if self._places.get(item) == (number, arrival)]
+            assert len(alive) == level.size
+        assert sum(level.size for level in self._levels) == len(self._places)
+
+    def _forget(self, item: T) -> None:
+        number, _ = self._places.pop(item)
+        level = self._levels[number]
+        level.size -= 1
+        if level.size == 0:
+            level.heap.clear()
+
+    def _expected_time_ns(self, number: int) -> int:
+        """Where a level would stand had it always had its share.
+
+        That is with the waiting level that is furthest behind, or, when nobody waits, with the furthest of all.
+        """
+        shares = [level.time_ns / weight_of(n) for n, level in enumerate(self._levels)]
+        waiting = [share for share, level in zip(shares, self._levels, strict=True) if level.size]
+        return int((min(waiting) if waiting else max(shares)) * weight_of(number))

@@ -1,0 +1,306 @@
+"""The scheduler: with threads (events, no sleeping) and, for interleavings, by hand without them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from saros_scheduler import (
+    DeadlineQueueFull,
+    DriverScheduler,
+    QueryTimedOut,
+    SchedulerClosed,
+    SchedulerOptions,
+)
+from saros_scheduler.driver_task import DriverTask, TaskState, Transition
+from saros_scheduler.task import Blocked, DriverId, QueryId
+
+WAIT_S = 10.0
+Step = Callable[[], "Blocked | None"]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class ScriptedDriver:
+    """Runs one step per quantum; finished when the steps are used up."""
+
+    def __init__(self, query: str, number: int, steps: list[Step]) -> None:
+        self.id = DriverId(QueryId(query), 0, 0, number)
+        self.steps = steps
+        self.closed: list[BaseException | None] = []
+        self.running = False
+
+    def process_for(self, quantum_ns: int) -> Blocked | None:
+        assert not self.closed
+        self.running = True
+        try:
+            return self.steps.pop(0)()
+        finally:
+            self.running = False
+
+    def is_finished(self) -> bool:
+        return not self.steps
+
+    def close(self, cause: BaseException | None) -> None:
+        assert not self.running
+        self.closed.append(cause)
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.ends: list[tuple[str, BaseException | None]] = []
+
+    def query_finished(self, query: QueryId) -> None:
+        self.ends.append((query, None))
+        self.done.set()
+
+    def query_aborted(self, query: QueryId, cause: BaseException) -> None:
+        self.ends.append((query, cause))
+        self.done.set()
+
+
+def nothing() -> None:
+    return None
+
+
+@pytest.fixture
+def threaded() -> Iterator[DriverScheduler]:
+    import time
+
+    scheduler = DriverScheduler(SchedulerOptions(worker_threads=2), time.monotonic_ns)
+    yield scheduler
+    scheduler.close()
+
+
+def by_hand(clock: Clock) -> DriverScheduler:
+    return DriverScheduler(SchedulerOptions(queries_max=2), clock, start=False)
+
+
+def run_next(scheduler: DriverScheduler) -> None:
+    task = scheduler._ready.take()
+    assert task is not None
+    scheduler.run_quantum(task)
+
+
+def test_drivers_of_a_query_run_to_their_end_and_are_closed_before_the_listener_hears(
+    threaded: DriverScheduler,
+) -> None:
+    listener = Listener()
+    drivers = [ScriptedDriver("q", i, [nothing] * 5) for i in range(4)]
+    threaded.submit(drivers, query=QueryId("q"), listener=listener)
+    assert listener.done.wait(WAIT_S)
+    assert [("q", None)] == listener.ends
+    assert [[None]] * 4 == [d.closed for d in drivers]
+    metrics = threaded.metrics()
+    assert (20, 1, 0, 0) == (
+        sum(metrics.quanta),
+        metrics.finished_queries,
+        metrics.running_queries,
+        metrics.ready_tasks,
+    )
+
+
+def test_a_blocked_driver_goes_on_when_its_future_is_resolved(threaded: DriverScheduler) -> None:
+    future: Future[None] = Future()
+    reached = threading.Event()
+
+    def block() -> Blocked:
+        reached.set()
+        return future
+
+    listener = Listener()
+    threaded.submit([ScriptedDriver("q", 0, [block, nothing])], query=QueryId("q"), listener=listener)
+    assert reached.wait(WAIT_S)
+    assert not listener.done.is_set()
+    future.set_result(None)
+    assert listener.done.wait(WAIT_S)
+    assert [("q", None)] == listener.ends
+
+
+def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: DriverScheduler) -> None:
+    error = ValueError("broken")
+
+    def fail() -> None:
+        raise error
+
+    bad, good = Listener(), Listener()
+    never: Future[None] = Future()
+    drivers = [ScriptedDriver("q", 0, [lambda: never, nothing]), ScriptedDriver("q", 1, [nothing, fail, nothing])]
+    other = ScriptedDriver("other", 0, [nothing] * 50)
+    threaded.submit([other], query=QueryId("other"), listener=good)
+    threaded.submit(drivers, query=QueryId("q"), listener=bad)
+    assert bad.done.wait(WAIT_S)
+    assert good.done.wait(WAIT_S)
+    assert [("q", error)] == bad.ends
+    assert [[error], [error]] == [d.closed for d in drivers]
+    assert [("other", None)] == good.ends
+    never.set_result(None)  # comes too late, and harms nobody
+
+
+def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None:
+    import time
+
+    never: Future[None] = Future()
+    listener = Listener()
+    driver = ScriptedDriver("q", 0, [lambda: never, nothing])
+    deadline = time.monotonic_ns() + 20_000_000
+    threaded.submit([driver], query=QueryId("q"), listener=listener, deadline_ns=deadline)
+    assert listener.done.wait(WAIT_S)
+    (end,) = listener.ends
+    assert isinstance(end[1], QueryTimedOut)
+    assert 712 == end[1].code
+    assert 1 == len(driver.closed)
+
+
+def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
+    import time
+
+    scheduler = DriverScheduler(SchedulerOptions(), time.monotonic_ns)
+    never: Future[None] = Future()
+    listener = Listener()
+    scheduler.submit([ScriptedDriver("q", 0, [lambda: never, nothing])], query=QueryId("q"), listener=listener)
+    scheduler.close()
+    scheduler.close()
+    assert isinstance(listener.ends[0][1], SchedulerClosed)
+    with pytest.raises(SchedulerClosed):
+        scheduler.submit([ScriptedDriver("r", 0, [nothing])], query=QueryId("r"), listener=listener)
+
+
+def test_a_driver_that_is_aborted_while_it_runs_is_closed_when_its_quantum_ends() -> None:
+    scheduler, listener, cause = by_hand(Clock()), Listener(), RuntimeError("killed")
+    driver = ScriptedDriver("q", 0, [])
+
+    def abort_myself() -> None:
+        assert scheduler.abort(QueryId("q"), cause)
+        assert [] == driver.closed
+
+    driver.steps = [abort_myself, nothing]
+    scheduler.submit([driver], query=QueryId("q"), listener=listener)
+    run_next(scheduler)
+    assert [cause] == driver.closed
+    assert [("q", cause)] == listener.ends
+
+
+def test_a_driver_that_is_aborted_in_the_queue_never_runs() -> None:
+    scheduler, listener, cause = by_hand(Clock()), Listener(), RuntimeError("killed")
+    driver = ScriptedDriver("q", 0, [nothing])
+    scheduler.submit([driver], query=QueryId("q"), listener=listener)
+    scheduler.abort(QueryId("q"), cause)
+    assert [("q", cause)] == listener.ends
+    run_next(scheduler)
+    assert ([cause], 1) == (driver.closed, len(driver.steps))
+    assert not scheduler.abort(QueryId("q"), cause)
+
+
+def test_the_first_cause_stays() -> None:
+    scheduler, listener = by_hand(Clock()), Listener()
+    first, second = RuntimeError("first"), RuntimeError("second")
+    driver = ScriptedDriver("q", 0, [])
+
+    def abort_twice() -> None:
+        scheduler.abort(QueryId("q"), first)
+        scheduler.abort(QueryId("q"), second)
+
+    driver.steps = [abort_twice, nothing]
+    scheduler.submit([driver], query=QueryId("q"), listener=listener)
+    run_next(scheduler)
+    assert [("q", first)] == listener.ends
+
+
+def test_a_driver_that_fails_to_close_ends_the_query_and_leaves_nothing() -> None:
+    scheduler, listener, error = by_hand(Clock()), Listener(), OSError("disk")
+
+    class Stubborn(ScriptedDriver):
+        def close(self, cause: BaseException | None) -> None:
+            raise error
+
+    scheduler.submit([Stubborn("q", 0, [nothing])], query=QueryId("q"), listener=listener)
+    run_next(scheduler)
+    assert [("q", error)] == listener.ends
+    assert 0 == scheduler.metrics().running_queries
+
+
+def test_the_sentinel_ends_queries_at_their_deadline_and_the_number_is_bounded() -> None:
+    clock = Clock()
+    scheduler, listener = by_hand(clock), Listener()
+    for name, deadline in [("a", 10), ("b", 20)]:
+        scheduler.submit(
+            [ScriptedDriver(name, 0, [nothing])], query=QueryId(name), listener=listener, deadline_ns=deadline
+        )
+    late = ScriptedDriver("c", 0, [nothing])
+    with pytest.raises(DeadlineQueueFull):
+        scheduler.submit([late], query=QueryId("c"), listener=listener, deadline_ns=30)
+    clock.now = 10
+    scheduler.end_overdue()
+    assert ["a"] == [query for query, _ in listener.ends]
+    clock.now = 25
+    scheduler.end_overdue()
+    assert ["a", "b"] == [query for query, _ in listener.ends]
+
+
+def test_urgent_queries_pass_all_others_and_long_ones_sink() -> None:
+    clock = Clock()
+    scheduler, listener = by_hand(clock), Listener()
+    order: list[str] = []
+
+    def step(name: str, seconds: float) -> Step:
+        def run() -> None:
+            order.append(name)
+            clock.now += int(seconds * 1e9)
+
+        return run
+
+    heavy = ScriptedDriver("heavy", 0, [step("heavy", 2), step("heavy", 2)])
+    scheduler.submit([heavy], query=QueryId("heavy"), listener=listener)
+    run_next(scheduler)
+    for name in ("short1", "short2"):
+        scheduler.submit([ScriptedDriver(name, 0, [step(name, 0.01)])], query=QueryId(name), listener=listener)
+    system = ScriptedDriver("show", 0, [step("show", 0)])
+    scheduler.submit([system], query=QueryId("show"), listener=listener, urgent=True)
+    for _ in range(4):
+        run_next(scheduler)
+    assert ["heavy", "show", "short1", "heavy", "short2"] == order
+    metrics = scheduler.metrics()
+    assert (4, 1) == (metrics.quanta[0], metrics.quanta[1])
+
+
+@pytest.mark.parametrize("transition", Transition, ids=lambda t: t.name)
+@pytest.mark.parametrize("state", TaskState, ids=lambda s: s.name)
+def test_a_transition_happens_from_its_source_only(transition: Transition, state: TaskState) -> None:
+    task = DriverTask(ScriptedDriver("q", 0, []), urgent=False, now_ns=0)
+    task._state = state
+    source, target = transition.value
+    moved = task.move(transition, 7)
+    assert (moved == 7, task.state) == ((True, target) if state is source else (False, state))
+
+
+@pytest.mark.parametrize("state", TaskState, ids=lambda s: s.name)
+def test_what_has_ended_is_not_aborted(state: TaskState) -> None:
+    task = DriverTask(ScriptedDriver("q", 0, []), urgent=False, now_ns=0)
+    task._state = state
+    ended = state in (TaskState.FINISHED, TaskState.ABORTED)
+    assert (None if ended else state) == task.to_aborted()
+    assert (state if ended else TaskState.ABORTED) == task.state
+
+
+def test_many_queries_at_once_all_end_once(threaded: DriverScheduler) -> None:
+    listeners = [Listener() for _ in range(200)]
+    for number, listener in enumerate(listeners):
+        name = f"q{number}"
+        drivers = [ScriptedDriver(name, i, [nothing] * 3) for i in range(3)]
+        threaded.submit(drivers, query=QueryId(name), listener=listener)
+        if number % 3 == 0:
+            threaded.abort(QueryId(name), RuntimeError("killed"))
+    assert all(listener.done.wait(WAIT_S) for listener in listeners)
+    assert [1] * 200 == [len(listener.ends) for listener in listeners]
+    assert (0, 0) == (threaded.metrics().running_queries, threaded.metrics().ready_tasks)
