@@ -19,6 +19,7 @@ from saros_storage.encoding import (
     encode_times,
     encodings_for,
 )
+from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
 from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_encode
@@ -115,7 +116,7 @@ def test_many_pages_in_one_call() -> None:
 
 
 def test_what_is_not_read_is_refused_by_name() -> None:
-    for encoding, type_ in [(Encoding.CHIMP, DataType.DOUBLE), (Encoding.GORILLA, DataType.BOOLEAN)]:
+    for encoding, type_ in [(Encoding.SPRINTZ, DataType.DOUBLE), (Encoding.GORILLA, DataType.BOOLEAN)]:
         with pytest.raises(UnsupportedEncoding, match=f"{encoding.name} of {type_.name}"):
             decode(encoding, type_, memoryview(b"\0" * 99), 1)
         with pytest.raises(UnsupportedEncoding):
@@ -173,6 +174,23 @@ def test_gorilla_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, 
     for decoder in (gorilla_decode, gorilla_decode.twin):
         out = np.zeros(len(values), np.uint64)
         assert len(values) == decoder(words_of(page), zero, end, count, width, field, out)
+        assert values.tolist() == out.tolist()
+
+
+@given(hnp.arrays(np.uint64, st.integers(1, 200), elements=st.integers(0, 2**64 - 1)), st.booleans(), st.booleans())
+@quick
+def test_chimp_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, smooth: bool) -> None:
+    width = 64 if wide else 32
+    values = values % 9 << np.uint64(20) if smooth else values & np.uint64((1 << width) - 1)
+    words = [np.zeros(len(values) * 2 + 3, np.uint64) for _ in range(2)]
+    bits = [f(values, width, w) for f, w in zip((chimp_encode, chimp_encode.twin), words, strict=True)]
+    assert bits[0] == bits[1]
+    assert words[0].tolist() == words[1].tolist()
+    page = np.frombuffer(bytes_of(words[0], bits[0] // 8 + 1), np.uint8)
+    zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
+    for decoder in (chimp_decode, chimp_decode.twin):
+        out = np.zeros(len(values), np.uint64)
+        assert len(values) == decoder(words_of(page), zero, end, count, width, out)
         assert values.tolist() == out.tolist()
 
 

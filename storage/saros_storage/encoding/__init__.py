@@ -9,6 +9,7 @@
     RLE       rw       rw          r
     TS_2DIFF           rw          rw
     GORILLA            rw          rw               rw     rw
+    CHIMP              rw          rw               rw     rw
     ZIGZAG             r           r
     DICTIONARY                                                     rw
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from saros_storage.block import TextArray, Values
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
 from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
@@ -43,6 +44,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
     Encoding.RLE: frozenset({DataType.BOOLEAN, *_INT32}),
     Encoding.TS_2DIFF: _INT32 | _INT64,
     Encoding.GORILLA: _GORILLA,
+    Encoding.CHIMP: frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     Encoding.DICTIONARY: frozenset({DataType.TEXT, DataType.STRING}),
 }
 
@@ -67,7 +69,7 @@ def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
         return _encode_rle(values.astype(np.int64))
     if encoding is Encoding.TS_2DIFF:
         return _encode_ts2diff(np.ascontiguousarray(values, np.int64), 4 if type_ in _INT32 else 8)
-    return _encode_gorilla(type_, values)
+    return _encode_xor(encoding, type_, values)
 
 
 def encode_times(times: Int64Array) -> bytes:
@@ -124,13 +126,17 @@ def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
     return bytes_of(out, ts2diff_encode(values, size, out))
 
 
-def _encode_gorilla(type_: DataType, values: NumericArray) -> bytes:
+def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> bytes:
+    """GORILLA and CHIMP: both end with a sentinel value and a spare byte."""
     width = values.dtype.itemsize * 8
     patterns = np.empty(len(values) + 1, np.uint64)
     patterns[:-1] = np.ascontiguousarray(values).view(np.uint32 if width == 32 else np.uint64)
     patterns[-1] = _SENTINELS[type_]
-    out = np.zeros(len(patterns) * (width + 16) // 64 + 3, np.uint64)
-    bits = gorilla_encode(patterns, width, 5 if width == 32 else 6, out)
+    out = np.zeros(len(patterns) * (width + 24) // 64 + 3, np.uint64)
+    if encoding is Encoding.CHIMP:
+        bits = chimp_encode(patterns, width, out)
+    else:
+        bits = gorilla_encode(patterns, width, 5 if width == 32 else 6, out)
     return bytes_of(out, bits // 8 + 1)  # one more byte, always: Apache's readers look at it
 
 
@@ -181,22 +187,31 @@ def decode_pages_into(
     data = np.frombuffer(buffer, np.uint8)
     if len(out) == 0:
         return
-    if encoding is Encoding.GORILLA and type_ in _GORILLA:
-        _decode_gorilla(data, starts, ends, counts, out)
+    if encoding in (Encoding.GORILLA, Encoding.CHIMP) and type_ in _GORILLA:
+        _decode_xor(encoding, data, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INT32 | _INT64:
         _decode_ts2diff(type_, data, starts, ends, counts, out)
     else:
         _decode_each(_page_decoder(encoding, type_), data, starts, ends, counts, out)
 
 
-def _decode_gorilla(
-    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+def _decode_xor(
+    encoding: Encoding,
+    data: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    out: NumericArray,
 ) -> None:
     wide = out.dtype.itemsize == 8
     patterns: UInt64Array = out.view(np.uint64) if wide else np.empty(len(out), np.uint64)
     width, field_bits = (64, 6) if wide else (32, 5)
-    if gorilla_decode(words_of(data), starts, ends, counts, width, field_bits, patterns) < 0:
-        raise DecodeError("a GORILLA page is damaged")
+    if encoding is Encoding.CHIMP:
+        done = chimp_decode(words_of(data), starts, ends, counts, width, patterns)
+    else:
+        done = gorilla_decode(words_of(data), starts, ends, counts, width, field_bits, patterns)
+    if done < 0:
+        raise DecodeError(f"a {encoding.name} page is damaged")
     if not wide:
         out[:] = patterns.astype(np.uint32).view(out.dtype)
 
