@@ -1,0 +1,114 @@
+"""Changes of the schema: what is checked, logged and applied; and their bytes in the log.
+
+A change says all that its effect depends on, so applying the same changes in the same order gives the same tree. Bytes
+are UTF-8 JSON: `["CreateDatabase", "root.a"]`; changes are rare and people read logs. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from saros_storage.errors import CorruptFile
+from saros_storage.schema.model import SeriesSchema
+from saros_storage.types import Compressor, DataType, Encoding
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """Mark `path` as a database."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDatabase:
+    """Forget the database and all below it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSeries:
+    """Add series to a device, making it (aligned or not) if need be."""
+
+    device: str
+    aligned: bool
+    series: tuple[SeriesSchema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSeries:
+    """Forget the series that the pattern matches, and devices that are left without any."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSeries:
+    """Give a series another alias, other tags and attributes (all three as they shall be)."""
+
+    device: str
+    measurement: str
+    alias: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+SchemaChange = CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries
+
+
+def encode_change(change: SchemaChange) -> bytes:
+    """The change's bytes in the log."""
+    words: list[object] = [type(change).__name__]
+    if isinstance(change, CreateDatabase | DeleteDatabase):
+        words.append(change.path)
+    elif isinstance(change, DeleteSeries):
+        words.append(change.pattern)
+    elif isinstance(change, CreateSeries):
+        words += [change.device, change.aligned, [_series_words(s) for s in change.series]]
+    else:
+        words += [change.device, change.measurement, change.alias, change.tags, change.attributes]
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_change(data: bytes) -> SchemaChange:
+    """The inverse; raises CorruptFile if the bytes are none of ours."""
+    try:
+        name, *words = json.loads(data)
+        if name == "CreateDatabase":
+            return CreateDatabase(str(words[0]))
+        if name == "DeleteDatabase":
+            return DeleteDatabase(str(words[0]))
+        if name == "DeleteSeries":
+            return DeleteSeries(str(words[0]))
+        if name == "CreateSeries":
+            return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]))
+        if name == "AlterSeries":
+            return AlterSeries(*words)
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise CorruptFile("schema log", 0, f"not a schema change: {error}") from error
+    raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")
+
+
+def _series_words(s: SeriesSchema) -> list[object]:
+    words: list[object] = [s.measurement, int(s.type), int(s.encoding), int(s.compressor)]
+    if s.alias is not None or s.tags or s.attributes:
+        words += [s.alias, dict(s.tags), dict(s.attributes)]
+    return words
+
+
+def _series_of(words: list[object]) -> SeriesSchema:
+    name, type_, encoding, compressor, *rest = words
+    alias, tags, attributes = rest or (None, {}, {})
+    assert isinstance(tags, dict)
+    assert isinstance(attributes, dict)
+    return SeriesSchema(
+        str(name),
+        DataType(int(str(type_))),
+        Encoding(int(str(encoding))),
+        Compressor(int(str(compressor))),
+        None if alias is None else str(alias),
+        tags,
+        attributes,
+    )

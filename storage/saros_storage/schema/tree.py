@@ -1,0 +1,326 @@
+"""The schema tree: databases, devices, series (R-1.1, R-1.2).
+
+    root ─ plant ◆ ─ hall ─ pump1 {temperature, pressure}          ◆ database   {} device
+                   └ line2 ─ pump7 {temperature}
+
+A change is checked as a whole (`check` raises and nothing happened), logged by the store, then applied. Databases do
+not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat.
+
+One thread changes the tree at a time (the store's lock); readers need no lock: a device is one dictionary look-up that
+gives an immutable value, and the walk copies the children it passes. `version` grows with every change: plan caches and
+sessions compare it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from saros_storage.errors import UserMistake
+from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
+from saros_storage.schema.changes import (
+    AlterSeries,
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    DeleteSeries,
+    SchemaChange,
+    decode_change,
+    encode_change,
+)
+from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema
+
+State = frozenset[int]
+
+
+class _Node:
+    """An inner node; `device` if it is one."""
+
+    __slots__ = ("children", "database", "device")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] = {}
+        self.database = False
+        self.device: DeviceSchema | None = None
+
+    @property
+    def empty(self) -> bool:
+        return not (self.children or self.database or self.device)
+
+
+class SchemaTree:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._root = _Node()
+        self._devices: dict[str, DeviceSchema] = {}
+        self._databases: dict[str, None] = {}
+
+    # ------------------------------------------------------------------ looking
+
+    def databases(self) -> list[str]:
+        """All databases, sorted."""
+        return sorted(self._databases)
+
+    def database_of(self, path: str) -> str | None:
+        """The database that a path lies in (or is)."""
+        nodes = split_path(path)
+        for count in range(2, len(nodes) + 1):
+            prefix = join_nodes(nodes[:count])
+            if prefix in self._databases:
+                return prefix
+        return None
+
+    def device(self, path: str) -> DeviceSchema | None:
+        """A device by its canonical path."""
+        return self._devices.get(path)
+
+    def match_databases(self, pattern: PathPattern) -> list[str]:
+        """Databases that the pattern matches, in path order."""
+        return [p for p in self.databases() if pattern.matches(split_path(p))]
+
+    def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
+        """Devices that the pattern matches, in path order."""
+        return [n.device for _, n, state in self._walk(pattern) if n.device is not None and pattern.accepts(state)]
+
+    def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
+        """Series whose path (by name or alias) the pattern matches, in path order."""
+        found = []
+        for _, node, state in self._walk(pattern):
+            device = node.device
+            if device is not None and state:
+                for name in sorted(device.series):
+                    series = device.series[name]
+                    names = (name,) if series.alias is None else (name, series.alias)
+                    if any(pattern.accepts(pattern.advance(state, n)) for n in names):
+                        found.append((device, series))
+        return found
+
+    def child_paths(self, pattern: PathPattern) -> list[str]:
+        """Paths one level below those that the pattern matches (`**` included), sorted."""
+        return sorted({join_nodes((*nodes, child)) for nodes, child in self._children(pattern)})
+
+    def child_nodes(self, pattern: PathPattern) -> list[str]:
+        """Last nodes of `child_paths`, sorted."""
+        return sorted({child for _, child in self._children(pattern)})
+
+    def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
+        """Prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
+        found = set()
+        for nodes, node, state in self._walk(pattern):
+            leaves = [*nodes_of_device(nodes, node.device)]
+            for path, reached in [(nodes, state), *((p, pattern.advance(state, p[-1])) for p in leaves)]:
+                if pattern.accepts(reached) and len(path) > level:
+                    found.add(join_nodes(path[: level + 1]))
+        return sorted(found)
+
+    def _children(self, pattern: PathPattern) -> Iterator[tuple[tuple[str, ...], str]]:
+        for nodes, node, state in self._walk(pattern):
+            if pattern.accepts(state):
+                for child in (*node.children, *(node.device.series if node.device is not None else ())):
+                    yield nodes, child
+
+    def _walk(self, pattern: PathPattern) -> Iterator[tuple[tuple[str, ...], _Node, State]]:
+        """Nodes that may match or lead to a match, in path order; turns back where the pattern cannot fit."""
+        stack: list[tuple[tuple[str, ...], _Node, State]] = [
+            (("root",), self._root, pattern.advance(pattern.start(), "root"))
+        ]
+        while stack:
+            nodes, node, state = stack.pop()
+            if not state:
+                continue
+            yield nodes, node, state
+            for name in sorted(node.children, reverse=True):
+                child = node.children.get(name)
+                if child is not None:
+                    stack.append(((*nodes, name), child, pattern.advance(state, name)))
+
+    # ------------------------------------------------------------------ changing
+
+    def check(self, change: SchemaChange) -> None:
+        """Raise UserMistake if the change cannot be applied."""
+        if isinstance(change, CreateDatabase):
+            self._check_database(change.path)
+        elif isinstance(change, DeleteDatabase):
+            if change.path not in self._databases:
+                raise UserMistake(f"database {change.path} does not exist", code=504)
+        elif isinstance(change, CreateSeries):
+            self._check_series(change)
+        elif isinstance(change, AlterSeries):
+            self._check_alter(change)
+        else:
+            parse_pattern(change.pattern)
+
+    def apply(self, change: SchemaChange) -> None:
+        """Carry out a change that `check` has let pass."""
+        if isinstance(change, CreateDatabase):
+            self._node(change.path).database = True
+            self._databases[change.path] = None
+        elif isinstance(change, DeleteDatabase):
+            self._delete_database(change.path)
+        elif isinstance(change, CreateSeries):
+            self._create_series(change)
+        elif isinstance(change, DeleteSeries):
+            self._delete_series(change.pattern)
+        else:
+            self._alter(change)
+        self.version += 1
+
+    def dump(self) -> bytes:
+        """The whole tree as the changes that make it, one a line."""
+        changes: list[SchemaChange] = [CreateDatabase(path) for path in self.databases()]
+        for path in sorted(self._devices):
+            device = self._devices[path]
+            changes.append(CreateSeries(path, device.aligned, tuple(device.series.values())))
+        return b"".join(encode_change(change) + b"\n" for change in changes)
+
+    @staticmethod
+    def load(data: bytes) -> SchemaTree:
+        """The tree that `dump` wrote. Raises CorruptFile."""
+        tree = SchemaTree()
+        for line in data.splitlines():
+            tree.apply(decode_change(line))
+        return tree
+
+    # ------------------------------------------------------------------ rules
+
+    def _check_database(self, path: str) -> None:
+        nodes = split_path(path)
+        if len(nodes) < 2:
+            raise UserMistake(f"{path} cannot be a database: it needs a node below root", code=509)
+        around = self.database_of(path)
+        if around is not None:
+            raise UserMistake(f"{around} has already been created as database", code=501)
+        if any(other.startswith(path + ".") for other in self._databases):
+            raise UserMistake(f"some children of {path} have already been created as database", code=501)
+
+    def _check_series(self, change: CreateSeries) -> None:
+        if self.database_of(change.device) is None:
+            raise UserMistake(f"no database holds {change.device}", code=504)
+        device = self._devices.get(change.device)
+        if device is not None and device.aligned != change.aligned:
+            kind = "aligned" if device.aligned else "not aligned"
+            raise UserMistake(f"device {change.device} is {kind}, and stays so", code=511)
+        self._check_not_below_a_series(change.device)
+        taken = dict.fromkeys(_names(device)) if device is not None else {}
+        node = self._find(change.device)
+        for series in change.series:
+            path = f"{change.device}.{series.measurement}"
+            if series.measurement in taken or (node is not None and series.measurement in node.children):
+                raise UserMistake(f"Path [{path}] already exist", code=503)
+            taken[series.measurement] = None
+            if series.alias is not None:
+                if series.alias in taken:
+                    raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=510)
+                taken[series.alias] = None
+            _check_properties(series)
+            if series.encoding not in LEGAL_ENCODINGS[series.type]:
+                message = f"encoding {series.encoding.name} does not support {series.type.name}"
+                raise UserMistake(message, code=507)
+
+    def _check_not_below_a_series(self, device: str) -> None:
+        nodes = split_path(device)
+        for count in range(3, len(nodes) + 1):
+            above = self._devices.get(join_nodes(nodes[: count - 1]))
+            if above is not None and nodes[count - 1] in above.series:
+                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=503)
+
+    def _check_alter(self, change: AlterSeries) -> None:
+        device = self._devices.get(change.device)
+        series = device.series.get(change.measurement) if device is not None else None
+        path = f"{change.device}.{change.measurement}"
+        if device is None or series is None:
+            raise UserMistake(f"Path [{path}] does not exist", code=508)
+        if change.alias is not None and change.alias != series.alias and change.alias in set(_names(device)):
+            raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=510)
+        _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
+
+    # ------------------------------------------------------------------ effects
+
+    def _create_series(self, change: CreateSeries) -> None:
+        device = self._devices.get(change.device)
+        if device is None:
+            database = self.database_of(change.device)
+            assert database is not None
+            device = DeviceSchema(change.device, database, change.aligned, {})
+        added = {s.measurement: s for s in change.series}
+        self._place(replace(device, series={**device.series, **added}))
+
+    def _alter(self, change: AlterSeries) -> None:
+        device = self._devices[change.device]
+        series = replace(
+            device.series[change.measurement], alias=change.alias, tags=change.tags, attributes=change.attributes
+        )
+        self._place(replace(device, series={**device.series, change.measurement: series}))
+
+    def _delete_series(self, pattern: str) -> None:
+        gone: dict[str, set[str]] = {}
+        for device, series in self.match_series(parse_pattern(pattern)):
+            gone.setdefault(device.path, set()).add(series.measurement)
+        for path, names in gone.items():
+            device = self._devices[path]
+            left = {n: s for n, s in device.series.items() if n not in names}
+            if left:
+                self._place(replace(device, series=left))
+            else:
+                self._remove_device(path)
+
+    def _delete_database(self, path: str) -> None:
+        for device in [d.path for d in self._devices.values() if d.database == path]:
+            self._remove_device(device)
+        self._node(path).database = False
+        del self._databases[path]
+        self._prune(split_path(path))
+
+    def _place(self, device: DeviceSchema) -> None:
+        self._node(device.path).device = device
+        self._devices[device.path] = device
+
+    def _remove_device(self, path: str) -> None:
+        self._node(path).device = None
+        del self._devices[path]
+        self._prune(split_path(path))
+
+    def _prune(self, nodes: tuple[str, ...]) -> None:
+        """Remove nodes that hold nothing any more, from the last one up."""
+        chain = [self._root]
+        for name in nodes[1:]:
+            chain.append(chain[-1].children[name])
+        for parent, name, node in reversed(list(zip(chain, nodes[1:], chain[1:], strict=False))):
+            if not node.empty:
+                break
+            del parent.children[name]
+
+    def _node(self, path: str) -> _Node:
+        node = self._root
+        for name in split_path(path)[1:]:
+            node = node.children.setdefault(name, _Node())
+        return node
+
+    def _find(self, path: str) -> _Node | None:
+        node: _Node | None = self._root
+        for name in split_path(path)[1:]:
+            if node is None:
+                break
+            node = node.children.get(name)
+        return node
+
+
+def nodes_of_device(nodes: tuple[str, ...], device: DeviceSchema | None) -> Iterator[tuple[str, ...]]:
+    """Paths of a device's series, as nodes."""
+    if device is not None:
+        yield from ((*nodes, name) for name in device.series)
+
+
+def _names(device: DeviceSchema) -> Iterator[str]:
+    """All names and aliases that are taken in a device."""
+    for name, series in device.series.items():
+        yield name
+        if series.alias is not None:
+            yield series.alias
+
+
+def _check_properties(series: SeriesSchema) -> None:
+    if series.tags.keys() & series.attributes.keys():
+        raise UserMistake("Tag and attribute shouldn't have the same property key", code=303)

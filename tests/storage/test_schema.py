@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.paths import parse_pattern
+from saros_storage.schema import (
+    AlterSeries,
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    DeleteSeries,
+    SchemaChange,
+    SchemaTree,
+    SeriesSchema,
+    decode_change,
+    encode_change,
+    stored_encoding,
+)
+from saros_storage.types import Compressor, DataType, Encoding
+
+
+def series(name: str, type_: DataType = DataType.DOUBLE, **more: object) -> SeriesSchema:
+    encoding = more.pop("encoding", Encoding.PLAIN)
+    return SeriesSchema(name, type_, encoding, Compressor.LZ4, **more)  # type: ignore[arg-type]
+
+
+def change(tree: SchemaTree, *changes: SchemaChange) -> SchemaTree:
+    for one in changes:
+        tree.check(one)
+        tree.apply(one)
+    return tree
+
+
+def plant() -> SchemaTree:
+    return change(
+        SchemaTree(),
+        CreateDatabase("root.plant"),
+        CreateDatabase("root.ln.`a.b`"),
+        CreateSeries("root.plant.pump2", False, (series("t"), series("p", alias="pressure"))),
+        CreateSeries("root.plant.pump1", True, (series("t"),)),
+        CreateSeries("root.plant.pump1.inner", False, (series("t"),)),
+        CreateSeries("root.ln.`a.b`.d", False, (series("`s 1`"),)),
+    )
+
+
+def paths(tree: SchemaTree, pattern: str) -> list[str]:
+    return [f"{d.path}.{s.measurement}" for d, s in tree.match_series(parse_pattern(pattern))]
+
+
+def test_patterns_find_series_in_path_order() -> None:
+    tree = plant()
+    assert [
+        "root.plant.pump1.t",
+        "root.plant.pump1.inner.t",
+        "root.plant.pump2.p",
+        "root.plant.pump2.t",
+    ] == paths(tree, "root.plant.**")
+    assert ["root.plant.pump1.t", "root.plant.pump2.t"] == paths(tree, "root.plant.*.t")
+    assert ["root.plant.pump2.p"] == paths(tree, "root.plant.pump2.pressure")
+    assert ["root.ln.`a.b`.d.`s 1`"] == paths(tree, "root.**.`s 1`")
+    assert [] == paths(tree, "root.nothing.**")
+
+
+def test_devices_databases_and_children() -> None:
+    tree = plant()
+    assert ["root.ln.`a.b`", "root.plant"] == tree.databases()
+    assert ["root.plant"] == tree.match_databases(parse_pattern("root.*"))
+    devices = [d.path for d in tree.match_devices(parse_pattern("root.plant.*"))]
+    assert ["root.plant.pump1", "root.plant.pump2"] == devices
+    assert ["root.plant.pump1.inner", "root.plant.pump1.t"] == tree.child_paths(parse_pattern("root.plant.pump1"))
+    assert ["ln", "plant"] == tree.child_nodes(parse_pattern("root"))
+    assert ["root.ln", "root.plant"] == tree.nodes_at_level(parse_pattern("root.**"), 1)
+    assert ("root.plant", None) == (tree.database_of("root.plant.pump9.x"), tree.database_of("root.other.d"))
+    device = tree.device("root.plant.pump2")
+    assert device is not None
+    assert "p" == getattr(device.find("pressure"), "measurement", None)
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "message"),
+    [
+        (CreateDatabase("root.plant"), 501, "root.plant has already been created as database"),
+        (CreateDatabase("root.plant.sub"), 501, "root.plant has already been created as database"),
+        (CreateDatabase("root.ln"), 501, "some children of root.ln"),
+        (CreateDatabase("root"), 509, "needs a node below root"),
+        (DeleteDatabase("root.none"), 504, "does not exist"),
+        (CreateSeries("root.other.d", False, (series("t"),)), 504, "no database holds root.other.d"),
+        (CreateSeries("root.plant.pump2", False, (series("t"),)), 503, "Path [root.plant.pump2.t] already exist"),
+        (CreateSeries("root.plant.pump2", False, (series("pressure"),)), 503, "pressure] already exist"),
+        (CreateSeries("root.plant.pump2", False, (series("x", alias="t"),)), 510, "Alias [t] for Path"),
+        (CreateSeries("root.plant.pump2", True, (series("x"),)), 511, "not aligned"),
+        (CreateSeries("root.plant.pump2.t", False, (series("x"),)), 503, "Path [root.plant.pump2.t] already exist"),
+        (CreateSeries("root.plant", False, (series("pump1"),)), 503, "Path [root.plant.pump1] already exist"),
+        (CreateSeries("root.plant.n", False, (series("a"), series("a"))), 503, "Path [root.plant.n.a]"),
+        (
+            CreateSeries("root.plant.n", False, (series("a", tags={"k": "1"}, attributes={"k": "2"}),)),
+            303,
+            "Tag and attribute shouldn't have the same property key",
+        ),
+        (
+            CreateSeries("root.plant.n", False, (series("a", DataType.BOOLEAN, encoding=Encoding.TS_2DIFF),)),
+            507,
+            "encoding TS_2DIFF does not support BOOLEAN",
+        ),
+        (AlterSeries("root.plant.pump2", "none"), 508, "does not exist"),
+        (AlterSeries("root.plant.pump2", "t", alias="pressure"), 510, "Alias [pressure]"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_a_change_that_breaks_a_rule_is_refused_and_nothing_happens(bad: SchemaChange, code: int, message: str) -> None:
+    tree = plant()
+    before = (tree.dump(), tree.version)
+    with pytest.raises(UserMistake) as caught:
+        tree.check(bad)
+    assert code == caught.value.code
+    assert message in str(caught.value)
+    assert before == (tree.dump(), tree.version)
+
+
+def test_deleting_takes_empty_devices_and_nodes_away() -> None:
+    tree = change(plant(), DeleteSeries("root.plant.*.t"))
+    assert None is tree.device("root.plant.pump1")
+    assert ["root.plant.pump1.inner.t", "root.plant.pump2.p"] == paths(tree, "root.plant.**")
+    change(tree, DeleteSeries("root.plant.pump1.**"))
+    assert ["root.plant.pump2"] == tree.child_paths(parse_pattern("root.plant"))
+    change(tree, DeleteDatabase("root.plant"))
+    assert (["root.ln.`a.b`"], ["ln"]) == (tree.databases(), tree.child_nodes(parse_pattern("root")))
+    change(tree, CreateDatabase("root.plant"))
+    assert [] == paths(tree, "root.plant.**")
+
+
+def test_altering_replaces_alias_tags_and_attributes() -> None:
+    tree = plant()
+    before = tree.device("root.plant.pump2")
+    change(tree, AlterSeries("root.plant.pump2", "t", "temp", {"unit": "C"}, {"by": "me"}))
+    assert ["root.plant.pump2.t"] == paths(tree, "root.plant.*.temp")
+    assert before is not None
+    assert None is before.series["t"].alias
+
+
+def test_the_version_grows_with_every_change() -> None:
+    tree = plant()
+    assert 6 == tree.version
+    assert 7 == change(tree, CreateDatabase("root.x")).version
+
+
+def test_a_tree_and_its_changes_come_back_from_their_bytes() -> None:
+    tree = change(plant(), AlterSeries("root.plant.pump2", "t", "temp", {"unit": "°C"}, {"by": "me"}))
+    assert tree.dump() == SchemaTree.load(tree.dump()).dump()
+    for one in (
+        CreateDatabase("root.a"),
+        DeleteDatabase("root.a"),
+        DeleteSeries("root.**"),
+        CreateSeries("root.a.d", True, (series("s", alias="x", tags={"a": "ü"}), series("t"))),
+        AlterSeries("root.a.d", "s", "y", {"a": "b"}, {}),
+    ):
+        assert one == decode_change(encode_change(one))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'["Nothing"]', b'["CreateSeries","a"]', b'["CreateDatabase"]'])
+def test_bytes_that_are_no_change_are_corrupt(data: bytes) -> None:
+    with pytest.raises(CorruptFile):
+        decode_change(data)
+
+
+def test_what_is_written_is_lossless_whatever_was_declared() -> None:
+    assert Encoding.GORILLA is stored_encoding(DataType.DOUBLE, Encoding.RLE)
+    assert Encoding.TS_2DIFF is stored_encoding(DataType.INT64, Encoding.RLE)
+    assert Encoding.RLE is stored_encoding(DataType.INT32, Encoding.RLE)
+    assert Encoding.CHIMP is stored_encoding(DataType.DOUBLE, Encoding.CHIMP)
+    assert Encoding.PLAIN is stored_encoding(DataType.TEXT, Encoding.PLAIN)
