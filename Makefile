@@ -39,7 +39,8 @@ format: .venv/.installed ## rewrite the code as ruff wants it
 	@$(BIN)/ruff check --fix .
 
 parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
-	@cd grammar && ../$(BIN)/antlr4 -Dlanguage=Python3 -visitor -no-listener -Xexact-output-dir -o saros_grammar/generated SqlLexer.g4 Sql.g4
+	@cd grammar && ../$(BIN)/antlr4 -Dlanguage=Python3 -visitor -no-listener -Xexact-output-dir -o saros_grammar/generated SqlLexer.g4 Sql.g4 \
+		&& rm -f saros_grammar/generated/*.interp saros_grammar/generated/*.tokens
 
 bench: .venv/.installed ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done

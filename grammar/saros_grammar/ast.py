@@ -162,12 +162,14 @@ class Call:
     from_for: bool = False
 
     def __str__(self) -> str:
-        name = self.name.upper() if self.name.lower() in _PRINTED_UPPER else self.name
         parts = [str(a) for a in self.arguments] + [f'"{k}"="{v}"' for k, v in self.attributes]
+        special = _SPECIAL_NAMES.get(self.name.lower())
+        if special is None:
+            return f"{self.name}({', '.join(parts)})"
         if self.from_for:
             words = ("", " FROM ", " FOR ")
-            return f"{name}({''.join(w + p for w, p in zip(words, parts, strict=False))})"
-        return f"{name}({', '.join(parts)})"
+            return f"{special}({''.join(w + p for w, p in zip(words, parts, strict=False))})"
+        return f"{special}({(', ' if special == 'REPLACE' else ',').join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,8 @@ Expression = (
     | Case
 )
 
-#: IoTDB has syntax of its own for these and prints them in upper case.
-_PRINTED_UPPER = frozenset({"round", "replace", "substring"})
+#: IoTDB has syntax of its own for these and prints them in upper case; only REPLACE has spaces after its commas.
+_SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
 _UNARY = 7
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}
 
@@ -516,7 +518,12 @@ class ShowKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET]. `details`: DATABASES DETAILS / WITH DATABASE of DEVICES."""
+    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET]. `details`: DATABASES DETAILS / WITH DATABASE of DEVICES.
+
+    In `where`, of Show and of Count, the subjects are one-node paths in lower case (`timeseries`, `datatype`, `device`,
+    `template`, ...) and `Call("tags", (key,))`; what they are compared with is a STRING literal whether it was quoted
+    or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    """
 
     kind: ShowKind
     path: PathExpression | None = None
@@ -599,10 +606,11 @@ class Parsed:
     """What the front end answers for one text: the statement (parameters unbound) and how many `?` it has.
 
     `shape` is the literal-stripped text, the key for plan caches; statements of equal shape differ only in literals.
+    INSERT has no plan to cache: its shape is "" and its literals are ().
     """
 
     statement: Statement
     parameters: int
     shape: str
-    #: Literal values in text order, for a plan cache that re-binds them.
+    #: The literals that may differ, in text order, for a plan cache that re-binds them.
     literals: tuple[Literal, ...] = field(default=())

@@ -1,0 +1,286 @@
+/*
+ * The syntax of Saros' SQL (the dialect of IoTDB's tree model), shaped so that nearly every decision needs one token:
+ *
+ * - An expression is a flat chain of operands and operators. Precedence is the builder's (a few lines of operator
+ *   climbing); a rule per level would cost seven rule calls for every operand.
+ * - The clauses after FROM are a loop told apart by their first word; the builder refuses one given twice.
+ * - Statements that are part of the dialect and not carried out yet end in `anything*`, after words that name them.
+ */
+parser grammar Sql;
+
+options { tokenVocab = SqlLexer; }
+
+singleStatement: statement SEMICOLON? EOF;
+
+statement
+    : select
+    | insert
+    | deleteData
+    | create
+    | drop
+    | alter
+    | show
+    | count
+    | set
+    | unset
+    | flush
+    | kill
+    | explain
+    | other
+    ;
+
+// ---------------------------------------------------------------------------------------------- SELECT
+
+select
+    : SELECT LAST? items+=selectItem (COMMA items+=selectItem)* into? sources? clauses+=clause*
+    ;
+
+selectItem: expression (AS alias=name)?;
+
+sources: FROM path (COMMA path)*;
+
+into: INTO target (COMMA target)*;
+
+target: ALIGNED? (ROOT DOT)? targetNode (DOT targetNode)* LEFT_PARENTHESIS targetNode (COMMA targetNode)* RIGHT_PARENTHESIS
+    ;
+
+targetNode: TARGET_NAME | DOUBLE_COLON | name;
+
+clause
+    : WHERE condition=expression
+    | GROUP BY groupings+=grouping (COMMA groupings+=grouping)*
+    | HAVING having=expression
+    | FILL LEFT_PARENTHESIS fill=expression (COMMA bound=DURATION)? RIGHT_PARENTHESIS
+    | ORDER BY keys+=sortKey (COMMA keys+=sortKey)*
+    | kind=(LIMIT | OFFSET | SLIMIT | SOFFSET) amount=rowCount
+    | ALIGN BY (DEVICE | TIME)
+    | WITHOUT NULL (ANY | ALL) (LEFT_PARENTHESIS expression (COMMA expression)* RIGHT_PARENTHESIS)?
+    ;
+
+grouping
+    : LEFT_PARENTHESIS (timeRange COMMA)? interval=DURATION (COMMA step=DURATION)? RIGHT_PARENTHESIS
+    | LEVEL EQUAL levels+=INTEGER (COMMA levels+=INTEGER)*
+    | kind=name LEFT_PARENTHESIS controls+=expression (COMMA controls+=expression)* RIGHT_PARENTHESIS
+    ;
+
+timeRange
+    : LEFT_BRACKET begin=expression COMMA until=expression RIGHT_PARENTHESIS
+    | LEFT_PARENTHESIS begin=expression COMMA until=expression RIGHT_BRACKET
+    ;
+
+sortKey: expression direction=(ASC | DESC)? (NULLS place=(FIRST | LAST))?;
+
+rowCount: INTEGER | PARAMETER;
+
+// ---------------------------------------------------------------------------------------------- expressions
+
+expression: operand link*;
+
+link
+    : operator=(EQUAL | NOT_EQUAL | LESS | LESS_EQUAL | GREATER | GREATER_EQUAL | PLUS | MINUS | STAR | SLASH | PERCENT
+               | AND | AMPERSAND | OR | BAR) operand
+    | NOT? operator=(LIKE | REGEXP | BETWEEN | CONTAINS) operand
+    | NOT? operator=IN LEFT_PARENTHESIS items+=expression (COMMA items+=expression)* RIGHT_PARENTHESIS
+    | operator=IS NOT? NULL
+    ;
+
+operand: prefixes+=(MINUS | PLUS | BANG | NOT)* primary;
+
+primary
+    : caseExpression
+    | reference
+    | time=(TIME | TIMESTAMP)
+    | number=(INTEGER | DECIMAL)
+    | point=DOT number=(INTEGER | DECIMAL)
+    | literal=(STRING | DATETIME | BLOB)
+    | PARAMETER
+    | LEFT_PARENTHESIS inner=expression RIGHT_PARENTHESIS
+    ;
+
+caseExpression
+    : CASE (whens+=when)+ (ELSE otherwise=expression)? END
+    | CASE subject=expression (whens+=when)+ (ELSE otherwise=expression)? END
+    ;
+
+when: WHEN condition=expression THEN result=expression;
+
+reference
+    : function=name LEFT_PARENTHESIS arguments? RIGHT_PARENTHESIS
+    | ROOT (DOT nodes+=expressionNode)+
+    | nodes+=expressionNode (DOT nodes+=expressionNode)*
+    ;
+
+arguments
+    : values+=expression (COMMA values+=expression)*
+    | values+=expression AS typeName
+    | values+=expression FROM begin=INTEGER (FOR length=INTEGER)?
+    ;
+
+// `s1*2` is a product: a trailing star is taken only where a product cannot be.
+expressionNode: DOUBLE_STAR | STAR | name STAR?? | STAR name STAR??;
+
+// ---------------------------------------------------------------------------------------------- paths
+
+path: ROOT (DOT nodes+=patternNode)*;
+
+patternNode: DOUBLE_STAR | STAR | piece (STAR piece)* STAR?? | STAR piece (STAR piece)* STAR??;
+
+piece: name | INTEGER;
+
+// A path without wildcards.
+exactPath: ROOT (DOT nodes+=name)*;
+
+// ---------------------------------------------------------------------------------------------- writing
+
+insert
+    : INSERT INTO exactPath LEFT_PARENTHESIS columns+=insertColumn (COMMA columns+=insertColumn)* RIGHT_PARENTHESIS
+      ALIGNED? VALUES rows+=row (COMMA rows+=row)*
+    ;
+
+insertColumn: TIME | TIMESTAMP | name;
+
+row: LEFT_PARENTHESIS cells+=constant (COMMA cells+=constant)* RIGHT_PARENTHESIS;
+
+constant
+    : sign=(PLUS | MINUS)? number=(INTEGER | DECIMAL)
+    | sign=(PLUS | MINUS)? point=DOT number=(INTEGER | DECIMAL)
+    | literal=(STRING | BLOB)
+    | DATETIME shift*
+    | sign=(PLUS | MINUS)? name (LEFT_PARENTHESIS RIGHT_PARENTHESIS shift*)?
+    | PARAMETER
+    ;
+
+shift: sign=(PLUS | MINUS) DURATION;
+
+deleteData: DELETE FROM path (COMMA path)* (WHERE expression)?;
+
+// ---------------------------------------------------------------------------------------------- schema
+
+create
+    : CREATE databaseWord exactPath (WITH pair (COMMA? pair)*)?                         # createDatabase
+    | CREATE TIMESERIES exactPath (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)? seriesOptions  # createSeries
+    | CREATE ALIGNED TIMESERIES exactPath LEFT_PARENTHESIS alignedColumn (COMMA alignedColumn)* RIGHT_PARENTHESIS
+                                                                                      # createAligned
+    | CREATE TIMESERIES (OF | USING) templateWord ON path                              # useTemplate
+    | CREATE templateWord name ALIGNED? (LEFT_PARENTHESIS templateColumn (COMMA templateColumn)* RIGHT_PARENTHESIS)?
+                                                                                      # createTemplate
+    | CREATE what=(USER | ROLE | FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL
+                  | TOPIC) anything*                                                  # createOther
+    ;
+
+databaseWord: DATABASE | DATABASES | STORAGE GROUP;
+
+templateWord: (DEVICE | SCHEMA) TEMPLATE;
+
+seriesOptions: WITH? first=typeName (EQUAL value)? (COMMA? pair)* labels*;
+
+typeName: name | TIMESTAMP;
+
+alignedColumn: measurement=name (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)? seriesOptions;
+
+templateColumn: measurement=name seriesOptions;
+
+labels: kind=(TAGS | ATTRIBUTES) LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS;
+
+pair: key EQUAL value;
+
+key: name | STRING;
+
+value: STRING | (PLUS | MINUS)? (INTEGER | DECIMAL) | DATETIME | typeName;
+
+drop
+    : (DELETE | DROP) databaseWord path (COMMA path)*                                  # dropDatabases
+    | (DELETE | DROP) TIMESERIES path (COMMA path)*                                    # dropSeries
+    | (DELETE | DROP | DEACTIVATE) TIMESERIES? OF? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
+    | (DELETE | DROP) what=(USER | ROLE | FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL
+                           | MODEL | TOPIC | PARTITION) anything*                      # dropOther
+    ;
+
+alter
+    : ALTER TIMESERIES exactPath alteration                                            # alterSeries
+    | ALTER what=(DATABASE | STORAGE | USER | PIPE | VIEW | LOGICAL | DEVICE | SCHEMA) anything*    # alterOther
+    ;
+
+alteration
+    : RENAME old=key TO new=key
+    | SET pair (COMMA pair)*
+    | DROP key (COMMA key)*
+    | ADD kind=(TAGS | ATTRIBUTES) pair (COMMA pair)*
+    | UPSERT (ALIAS EQUAL alias=key)? labels*
+    ;
+
+// ---------------------------------------------------------------------------------------------- SHOW and COUNT
+
+show
+    : SHOW databasesWord DETAILS? path?                                                # showDatabases
+    | SHOW DEVICES path? (WITH databaseWord)? showClause*                              # showDevices
+    | SHOW LATEST? TIMESERIES path? showClause*                                        # showSeries
+    | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
+    | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
+    | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
+    | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
+    | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
+    | SHOW what=(TEMPLATES | DEVICE | SCHEMA | NODES | PATHS | ALL | TTL | TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
+                | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | CLUSTER | REGIONS | DATANODES | CONFIGNODES
+                | TOPICS | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*             # showOther
+    ;
+
+databasesWord: DATABASES | DATABASE | STORAGE GROUP;
+
+showClause
+    : WHERE condition=expression
+    | ORDER BY keys+=sortKey (COMMA keys+=sortKey)*
+    | kind=(LIMIT | OFFSET) amount=rowCount
+    ;
+
+count
+    : COUNT databasesWord path?                                                        # countDatabases
+    | COUNT DEVICES path? (WHERE expression)?                                          # countDevices
+    | COUNT TIMESERIES path? (WHERE expression)? (GROUP BY LEVEL EQUAL level=INTEGER)?  # countSeries
+    | COUNT NODES path LEVEL EQUAL level=INTEGER                                       # countNodes
+    ;
+
+// ---------------------------------------------------------------------------------------------- life
+
+set
+    : SET STORAGE GROUP TO exactPath                                                   # setStorageGroup
+    | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
+    | SET what=(TTL | DEVICE | SCHEMA | SYSTEM | CONFIGURATION) anything*              # setOther
+    ;
+
+zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;
+
+unset: UNSET what=(TTL | DEVICE | SCHEMA) anything*;
+
+flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;
+
+kill: KILL (QUERY id=(STRING | INTEGER) | ALL QUERIES);
+
+explain: EXPLAIN (ANALYZE VERBOSE??)?? statement;
+
+other
+    : what=(GRANT | REVOKE | LIST | LOAD | START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+      anything*
+    | FULL MERGE anything*
+    ;
+
+anything: ~(SEMICOLON | UNRECOGNIZED);
+
+// ---------------------------------------------------------------------------------------------- names
+
+// Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
+name
+    : NAME | DURATION | QUOTED_NAME
+    | ADD | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES | BETWEEN | BY |
+      CACHE | CALL | CASE | CHILD | CLEAR | CLUSTER | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT |
+      CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES | DATANODES | DEACTIVATE | DELETE |
+      DESC | DETAILS | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILL | FIRST | FLUSH | FOR | FROM |
+      FULL | FUNCTION | FUNCTIONS | GRANT | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL
+      | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODES | NOT | NULL | NULLS
+      | OF | OFFSET | ON | OR | ORDER | PARTITION | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
+      PIPESINKS | PIPESINKTYPE | PROCESSLIST | QUERIES | QUERY | RECONSTRUCT | REGEXP | REGIONS | REMOVE | RENAME |
+      REPAIR | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP | STORAGE |
+      SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS |
+      TRIGGER | TRIGGERS | TTL | UNSET | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW |
+      WHEN | WHERE | WITH | WITHOUT | ZONE
+    ;

@@ -1,0 +1,212 @@
+/*
+ * The tokens of Saros' SQL (the dialect of IoTDB's tree model).
+ *
+ * - Keywords are case-insensitive and nearly all of them may stand as a name (rule `name` of Sql.g4).
+ * - TRUE, FALSE, NULL as a value, NAN, types, encodings and function names are plain names: the builder knows them.
+ * - A duration such as 1d12h is also a legal name (root.sg.d1.123d), so the builder decides by place.
+ * - Whatever fits nothing becomes UNRECOGNIZED, which no rule accepts: errors are then told by the parser alone.
+ */
+lexer grammar SqlLexer;
+
+options { caseInsensitive = true; }
+
+WHITESPACE: [ \t\r\n\u000B\u000C\u00A0\u3000\uFEFF]+ -> channel(HIDDEN);
+LINE_COMMENT: '--' ~[\r\n]* -> channel(HIDDEN);
+BLOCK_COMMENT: '/*' .*? '*/' -> channel(HIDDEN);
+
+// Signs
+DOT: '.';
+COMMA: ',';
+SEMICOLON: ';';
+COLON: ':';
+DOUBLE_COLON: '::';
+STAR: '*';
+DOUBLE_STAR: '**';
+LEFT_PARENTHESIS: '(';
+RIGHT_PARENTHESIS: ')';
+LEFT_BRACKET: '[';
+RIGHT_BRACKET: ']';
+PLUS: '+';
+MINUS: '-';
+SLASH: '/';
+PERCENT: '%';
+EQUAL: '=' | '==';
+NOT_EQUAL: '!=' | '<>';
+LESS_EQUAL: '<=';
+LESS: '<';
+GREATER_EQUAL: '>=';
+GREATER: '>';
+BANG: '!';
+AMPERSAND: '&' | '&&';
+BAR: '|' | '||';
+PARAMETER: '?';
+
+// Keywords
+ADD: 'ADD';
+ALIAS: 'ALIAS';
+ALIGN: 'ALIGN';
+ALIGNED: 'ALIGNED';
+ALL: 'ALL';
+ALTER: 'ALTER';
+ANALYZE: 'ANALYZE';
+AND: 'AND';
+ANY: 'ANY';
+AS: 'AS';
+ASC: 'ASC';
+ATTRIBUTES: 'ATTRIBUTES';
+BETWEEN: 'BETWEEN';
+BY: 'BY';
+CACHE: 'CACHE';
+CALL: 'CALL';
+CASE: 'CASE';
+CHILD: 'CHILD';
+CLEAR: 'CLEAR';
+CLUSTER: 'CLUSTER';
+CONFIGNODES: 'CONFIGNODES';
+CONFIGURATION: 'CONFIGURATION';
+CONTAINS: 'CONTAINS';
+CONTINUOUS: 'CONTINUOUS';
+COUNT: 'COUNT';
+CQ: 'CQ';
+CQS: 'CQS';
+CREATE: 'CREATE';
+CURRENT: 'CURRENT';
+CURRENT_TIMESTAMP: 'CURRENT_TIMESTAMP';
+DATABASE: 'DATABASE';
+DATABASES: 'DATABASES';
+DATANODES: 'DATANODES';
+DEACTIVATE: 'DEACTIVATE';
+DELETE: 'DELETE';
+DESC: 'DESC';
+DETAILS: 'DETAILS';
+DEVICE: 'DEVICE';
+DEVICES: 'DEVICES';
+DROP: 'DROP';
+ELSE: 'ELSE';
+END: 'END';
+EXPLAIN: 'EXPLAIN';
+EXTEND: 'EXTEND';
+FILL: 'FILL';
+FIRST: 'FIRST';
+FLUSH: 'FLUSH';
+FOR: 'FOR';
+FROM: 'FROM';
+FULL: 'FULL';
+FUNCTION: 'FUNCTION';
+FUNCTIONS: 'FUNCTIONS';
+GRANT: 'GRANT';
+GROUP: 'GROUP';
+HAVING: 'HAVING';
+IN: 'IN';
+INSERT: 'INSERT';
+INTO: 'INTO';
+IS: 'IS';
+KILL: 'KILL';
+LAST: 'LAST';
+LATEST: 'LATEST';
+LEVEL: 'LEVEL';
+LIKE: 'LIKE';
+LIMIT: 'LIMIT';
+LIST: 'LIST';
+LOAD: 'LOAD';
+LOCAL: 'LOCAL';
+LOGICAL: 'LOGICAL';
+MERGE: 'MERGE';
+MIGRATE: 'MIGRATE';
+MODEL: 'MODEL';
+MODELS: 'MODELS';
+NODES: 'NODES';
+NOT: 'NOT';
+NULL: 'NULL';
+NULLS: 'NULLS';
+OF: 'OF';
+OFFSET: 'OFFSET';
+ON: 'ON';
+OR: 'OR';
+ORDER: 'ORDER';
+PARTITION: 'PARTITION';
+PATHS: 'PATHS';
+PIPE: 'PIPE';
+PIPEPLUGIN: 'PIPEPLUGIN';
+PIPEPLUGINS: 'PIPEPLUGINS';
+PIPES: 'PIPES';
+PIPESINK: 'PIPESINK';
+PIPESINKS: 'PIPESINKS';
+PIPESINKTYPE: 'PIPESINKTYPE';
+PROCESSLIST: 'PROCESSLIST';
+QUERIES: 'QUERIES';
+QUERY: 'QUERY';
+RECONSTRUCT: 'RECONSTRUCT';
+REGEXP: 'REGEXP';
+REGIONS: 'REGIONS';
+REMOVE: 'REMOVE';
+RENAME: 'RENAME';
+REPAIR: 'REPAIR';
+REVOKE: 'REVOKE';
+ROLE: 'ROLE';
+ROOT: 'ROOT';
+SCHEMA: 'SCHEMA';
+SELECT: 'SELECT';
+SET: 'SET';
+SETTLE: 'SETTLE';
+SHOW: 'SHOW';
+SLIMIT: 'SLIMIT';
+SOFFSET: 'SOFFSET';
+START: 'START';
+STOP: 'STOP';
+STORAGE: 'STORAGE';
+SUBSCRIPTIONS: 'SUBSCRIPTIONS';
+SYSTEM: 'SYSTEM';
+TAGS: 'TAGS';
+TEMPLATE: 'TEMPLATE';
+TEMPLATES: 'TEMPLATES';
+THEN: 'THEN';
+TIME: 'TIME';
+TIMESERIES: 'TIMESERIES';
+TIMESTAMP: 'TIMESTAMP';
+TIME_ZONE: 'TIME_ZONE';
+TO: 'TO';
+TOPIC: 'TOPIC';
+TOPICS: 'TOPICS';
+TRIGGER: 'TRIGGER';
+TRIGGERS: 'TRIGGERS';
+TTL: 'TTL';
+UNSET: 'UNSET';
+UPSERT: 'UPSERT';
+USER: 'USER';
+USING: 'USING';
+VALUES: 'VALUES';
+VARIABLES: 'VARIABLES';
+VERBOSE: 'VERBOSE';
+VERSION: 'VERSION';
+VIEW: 'VIEW';
+WHEN: 'WHEN';
+WHERE: 'WHERE';
+WITH: 'WITH';
+WITHOUT: 'WITHOUT';
+ZONE: 'ZONE';
+
+// Literals
+STRING: '\'' (~'\'' | '\'\'')* '\'' | '"' (~'"' | '""')* '"';
+BLOB: 'X\'' ~'\''* '\'';
+DATETIME: DATE (('T' | ' '+) CLOCK ('Z' | [+\-] DIGIT DIGIT? (':' DIGIT DIGIT)?)?)?;
+DURATION: (DIGIT+ ('Y' | 'MO' | 'W' | 'D' | 'H' | 'M' | 'S' | 'MS' | 'US' | 'NS'))+;
+DECIMAL: DIGIT+ '.' DIGIT+ EXPONENT? | DIGIT+ EXPONENT;
+INTEGER: DIGIT+;
+
+// Names
+NAME: NAME_CHARACTER+;
+QUOTED_NAME: '`' (~'`' | '``')+ '`';
+TARGET_NAME: NAME_CHARACTER* ('${' DIGIT+ '}' NAME_CHARACTER*)+;
+
+UNRECOGNIZED: .;
+
+fragment DIGIT: [0-9];
+fragment EXPONENT: 'E' [+\-]? DIGIT+;
+fragment DATE
+    : DIGIT DIGIT DIGIT DIGIT '-' DIGIT DIGIT? '-' DIGIT DIGIT?
+    | DIGIT DIGIT DIGIT DIGIT '/' DIGIT DIGIT? '/' DIGIT DIGIT?
+    | DIGIT DIGIT DIGIT DIGIT '.' DIGIT DIGIT? '.' DIGIT DIGIT?
+    ;
+fragment CLOCK: DIGIT DIGIT? ':' DIGIT DIGIT? (':' DIGIT DIGIT? ('.' DIGIT+)?)?;
+fragment NAME_CHARACTER: [\p{L}\p{N}_];

@@ -1,0 +1,357 @@
+"""Parse tree to statement: the areas of the dialect, each with its table of rules.
+
+    singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
+    SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`.
+
+What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
+hold (a clause twice, a row of the wrong width) raises ParseError with its place.
+
+One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, hence `Any`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from saros_grammar import ast, select_builder, series_builder
+from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
+from saros_grammar.expressions import ExpressionBuilder
+from saros_grammar.generated.Sql import Sql
+from saros_grammar.literals import duration_literal, named_literal, unquote_string
+from saros_grammar.subjects import subject_filter
+
+#: What a word after CREATE, DROP, ALTER, SHOW or SET is about, for the message of NotSupported.
+_AREAS = {
+    "user": "users",
+    "role": "roles",
+    "grant": "privileges",
+    "revoke": "privileges",
+    "list": "users and privileges",
+    "function": "user-defined functions",
+    "trigger": "triggers",
+    "triggers": "triggers",
+    "pipe": "pipes",
+    "pipes": "pipes",
+    "pipeplugin": "pipes",
+    "pipeplugins": "pipes",
+    "pipesink": "pipes",
+    "pipesinks": "pipes",
+    "pipesinktype": "pipes",
+    "continuous": "continuous queries",
+    "cq": "continuous queries",
+    "cqs": "continuous queries",
+    "view": "logical views",
+    "logical": "logical views",
+    "model": "models",
+    "models": "models",
+    "call": "models",
+    "topic": "subscriptions",
+    "topics": "subscriptions",
+    "subscriptions": "subscriptions",
+    "partition": "partition tables",
+    "database": "database settings",
+    "storage": "database settings",
+    "device": "device templates",
+    "schema": "device templates",
+    "template": "device templates",
+    "templates": "device templates",
+    "nodes": "device templates",
+    "paths": "device templates",
+    "ttl": "TTL",
+    "all": "TTL",
+    "system": "system settings",
+    "configuration": "configuration",
+    "cluster": "cluster statements",
+    "regions": "cluster statements",
+    "datanodes": "cluster statements",
+    "confignodes": "cluster statements",
+    "remove": "cluster statements",
+    "migrate": "cluster statements",
+    "reconstruct": "cluster statements",
+    "extend": "cluster statements",
+    "load": "LOAD",
+    "start": "START",
+    "stop": "STOP",
+    "merge": "MERGE",
+    "settle": "SETTLE",
+    "clear": "CLEAR CACHE",
+}
+
+
+class StatementBuilder:
+    """Builds the statement of one parse tree."""
+
+    def __init__(self, expressions: ExpressionBuilder) -> None:
+        self._expressions = expressions
+
+    def statement(self, context: Any) -> Statement:
+        """A `statement` context."""
+        inner = context.children[0]
+        rule = type(inner).__name__.removesuffix("Context")
+        return self._rules[rule](self, inner)
+
+    # ------------------------------------------------------------------------------------------ queries
+
+    def _select(self, context: Any) -> Statement:
+        return select_builder.build(self._expressions, context)
+
+    def _explain(self, context: Any) -> ast.Explain:
+        inner = self.statement(context.statement())
+        return ast.Explain(inner, context.ANALYZE() is not None, context.VERBOSE() is not None)
+
+    # ------------------------------------------------------------------------------------------ writing
+
+    def _insert(self, context: Any) -> ast.Insert:
+        device = self._exact(context.exactPath())
+        columns = context.columns
+        clocks = [i for i, column in enumerate(columns) if column.name() is None]
+        if len(clocks) > 1:
+            raise self._expressions.error(columns[clocks[1]], "the time is in the column list twice")
+        clock = clocks[0] if clocks else None
+        measurements = tuple(self._expressions.canonical(c) for i, c in enumerate(columns) if i != clock)
+        if not measurements:
+            raise self._expressions.error(context.exactPath(), "the column list names no measurement")
+        times: list[Expression | None] = []
+        rows = []
+        for row in context.rows:
+            cells = self._cells(row, len(columns))
+            times.append(None if clock is None else self._time(cells[clock]))
+            rows.append(tuple(self._value(cell) for i, cell in enumerate(cells) if i != clock))
+        return ast.Insert(device, measurements, tuple(times), tuple(rows), context.ALIGNED() is not None)
+
+    def _cells(self, row: Any, width: int) -> list[Any]:
+        cells: list[Any] = row.cells
+        if len(cells) != width:
+            raise self._expressions.error(
+                row, f"this row has {len(cells)} values and the column list has {width} names"
+            )
+        return cells
+
+    def _time(self, cell: Any) -> Expression:
+        """A row's time: integer, date or now(), plus and minus durations."""
+        result: Expression = self._constant(cell)
+        for shift in cell.shift():
+            operator = ast.BinaryOperator.SUBTRACT if shift.sign.type == Sql.MINUS else ast.BinaryOperator.ADD
+            token = shift.DURATION().symbol
+            span = self._expressions.literal(token, duration_literal, token.text)
+            result = ast.Binary(operator, result, span)
+        return result
+
+    def _value(self, cell: Any) -> Literal | Parameter:
+        value = self._constant(cell)
+        if isinstance(value, ast.Call) or cell.shift():
+            raise self._expressions.error(
+                cell, "a computed time is taken in the time column only; bind it to a ? elsewhere", ("a value",)
+            )
+        return value
+
+    def _constant(self, cell: Any) -> Literal | Parameter | ast.Call:
+        """Literal, Parameter or the call now()."""
+        if cell.number is not None:
+            sign = "" if cell.sign is None else cell.sign.text
+            return self._expressions.number(cell, sign)
+        if cell.literal is not None:
+            return self._expressions.token_literal(cell.literal)
+        if cell.name() is not None:
+            return self._named(cell)
+        token = cell.start
+        return (
+            self._expressions.parameter(token)
+            if token.type == Sql.PARAMETER
+            else self._expressions.token_literal(token)
+        )
+
+    def _named(self, cell: Any) -> Literal | ast.Call:
+        name = self._expressions.raw(cell.name())
+        if cell.LEFT_PARENTHESIS() is not None:
+            if name.lower() != "now" or cell.sign is not None:
+                raise self._expressions.error(cell, "the only function in VALUES is now()", ("a value",))
+            return ast.Call(name, ())
+        literal = named_literal(name, "" if cell.sign is None else cell.sign.text)
+        if literal is None:
+            raise self._expressions.error(cell, f"{name} is no value; a text needs quotes: '{name}'", ("a value",))
+        return literal
+
+    def _delete_data(self, context: Any) -> ast.DeleteData:
+        where = context.expression()
+        return ast.DeleteData(
+            self._paths(context.path()), None if where is None else self._expressions.expression(where)
+        )
+
+    # ------------------------------------------------------------------------------------------ schema
+
+    def _create_database(self, context: Any) -> Statement:
+        if context.WITH() is not None:
+            return NotSupported("database settings")
+        return ast.CreateDatabase(self._exact(context.exactPath()))
+
+    def _drop_databases(self, context: Any) -> ast.DeleteDatabases:
+        return ast.DeleteDatabases(self._paths(context.path()))
+
+    def _drop_series(self, context: Any) -> ast.DeleteTimeseries:
+        return ast.DeleteTimeseries(self._paths(context.path()))
+
+    def _create_series(self, context: Any) -> ast.CreateTimeseries:
+        return series_builder.create_series(self._expressions, self._exact(context.exactPath()), context)
+
+    def _create_aligned(self, context: Any) -> ast.CreateTimeseries:
+        return series_builder.create_aligned(self._expressions, self._exact(context.exactPath()), context)
+
+    def _alter_series(self, context: Any) -> ast.AlterTimeseries:
+        return series_builder.alter(self._expressions, self._exact(context.exactPath()), context.alteration())
+
+    def _template(self, _: Any) -> NotSupported:
+        return NotSupported("device templates")
+
+    def _other(self, context: Any) -> NotSupported:
+        word = "merge" if context.what is None else context.what.text.lower()
+        return NotSupported(_AREAS[word])
+
+    def _unsupported(self, context: Any) -> NotSupported:
+        return NotSupported(_AREAS[context.what.text.lower()])
+
+    # ------------------------------------------------------------------------------------------ SHOW and COUNT
+
+    def _show_databases(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.DATABASES, self._path(context.path()), details=context.DETAILS() is not None)
+
+    def _show_devices(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.DEVICES, details=context.WITH() is not None)
+
+    def _show_series(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.TIMESERIES, latest=context.LATEST() is not None)
+
+    def _show_children(self, context: Any) -> ast.Show:
+        paths = context.what.type == Sql.PATHS
+        return self._show(context, ast.ShowKind.CHILD_PATHS if paths else ast.ShowKind.CHILD_NODES)
+
+    def _show_queries(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.QUERIES)
+
+    def _show_plain(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind(context.what.text.lower()))
+
+    def _show_current_timestamp(self, _: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.CURRENT_TIMESTAMP)
+
+    def _show_time_zone(self, _: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.TIME_ZONE)
+
+    def _show(self, context: Any, kind: ast.ShowKind, *, latest: bool = False, details: bool = False) -> ast.Show:
+        path = None if kind is ast.ShowKind.QUERIES else self._path(context.path())
+        found: dict[str, Any] = {}
+        for clause in context.showClause():
+            word = clause.start.text.lower()
+            if word in found:
+                raise self._expressions.error(clause, f"{word.upper()} is given twice")
+            found[word] = self._show_clause(clause)
+        return ast.Show(
+            kind,
+            path,
+            where=found.get("where"),
+            limit=found.get("limit"),
+            offset=found.get("offset"),
+            latest=latest,
+            details=details,
+            order_by=found.get("order", ()),
+        )
+
+    def _show_clause(self, clause: Any) -> Any:
+        if clause.condition is not None:
+            return subject_filter(self._expressions.expression(clause.condition))
+        if clause.amount is not None:
+            return select_builder.row_count(self._expressions, clause.amount)
+        return select_builder.sort_keys(self._expressions, clause)
+
+    def _count_databases(self, context: Any) -> ast.Count:
+        return ast.Count(ast.ShowKind.DATABASES, self._path(context.path()))
+
+    def _count_devices(self, context: Any) -> ast.Count:
+        return ast.Count(ast.ShowKind.DEVICES, self._path(context.path()), self._filter(context))
+
+    def _count_series(self, context: Any) -> ast.Count:
+        level = None if context.level is None else self._level(context.level)
+        return ast.Count(ast.ShowKind.TIMESERIES, self._path(context.path()), self._filter(context), level)
+
+    def _count_nodes(self, context: Any) -> ast.Count:
+        return ast.Count(ast.ShowKind.NODES, self._path(context.path()), level=self._level(context.level))
+
+    def _filter(self, context: Any) -> Expression | None:
+        where = context.expression()
+        return None if where is None else subject_filter(self._expressions.expression(where))
+
+    def _level(self, token: Any) -> int:
+        return select_builder.level(self._expressions, token)
+
+    # ------------------------------------------------------------------------------------------ life
+
+    def _set_storage_group(self, context: Any) -> ast.CreateDatabase:
+        return ast.CreateDatabase(self._exact(context.exactPath()))
+
+    def _set_time_zone(self, context: Any) -> ast.SetTimeZone:
+        text = self._expressions.raw(context.zone())
+        return ast.SetTimeZone(unquote_string(text) if text[0] in "'\"" else "".join(text.split()))
+
+    def _flush(self, context: Any) -> ast.Flush:
+        kind = context.name()
+        if kind is not None and self._expressions.raw(kind).lower() not in ("true", "false"):
+            raise self._expressions.error(kind, "FLUSH takes databases: FLUSH root.sg1, root.sg2", ("root",))
+        return ast.Flush(self._paths(context.path()))
+
+    def _kill(self, context: Any) -> ast.KillQuery:
+        token = context.id_
+        if token is None:
+            return ast.KillQuery(None)
+        return ast.KillQuery(unquote_string(token.text) if token.type == Sql.STRING else token.text)
+
+    # ------------------------------------------------------------------------------------------ paths
+
+    def _exact(self, context: Any) -> PathExpression:
+        return PathExpression(("root", *(self._expressions.canonical(node) for node in context.nodes)))
+
+    def _path(self, context: Any) -> PathExpression | None:
+        return None if context is None else select_builder.pattern(self._expressions, context)
+
+    def _paths(self, contexts: Iterable[Any]) -> tuple[PathExpression, ...]:
+        return tuple(select_builder.pattern(self._expressions, context) for context in contexts)
+
+    #: By rule, or by name of the rule's alternative.
+    _rules: ClassVar[dict[str, Callable[[Any, Any], Statement]]] = {
+        "Select": _select,
+        "Explain": _explain,
+        "Insert": _insert,
+        "DeleteData": _delete_data,
+        "CreateDatabase": _create_database,
+        "CreateSeries": _create_series,
+        "CreateAligned": _create_aligned,
+        "UseTemplate": _template,
+        "CreateTemplate": _template,
+        "DropTemplate": _template,
+        "CreateOther": _unsupported,
+        "DropDatabases": _drop_databases,
+        "DropSeries": _drop_series,
+        "DropOther": _unsupported,
+        "AlterSeries": _alter_series,
+        "AlterOther": _unsupported,
+        "ShowDatabases": _show_databases,
+        "ShowDevices": _show_devices,
+        "ShowSeries": _show_series,
+        "ShowChildren": _show_children,
+        "ShowQueries": _show_queries,
+        "ShowPlain": _show_plain,
+        "ShowCurrentTimestamp": _show_current_timestamp,
+        "ShowTimeZone": _show_time_zone,
+        "ShowOther": _unsupported,
+        "CountDatabases": _count_databases,
+        "CountDevices": _count_devices,
+        "CountSeries": _count_series,
+        "CountNodes": _count_nodes,
+        "SetStorageGroup": _set_storage_group,
+        "SetTimeZone": _set_time_zone,
+        "SetOther": _unsupported,
+        "Unset": _unsupported,
+        "Flush": _flush,
+        "Kill": _kill,
+        "Other": _other,
+    }

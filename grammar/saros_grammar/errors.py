@@ -1,0 +1,73 @@
+"""What the front end raises: the text is wrong (`ParseError`), or the values for its `?` are (`BindError`).
+
+Both carry the status code that the wire table lists; this room does not import that table.
+"""
+
+from __future__ import annotations
+
+#: SQL_PARSE_ERROR, INVALID_PARAMETER and STATEMENT_TOO_LARGE of the status table.
+PARSE_ERROR = 700
+INVALID_PARAMETER = 2003
+STATEMENT_TOO_LARGE = 2006
+
+#: How much of a long line `caret` shows around the mistake.
+_CARET_WIDTH = 120
+
+
+class SqlError(Exception):
+    """Root of this room's errors: the caller corrects the statement or its parameters."""
+
+    code = PARSE_ERROR
+
+
+class ParseError(SqlError):
+    """The text is no statement. `line` counts from 1, `column` from 0; `expected` holds a few readable words."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str = "",
+        line: int = 1,
+        column: int = 0,
+        expected: tuple[str, ...] = (),
+        code: int = PARSE_ERROR,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.line = line
+        self.column = column
+        self.expected = expected
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column + 1}: {self.message}"
+
+    def caret(self) -> str:
+        """The line with the mistake and a caret under it; a long line is cut around the mistake."""
+        lines = self.text.split("\n")
+        source = lines[self.line - 1].rstrip("\r") if self.line <= len(lines) else ""
+        first = max(0, self.column - _CARET_WIDTH // 2) if len(source) > _CARET_WIDTH else 0
+        shown = source[first : first + _CARET_WIDTH]
+        # Tabs keep their width, so that the caret stays below its character.
+        pad = "".join("\t" if c == "\t" else " " for c in shown[: self.column - first])
+        return f"{shown}\n{pad}^"
+
+
+class BindError(SqlError):
+    """The values given for the `?` do not fit: their number or the type of `index` (from 0)."""
+
+    code = INVALID_PARAMETER
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.index = index
+
+
+def error_at(text: str, offset: int, message: str, expected: tuple[str, ...] = ()) -> ParseError:
+    """A ParseError at character `offset` of `text`."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    line = text.count("\n", 0, offset) + 1
+    return ParseError(message, text=text, line=line, column=offset - line_start, expected=expected)

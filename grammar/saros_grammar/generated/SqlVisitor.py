@@ -1,0 +1,418 @@
+# Generated from Sql.g4 by ANTLR 4.13.2
+from antlr4 import *
+if "." in __name__:
+    from .Sql import Sql
+else:
+    from Sql import Sql
+
+# This class defines a complete generic visitor for a parse tree produced by Sql.
+
+class SqlVisitor(ParseTreeVisitor):
+
+    # Visit a parse tree produced by Sql#singleStatement.
+    def visitSingleStatement(self, ctx:Sql.SingleStatementContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#statement.
+    def visitStatement(self, ctx:Sql.StatementContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#select.
+    def visitSelect(self, ctx:Sql.SelectContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#selectItem.
+    def visitSelectItem(self, ctx:Sql.SelectItemContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#sources.
+    def visitSources(self, ctx:Sql.SourcesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#into.
+    def visitInto(self, ctx:Sql.IntoContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#target.
+    def visitTarget(self, ctx:Sql.TargetContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#targetNode.
+    def visitTargetNode(self, ctx:Sql.TargetNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#clause.
+    def visitClause(self, ctx:Sql.ClauseContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#grouping.
+    def visitGrouping(self, ctx:Sql.GroupingContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#timeRange.
+    def visitTimeRange(self, ctx:Sql.TimeRangeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#sortKey.
+    def visitSortKey(self, ctx:Sql.SortKeyContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#rowCount.
+    def visitRowCount(self, ctx:Sql.RowCountContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#expression.
+    def visitExpression(self, ctx:Sql.ExpressionContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#link.
+    def visitLink(self, ctx:Sql.LinkContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#operand.
+    def visitOperand(self, ctx:Sql.OperandContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#primary.
+    def visitPrimary(self, ctx:Sql.PrimaryContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#caseExpression.
+    def visitCaseExpression(self, ctx:Sql.CaseExpressionContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#when.
+    def visitWhen(self, ctx:Sql.WhenContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#reference.
+    def visitReference(self, ctx:Sql.ReferenceContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#arguments.
+    def visitArguments(self, ctx:Sql.ArgumentsContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#expressionNode.
+    def visitExpressionNode(self, ctx:Sql.ExpressionNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#path.
+    def visitPath(self, ctx:Sql.PathContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#patternNode.
+    def visitPatternNode(self, ctx:Sql.PatternNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#piece.
+    def visitPiece(self, ctx:Sql.PieceContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#exactPath.
+    def visitExactPath(self, ctx:Sql.ExactPathContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#insert.
+    def visitInsert(self, ctx:Sql.InsertContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#insertColumn.
+    def visitInsertColumn(self, ctx:Sql.InsertColumnContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#row.
+    def visitRow(self, ctx:Sql.RowContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#constant.
+    def visitConstant(self, ctx:Sql.ConstantContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#shift.
+    def visitShift(self, ctx:Sql.ShiftContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#deleteData.
+    def visitDeleteData(self, ctx:Sql.DeleteDataContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createDatabase.
+    def visitCreateDatabase(self, ctx:Sql.CreateDatabaseContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createSeries.
+    def visitCreateSeries(self, ctx:Sql.CreateSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createAligned.
+    def visitCreateAligned(self, ctx:Sql.CreateAlignedContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#useTemplate.
+    def visitUseTemplate(self, ctx:Sql.UseTemplateContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createTemplate.
+    def visitCreateTemplate(self, ctx:Sql.CreateTemplateContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createOther.
+    def visitCreateOther(self, ctx:Sql.CreateOtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#databaseWord.
+    def visitDatabaseWord(self, ctx:Sql.DatabaseWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#templateWord.
+    def visitTemplateWord(self, ctx:Sql.TemplateWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#seriesOptions.
+    def visitSeriesOptions(self, ctx:Sql.SeriesOptionsContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#typeName.
+    def visitTypeName(self, ctx:Sql.TypeNameContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alignedColumn.
+    def visitAlignedColumn(self, ctx:Sql.AlignedColumnContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#templateColumn.
+    def visitTemplateColumn(self, ctx:Sql.TemplateColumnContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#labels.
+    def visitLabels(self, ctx:Sql.LabelsContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#pair.
+    def visitPair(self, ctx:Sql.PairContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#key.
+    def visitKey(self, ctx:Sql.KeyContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#value.
+    def visitValue(self, ctx:Sql.ValueContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropDatabases.
+    def visitDropDatabases(self, ctx:Sql.DropDatabasesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropSeries.
+    def visitDropSeries(self, ctx:Sql.DropSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropTemplate.
+    def visitDropTemplate(self, ctx:Sql.DropTemplateContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropOther.
+    def visitDropOther(self, ctx:Sql.DropOtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alterSeries.
+    def visitAlterSeries(self, ctx:Sql.AlterSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alterOther.
+    def visitAlterOther(self, ctx:Sql.AlterOtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alteration.
+    def visitAlteration(self, ctx:Sql.AlterationContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showDatabases.
+    def visitShowDatabases(self, ctx:Sql.ShowDatabasesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showDevices.
+    def visitShowDevices(self, ctx:Sql.ShowDevicesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showSeries.
+    def visitShowSeries(self, ctx:Sql.ShowSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showChildren.
+    def visitShowChildren(self, ctx:Sql.ShowChildrenContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showQueries.
+    def visitShowQueries(self, ctx:Sql.ShowQueriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showPlain.
+    def visitShowPlain(self, ctx:Sql.ShowPlainContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showCurrentTimestamp.
+    def visitShowCurrentTimestamp(self, ctx:Sql.ShowCurrentTimestampContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showTimeZone.
+    def visitShowTimeZone(self, ctx:Sql.ShowTimeZoneContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showOther.
+    def visitShowOther(self, ctx:Sql.ShowOtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#databasesWord.
+    def visitDatabasesWord(self, ctx:Sql.DatabasesWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showClause.
+    def visitShowClause(self, ctx:Sql.ShowClauseContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#countDatabases.
+    def visitCountDatabases(self, ctx:Sql.CountDatabasesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#countDevices.
+    def visitCountDevices(self, ctx:Sql.CountDevicesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#countSeries.
+    def visitCountSeries(self, ctx:Sql.CountSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#countNodes.
+    def visitCountNodes(self, ctx:Sql.CountNodesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#setStorageGroup.
+    def visitSetStorageGroup(self, ctx:Sql.SetStorageGroupContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#setTimeZone.
+    def visitSetTimeZone(self, ctx:Sql.SetTimeZoneContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#setOther.
+    def visitSetOther(self, ctx:Sql.SetOtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#zone.
+    def visitZone(self, ctx:Sql.ZoneContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#unset.
+    def visitUnset(self, ctx:Sql.UnsetContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#flush.
+    def visitFlush(self, ctx:Sql.FlushContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#kill.
+    def visitKill(self, ctx:Sql.KillContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#explain.
+    def visitExplain(self, ctx:Sql.ExplainContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#other.
+    def visitOther(self, ctx:Sql.OtherContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#anything.
+    def visitAnything(self, ctx:Sql.AnythingContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#name.
+    def visitName(self, ctx:Sql.NameContext):
+        return self.visitChildren(ctx)
+
+
+
+del Sql

@@ -1,0 +1,96 @@
+"""INSERT ... VALUES without ANTLR: two regular expressions instead of a parser, about a hundred times as fast.
+
+    insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (2, -1, null)
+
+Takes only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL or NAN. Anything else
+(back-quotes, dates, now(), `?`, comments, rows of another width) answers None, and ANTLR decides; so every mistake is
+told by ANTLR. What is taken gives the same statement as ANTLR (tests compare).
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from saros_grammar.ast import Insert, Literal, Parsed, PathExpression
+from saros_grammar.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
+
+#: Larger texts are refused by the parser; a columnar insert carries such amounts.
+INSERT_CHARACTERS_MAX = 16_000_000
+
+#: Widths whose row pattern is kept.
+_WIDTHS_KEPT = 256
+
+_NAME = r"[^\W\d]\w*"
+_HEAD = re.compile(
+    rf"\s*insert\s+into\s+root((?:\.{_NAME})+)\s*\(\s*({_NAME}(?:\s*,\s*{_NAME})*)\s*\)\s*(aligned\s+)?values\s*(?=\()",
+    re.IGNORECASE,
+)
+_VALUE = r"""(?:[+-]?[0-9]++(?:\.[0-9]++)?+(?:E[+-]?[0-9]++)?+|'(?:[^']|'')*+'|"(?:[^"]|"")*+"|true|false|null|nan)"""
+_VALUES = re.compile(_VALUE, re.IGNORECASE)
+_NAMES = re.compile(r"\w+")
+_CLOCKS = ("time", "timestamp")
+#: Not legal as names.
+_RESERVED = frozenset({"root", *_CLOCKS})
+
+
+def parse_insert(text: str) -> Parsed | None:
+    """The INSERT of `text`, or None if ANTLR should look at it."""
+    head = _HEAD.match(text)
+    if head is None or len(text) > INSERT_CHARACTERS_MAX:
+        return None
+    columns = _NAMES.findall(head[2])
+    nodes = head[1].split(".")[1:]
+    clocks = [i for i, column in enumerate(columns) if column.lower() in _CLOCKS]
+    names = [column for column in columns if column.lower() not in _CLOCKS]
+    if len(clocks) > 1 or not names or any(name.lower() == "root" for name in names):
+        return None
+    if any(node.lower() in _RESERVED for node in nodes):
+        return None
+    width = len(columns)
+    if _rows_pattern(width).fullmatch(text, head.end()) is None:
+        return None
+    try:
+        cells = [_literal(value) for value in _VALUES.findall(text, head.end())]
+    except LiteralError:
+        return None
+    device = PathExpression(("root", *map(canonical_name, nodes)))
+    times, rows = _split(cells, width, clocks[0] if clocks else None)
+    return Parsed(Insert(device, tuple(map(canonical_name, names)), times, rows, head[3] is not None), 0, "")
+
+
+@lru_cache(_WIDTHS_KEPT)
+def _rows_pattern(width: int) -> re.Pattern[str]:
+    """Rows of `width` values to the end of the text. All possessive: a mismatch costs no second look."""
+    more = rf"(?:\s*+,\s*+{_VALUE}){{{width - 1}}}+" if width > 1 else ""
+    row = rf"\(\s*+{_VALUE}{more}\s*+\)"
+    return re.compile(rf"{row}(?:\s*+,\s*+{row})*+\s*+;?+\s*+", re.IGNORECASE)
+
+
+def _literal(text: str) -> Literal:
+    first = text[0]
+    if first in "'\"":
+        return string_literal(text)
+    if first in "+-":
+        return number_literal(text[1:], first)
+    if first.isdigit():
+        return number_literal(text)
+    literal = named_literal(text)
+    if literal is None:
+        raise LiteralError(text)
+    return literal
+
+
+def _split(
+    cells: list[Literal], width: int, clock: int | None
+) -> tuple[tuple[Literal | None, ...], tuple[tuple[Literal, ...], ...]]:
+    """The rows' times and their other values."""
+    starts = range(0, len(cells), width)
+    if clock is None:
+        return (None,) * len(starts), tuple(tuple(cells[i : i + width]) for i in starts)
+    times = tuple(cells[clock::width])
+    del cells[clock::width]
+    rest = width - 1
+    return times, tuple(tuple(cells[i : i + rest]) for i in range(0, len(cells), rest))

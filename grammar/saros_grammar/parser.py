@@ -1,0 +1,194 @@
+r"""Text to statement: lexer, parser, builder, and errors that help.
+
+    text --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
+          \--on a mistake: ANTLR, LL, real listener--> tree or ParseError(line, column, caret, what was expected)
+
+SLL is fast and in rare cases too strict, so a mistake is only believed when LL, which is exact, finds it too.
+INSERT ... VALUES with plain values does not come here at all (`insert_fast`).
+
+Limits are named constants; a text beyond them is refused before ANTLR sees it, and recursion is bounded by
+`NESTING_MAX` levels of parentheses and CASE. A deep tree needs more frames than Python allows by default; the first one
+raises that limit for the process (only upwards), since whoever walks the tree later needs the frames as well.
+
+Any thread: ANTLR's shared tables only grow, and each parse has its own parser.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antlr4 import CommonTokenStream, InputStream
+from antlr4.atn.PredictionMode import PredictionMode
+from antlr4.error.Errors import ParseCancellationException
+from antlr4.error.ErrorStrategy import BailErrorStrategy
+
+from saros_grammar.ast import Insert, Literal, Parsed, Statement
+from saros_grammar.builder import StatementBuilder
+from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
+from saros_grammar.expressions import ExpressionBuilder, LiteralSlot
+from saros_grammar.generated.Sql import Sql
+from saros_grammar.generated.SqlLexer import SqlLexer
+from saros_grammar.insert_fast import parse_insert
+from saros_grammar.listener import MistakeListener
+from saros_grammar.rebuild import Rebuild, compile_template
+from saros_grammar.shape import Scan, fill_in, scan
+
+__all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "parse", "warm"]
+
+#: ANTLR needs about 10 s for this much; larger writes belong into the columnar insert or the INSERT fast path.
+STATEMENT_CHARACTERS_MAX = 1_000_000
+#: Parentheses and CASE within each other.
+NESTING_MAX = 200
+
+#: Enough frames for NESTING_MAX and for walking a tree of EXPRESSION_HEIGHT_MAX.
+_FRAMES = 20_000
+_FRAMES_BY_DEFAULT_SUFFICE = 30
+_OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
+_DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
+_DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
+
+#: Typical statements for `warm`: they fill the prediction tables that all parsers share.
+_WARM_UP = (
+    "select s1, s2 + 1, -s3 from root.sg.d1 where time >= 10 and s1 < 3.5 and s2 = 'x' limit 10 offset 1",
+    "select count(s1), avg(`a b`), max_value(*) as m from root.sg.**, root.a.* where time > now() - 1h having m > 1",
+    "select sum(s1) from root.sg.** group by ([2020-01-01T00:00:00, 1000), 10m, 5m), level = 1 having count(s1) > 1",
+    "select s1 from root.sg.d1 fill(previous) order by time desc, device align by device",
+    "select last * from root.sg.d1 order by timeseries desc; ",
+    "select case when s1 > 1 or not s2 is null then 'a' else s3 end, cast(s1 as text) from root.sg.* slimit 1",
+    "select s1 * 2 from root.sg.*a* where s1 between ? and ? or s2 not in (1, 2) or s3 like '%a%' align by device",
+    "select (s1 + 1) % 2 / 3, (s1 - 1) * (s2 + 2), f(g(s1 + 1) * 2) - 3 % 4, h(s1, 2, 'k'='v'), *.s1 from root.sg.*",
+    "select s1 from root.a where ((s1 > 1 or (s2 = 'x')) and not (s3 in (1, 2))) or !s4 and (s5 between 1 and 2)",
+    "select s1 from root.a where time = 2020-01-01 and s1 is not null and s2 regexp 'x' or s3 >= -1.5",
+    "insert into root.sg.d1(time, s1, s2) values (now(), -1.5, null), (2, ?, true)",
+    "delete from root.sg.d1.s1, root.sg.d1.* where time >= 1 and time < 10",
+    "create timeseries root.sg.d1.s1(alias) with datatype=INT32, encoding=RLE, compressor=LZ4 tags(a=b, 'c'='d')",
+    "create timeseries root.sg.d1.s1 INT32 encoding=PLAIN compression=SNAPPY",
+    "create aligned timeseries root.sg.d1(s1 INT32 encoding=RLE, s2 TEXT)",
+    "create database root.sg",
+    "delete timeseries root.sg.**",
+    "show timeseries root.sg.** where tags(a) = 'b' limit 10 offset 1",
+    "show devices root.sg.** with database",
+    "count timeseries root.** group by level = 1",
+    "show databases",
+    "flush",
+    "explain analyze select s1 from root.sg.d1",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed text with what the statement cache needs: how to make the statement with other literals.
+
+    `ordinals[i]` is the place, among the literals that `scan` took out, of the literal in hole i of `rebuild`.
+    """
+
+    parsed: Parsed
+    scan: Scan | None = None
+    slots: tuple[LiteralSlot, ...] = ()
+    ordinals: tuple[int, ...] = ()
+    rebuild: Rebuild | None = None
+
+
+def parse(text: str) -> Parsed:
+    """The statement of `text`. Raises ParseError (700, or 2006 if it is too large)."""
+    return parse_insert(text) or parse_source(text).parsed
+
+
+def warm() -> None:
+    """Parses typical statements, so that the first user's statement finds warm tables; for a background thread."""
+    for text in _WARM_UP:
+        parse_source(text)
+
+
+def parse_source(text: str) -> Source:
+    """Like `parse`, always through ANTLR, with the places of literals."""
+    if len(text) > STATEMENT_CHARACTERS_MAX:
+        message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are taken"
+        raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
+    tokens = CommonTokenStream(SqlLexer(InputStream(text)))
+    tokens.fill()
+    if len(_OPENERS.findall(text)) > _FRAMES_BY_DEFAULT_SUFFICE:
+        _check_nesting(text, tokens.tokens)
+    starts = [token.start for token in tokens.tokens if token.type == Sql.PARAMETER]
+    expressions = ExpressionBuilder(text, starts)
+    try:
+        statement = StatementBuilder(expressions).statement(_tree(text, tokens))
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply for this thread's stack", text=text) from None
+    if expressions.height > _FRAMES_BY_DEFAULT_SUFFICE:
+        _raise_frame_limit()
+    return _source(text, statement, expressions.slots, len(starts))
+
+
+def _tree(text: str, tokens: Any) -> Any:
+    """The `statement` context of the whole text."""
+    parser: Any = Sql(tokens)
+    parser.removeErrorListeners()
+    parser._interp.predictionMode = PredictionMode.SLL  # noqa: SLF001  # the runtime's documented way
+    parser._errHandler = BailErrorStrategy()  # noqa: SLF001
+    try:
+        return parser.singleStatement().statement()
+    except ParseCancellationException:
+        tokens.seek(0)
+    exact: Any = Sql(tokens)
+    exact.removeErrorListeners()
+    exact.addErrorListener(MistakeListener(text))
+    return exact.singleStatement().statement()
+
+
+def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
+    depth = deepest = 0
+    for token in tokens:
+        step = _DEPTH.get(token.type)
+        if step is not None:
+            # A column called `end` closes nothing.
+            depth = max(0, depth + step)
+            deepest = max(deepest, depth)
+            if depth > NESTING_MAX:
+                raise error_at(text, token.start, f"nested too deeply: at most {NESTING_MAX} levels are taken")
+    if deepest > _FRAMES_BY_DEFAULT_SUFFICE:
+        _raise_frame_limit()
+
+
+def _raise_frame_limit() -> None:
+    if sys.getrecursionlimit() < _FRAMES:
+        sys.setrecursionlimit(_FRAMES)
+
+
+def _source(text: str, statement: Statement, slots: Sequence[LiteralSlot], parameters: int) -> Source:
+    """Finds which literals of the text live in the tree as literals, and where."""
+    scanned = scan(text)
+    if scanned is None:
+        return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
+    ordinal_of = {span: ordinal for ordinal, span in enumerate(scanned.spans)}
+    found = [slot for slot in slots if (slot.start, slot.stop) in ordinal_of]
+    live, rebuild = _holes(statement, sorted(found, key=lambda slot: slot.start))
+    ordinals = tuple(ordinal_of[slot.start, slot.stop] for slot in live)
+    if isinstance(statement, Insert):
+        return Source(Parsed(statement, parameters, ""), scanned, live, ordinals, rebuild)
+    fixed = frozenset(range(len(scanned.spans))) - frozenset(ordinals)
+    literals = tuple(slot.literal for slot in live)
+    parsed = Parsed(statement, parameters, fill_in(scanned, text, fixed), literals)
+    return Source(parsed, scanned, live, ordinals, rebuild)
+
+
+def _holes(statement: Statement, slots: Sequence[LiteralSlot]) -> tuple[tuple[LiteralSlot, ...], Rebuild | None]:
+    """Those of `slots` whose literal is in the tree, and the tree with them as holes."""
+    holes = {id(slot.literal): hole for hole, slot in enumerate(slots)}
+    met: set[int] = set()
+
+    def hole_of(node: Any) -> int | None:
+        hole = holes.get(id(node)) if type(node) is Literal else None
+        if hole is not None:
+            met.add(hole)
+        return hole
+
+    rebuild = compile_template(statement, hole_of)
+    if len(met) < len(slots):
+        # Some became text (attributes, options): they are no holes.
+        return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
+    return tuple(slots), rebuild

@@ -1,0 +1,64 @@
+"""Texts for the grammar's tests: the statements of the fixture files, and of the conformance sample if it is there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+
+from saros_grammar.ast import Duration, Literal, PathExpression
+
+TESTDATA = Path(__file__).parent / "testdata"
+SAMPLE = Path(__file__).parents[3] / "shared" / "conformance" / "sample.jsonl"
+
+
+def cases(path):
+    """(input, output) of each case: `input`, a line `----`, `output`, an empty line."""
+    blocks = path.read_text(encoding="utf-8").split("\n\n")
+    found = []
+    for block in blocks:
+        if block.strip() and not block.startswith("#"):
+            text, _, output = block.strip("\n").partition("\n----")
+            found.append((text, output.removeprefix("\n")))
+    return found
+
+
+def fixture_statements():
+    """Every statement of the fixture files, right or wrong."""
+    return [text for path in sorted(TESTDATA.glob("*.txt")) for text, _ in cases(path)]
+
+
+def sample_statements():
+    """(kind, text) of the sample: kind is setup, query or error."""
+    found = {}
+    for line in SAMPLE.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["type"] == "setup":
+            found.update(dict.fromkeys(row["statements"] or (), "setup"))
+        else:
+            found[row.get("query") or row["statement"]] = row["type"]
+    return [(kind, text) for text, kind in found.items()]
+
+
+def show(node):
+    """A tree in short: fields that differ from their default, paths as text, literals as kind and value."""
+    if isinstance(node, PathExpression):
+        return "<" + "|".join(node.nodes) + ">"
+    if isinstance(node, Literal):
+        value = show(node.value) if isinstance(node.value, Duration) else repr(node.value)
+        return f"{node.kind.value} {value}" + ("" if node.text == value else f" as {node.text}")
+    if isinstance(node, Duration):
+        return f"{node.months}mo+{node.nanoseconds}ns"
+    if isinstance(node, Enum):
+        return node.value
+    if isinstance(node, tuple):
+        return "[" + ", ".join(show(part) for part in node) + "]"
+    if is_dataclass(node):
+        parts = [
+            f"{field.name}={show(getattr(node, field.name))}"
+            for field in fields(node)
+            if field.default is MISSING or getattr(node, field.name) != field.default
+        ]
+        return f"{type(node).__name__}({', '.join(parts)})"
+    return repr(node)
