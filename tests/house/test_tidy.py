@@ -22,6 +22,9 @@ PURE = (
     "storage/saros_storage/snapshot.py",
     "storage/saros_storage/paths.py",
     "storage/saros_storage/encoding",
+    "storage/saros_storage/log/record.py",
+    "storage/saros_storage/schema",
+    "grammar/saros_grammar/ast.py",
     "engine/saros_engine/expression.py",
     "engine/saros_engine/plan.py",
 )

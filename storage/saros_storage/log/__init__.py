@@ -1,1 +1,6 @@
-"""."""
+"""The write-ahead log: records, segments, group commit. Knows nothing of what it holds."""
+
+from saros_storage.log.record import Record
+from saros_storage.log.segmented_log import Durability, LogOptions, SegmentedLog
+
+__all__ = ["Durability", "LogOptions", "Record", "SegmentedLog"]

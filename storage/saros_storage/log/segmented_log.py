@@ -1,0 +1,260 @@
+"""The write-ahead log: segments of records, durable by group commit in the callers' own threads.
+
+    append (under the lock: an index, a place in the queue)  ->  wait(index)
+        the first that waits becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
+        the others wait for it; whoever came too late leads the next round
+
+So one fsync serves all who came while the one before ran, and a single client pays no hand-over between threads.
+
+    fsync           wait returns when the record is fsynced
+    os              wait returns when the operating system has it
+    interval:<ms>   like os; `sync_due` fsyncs at most so often (the store's timer calls it)
+
+A failed write or fsync is never retried: the log is over and says so to everyone (LogFailed). A full disk is different:
+the queue's records are taken back as if they had never come (DiskFull), and the log goes on when there is room.
+
+Thread-safe. Knows nothing of what payloads mean; all Raft groups of a node share one log.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_storage.disk import Disk, File
+from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
+from saros_storage.log.record import PAYLOAD_BYTES_MAX, Record, encode_header, scan
+
+_SUFFIX = ".log"
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Durability(Enum):
+    """What an acknowledged record survives; see the module."""
+
+    FSYNC = "fsync"
+    OS = "os"
+    INTERVAL = "interval"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Fixed while the log is open."""
+
+    durability: Durability = Durability.FSYNC
+    #: A segment that has grown to this is closed and a new one begun.
+    segment_bytes: int = 64 << 20
+
+
+@dataclass(slots=True)
+class _Segment:
+    path: str
+    first_index: int
+
+
+class SegmentedLog:
+    """See the module. Made by `open`."""
+
+    def __init__(self, folder: str, disk: Disk, options: LogOptions, segments: list[_Segment], next_index: int) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._options = options
+        self._lock = threading.Condition()
+        #: Oldest first; the last one is written.
+        self._segments = segments
+        self._file: File | None = None
+        #: Headers and payloads that nobody has written yet.
+        self._queue: list[bytes | memoryview] = []
+        self._next_index = next_index
+        #: Invariant: synced <= written < next_index.
+        self._written = next_index - 1
+        self._synced = next_index - 1
+        #: The first index that was lost when the queue was taken back for the nth time: a ticket of that round from
+        #: there on is void, although its index is given again.
+        self._lost_from: list[int] = []
+        #: Size of the file before the queue that is being written.
+        self._good_bytes = 0
+        self._leading = False
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    @staticmethod
+    def open(folder: str, disk: Disk, options: LogOptions) -> tuple[SegmentedLog, list[Record]]:
+        """The log in `folder` and all its records; a tail that a crash cut short is cut off.
+
+        Raises CorruptFile if a record is damaged that is not the tail, or if a segment is missing.
+        """
+        disk.make_folder(folder)
+        segments = [
+            _Segment(f"{folder}/{name}", int(name.removesuffix(_SUFFIX)))
+            for name in disk.list(folder)
+            if name.endswith(_SUFFIX)
+        ]
+        records: list[Record] = []
+        next_index = segments[0].first_index if segments else 1
+        for segment in segments:
+            if segment.first_index != next_index:
+                raise CorruptFile(segment.path, 0, f"the log lacks the records from {next_index}")
+            found = scan(disk.map(segment.path), segment.first_index)
+            if found.end < disk.size(segment.path):
+                if found.damaged or segment is not segments[-1]:
+                    raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
+                disk.truncate(segment.path, found.end)
+            records += found.records
+            next_index += len(found.records)
+        return SegmentedLog(folder, disk, options, segments, next_index), records
+
+    @property
+    def next_index(self) -> int:
+        """The index that the next record gets."""
+        with self._lock:
+            return self._next_index
+
+    @property
+    def synced_index(self) -> int:
+        """The last record that is fsynced."""
+        with self._lock:
+            return self._synced
+
+    def append(self, group: int, kind: int, payload: bytes) -> tuple[int, int]:
+        """Queue a record; the ticket to `wait` with. Its first number is the record's index."""
+        if len(payload) > PAYLOAD_BYTES_MAX:
+            raise UserMistake(f"a write of {len(payload)} bytes is too large: split it", code=2006)
+        with self._lock:
+            self._check()
+            index = self._next_index
+            self._queue += (encode_header(index, group, kind, payload), payload)
+            self._next_index += 1
+            return index, len(self._lost_from)
+
+    def wait(self, ticket: tuple[int, int]) -> None:
+        """Return when the record is as durable as the options say. Raises LogFailed, DiskFull."""
+        index, round_ = ticket
+        with self._lock:
+            while not self._is_done(index, round_):
+                self._check()
+                if self._leading:
+                    self._lock.wait()
+                else:
+                    self._lead(sync=self._options.durability is Durability.FSYNC)
+
+    def sync_due(self) -> None:
+        """Write and fsync all that was appended: what durability `interval` does from time to time."""
+        with self._lock:
+            while self._leading:
+                self._lock.wait()
+            self._check()
+            if self._synced < self._next_index - 1:
+                self._lead(sync=True)
+
+    def cut(self, index: int) -> int:
+        """Remove segments that hold only records below `index`; returns how many went. The last one stays."""
+        with self._lock:
+            keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)
+            gone, self._segments = self._segments[:keep], self._segments[keep:]
+        for segment in gone:
+            self._disk.remove(segment.path)
+        return len(gone)
+
+    def segments(self) -> Iterator[tuple[str, int]]:
+        """(path, index of its first record) of each segment, oldest first."""
+        with self._lock:
+            return iter([(s.path, s.first_index) for s in self._segments])
+
+    def close(self) -> None:
+        """Write and fsync what is queued, then close. Idempotent."""
+        with self._lock:
+            while self._leading:
+                self._lock.wait()
+            if self._closed:
+                return
+            if self._failure is None and self._synced < self._next_index - 1:
+                self._lead(sync=True)
+            self._closed = True
+            if self._file is not None:
+                self._file.close()
+            self._lock.notify_all()
+
+    # ------------------------------------------------------------------ leading; the lock is held around each
+
+    def _is_done(self, index: int, round_: int) -> bool:
+        if round_ < len(self._lost_from) and index >= self._lost_from[round_]:
+            raise DiskFull(f"no space left for the log in {self._folder}; free some, writes then go on")
+        return index <= (self._synced if self._options.durability is Durability.FSYNC else self._written)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise LogFailed(f"the log in {self._folder} failed: {self._failure}; restart after checking the disk")
+        if self._closed:
+            raise StoreClosed("the log is closed")
+
+    def _lead(self, *, sync: bool) -> None:
+        """Take the queue and write it, with the lock released meanwhile."""
+        parts, self._queue = self._queue, []
+        last = self._next_index - 1
+        self._leading = True
+        self._lock.release()
+        failure: OSError | None = None
+        try:
+            self._write(parts, self._written + 1, sync=sync)
+        except OSError as error:
+            failure = error
+        finally:
+            self._lock.acquire()
+            self._leading = False
+            self._lock.notify_all()
+        if failure is None:
+            self._written = last
+            self._synced = last if sync else self._synced
+        elif failure.errno in FULL and self._taken_back():
+            self._queue.clear()
+            self._next_index = self._written + 1
+            self._lost_from.append(self._next_index)
+        else:
+            self._failure = failure
+
+    def _write(self, parts: list[bytes | memoryview], first_index: int, *, sync: bool) -> None:
+        if self._file is None or self._file.size >= self._options.segment_bytes:
+            self._roll(first_index)
+        assert self._file is not None
+        self._good_bytes = self._file.size
+        if parts:
+            self._file.write(parts)
+        if sync:
+            _sync(self._file)
+
+    def _roll(self, first_index: int) -> None:
+        if self._file is not None:
+            _sync(self._file)
+            self._file.close()
+            self._file = None
+        reuse = bool(self._segments) and self._segments[-1].first_index == first_index
+        path = f"{self._folder}/{first_index:020}{_SUFFIX}"
+        self._file = self._disk.create(path)
+        self._disk.sync_folder(self._folder)
+        if not reuse:
+            self._segments.append(_Segment(path, first_index))
+
+    def _taken_back(self) -> bool:
+        """Cut what a full disk let through of the queue; False if even that fails."""
+        if self._file is None:
+            return True
+        path = self._segments[-1].path
+        try:
+            self._file.close()
+            self._disk.truncate(path, self._good_bytes)
+            self._file = self._disk.append(path)
+        except OSError:
+            return False
+        return True
+
+
+def _sync(file: File) -> None:
+    """An fsync whose failure is final, whatever its reason: the pages may be marked clean although they are lost."""
+    try:
+        file.sync()
+    except OSError as error:
+        raise OSError(errno.EIO, f"fsync: {error.strerror}") from error

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saros_storage.disk import File, LocalDisk
+from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.log import Durability, LogOptions, SegmentedLog
+from saros_storage.log.record import HEADER_BYTES, encode_header, scan
+
+OS = LogOptions(Durability.OS)
+
+
+class FaultyFile:
+    """A file whose next write or sync fails as told; a full disk lets half of the bytes through."""
+
+    def __init__(self, file: File, disk: FaultyDisk) -> None:
+        self._file = file
+        self._disk = disk
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        if self._disk.fail_writes:
+            data = b"".join(parts)
+            self._file.write([data[: len(data) // 2]])
+            raise OSError(self._disk.fail_writes, "no room")
+        self._file.write(parts)
+
+    def sync(self) -> None:
+        self._disk.syncs += 1
+        if self._disk.fail_syncs:
+            raise OSError(self._disk.fail_syncs, "bad sector")
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FaultyDisk(LocalDisk):
+    def __init__(self) -> None:
+        self.fail_writes = 0
+        self.fail_syncs = 0
+        self.syncs = 0
+
+    def create(self, path: str) -> File:
+        return FaultyFile(super().create(path), self)
+
+    def append(self, path: str) -> File:
+        return FaultyFile(super().append(path), self)
+
+
+def write(log: SegmentedLog, *payloads: bytes) -> None:
+    for payload in payloads:
+        log.wait(log.append(3, 7, payload))
+
+
+def reopen(folder: Path, disk: LocalDisk | None = None, options: LogOptions = OS) -> tuple[SegmentedLog, list[bytes]]:
+    log, records = SegmentedLog.open(str(folder), disk or LocalDisk(), options)
+    assert [log.next_index - len(records) + i for i in range(len(records))] == [r.index for r in records]
+    assert all((r.group, r.kind) == (3, 7) for r in records)
+    return log, [bytes(r.payload) for r in records]
+
+
+@pytest.mark.parametrize("durability", Durability, ids=lambda d: d.name)
+def test_what_was_acknowledged_is_there_after_reopening(tmp_path: Path, durability: Durability) -> None:
+    log, found = reopen(tmp_path, options=LogOptions(durability))
+    assert [] == found
+    write(log, b"a", b"", b"c" * 1_000)
+    # no close: the process dies here
+    again, found = reopen(tmp_path)
+    assert ([b"a", b"", b"c" * 1_000], 4) == (found, again.next_index)
+    write(again, b"d")
+    assert [b"a", b"", b"c" * 1_000, b"d"] == reopen(tmp_path)[1]
+
+
+def test_segments_roll_and_are_cut_below_an_index(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(Durability.OS, segment_bytes=100))
+    write(log, *(bytes(60) for _ in range(6)))
+    firsts = [first for _, first in log.segments()]
+    assert [1, 3, 5] == firsts
+    assert 0 == log.cut(2)
+    assert 2 == log.cut(6)
+    assert [5] == [first for _, first in log.segments()]
+    again, found = reopen(tmp_path)
+    assert (2, 7) == (len(found), again.next_index)
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data: st.DataObject) -> None:
+    stream = b""
+    ends = []
+    for index, payload in enumerate(payloads, 1):
+        stream += encode_header(index, 3, 7, payload) + payload
+        ends.append(len(stream))
+    cut = data.draw(st.integers(0, len(stream)))
+    tail = data.draw(st.sampled_from([b"", b"\0" * 64, b"\xff" * 30]))
+    whole = sum(end <= cut for end in ends)
+    found = scan(memoryview(stream[:cut] + tail), 1)
+    assert payloads[:whole] == [bytes(r.payload) for r in found.records]
+    assert ([0, *ends][whole], False) == (found.end, found.damaged)
+
+
+def test_a_torn_tail_is_cut_off_and_the_log_goes_on(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path)
+    write(log, b"first", b"second")
+    (path,) = tmp_path.glob("*.log")
+    path.write_bytes(path.read_bytes()[:-3])
+    again, found = reopen(tmp_path)
+    assert [b"first"] == found
+    write(again, b"third")
+    assert [b"first", b"third"] == reopen(tmp_path)[1]
+
+
+def test_damage_in_the_middle_is_an_error_that_names_the_place(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path)
+    write(log, b"first", b"second", b"third")
+    (path,) = tmp_path.glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[2 * HEADER_BYTES + 5] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptFile) as caught:
+        reopen(tmp_path)
+    assert (str(path), HEADER_BYTES + 5) == (caught.value.file, caught.value.offset)
+
+
+def test_a_missing_segment_is_an_error(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(Durability.OS, segment_bytes=1))
+    write(log, b"a", b"b", b"c")
+    sorted(tmp_path.glob("*.log"))[1].unlink()
+    with pytest.raises(CorruptFile, match="lacks the records from 2"):
+        reopen(tmp_path)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_failed_fsync_ends_the_log_and_is_not_tried_again(tmp_path: Path, code: int) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions())
+    write(log, b"a")
+    disk.fail_syncs, disk.syncs = code, 0
+    with pytest.raises(LogFailed):
+        write(log, b"b")
+    disk.fail_syncs = 0
+    with pytest.raises(LogFailed):
+        write(log, b"c")
+    log.close()
+    assert 1 == disk.syncs
+
+
+def test_a_full_disk_takes_the_write_back_and_the_log_goes_on(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk)
+    write(log, b"a")
+    disk.fail_writes = errno.ENOSPC
+    ticket = log.append(3, 7, b"lost" * 100)
+    for _ in range(2):
+        with pytest.raises(DiskFull):
+            log.wait(ticket)
+    disk.fail_writes = 0
+    write(log, b"b")
+    with pytest.raises(DiskFull):
+        log.wait(ticket)
+    assert [b"a", b"b"] == reopen(tmp_path)[1]
+
+
+def test_any_other_failed_write_ends_the_log(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk)
+    disk.fail_writes = errno.EIO
+    with pytest.raises(LogFailed, match="no room"):
+        write(log, b"a")
+    with pytest.raises(LogFailed):
+        log.append(3, 7, b"b")
+
+
+def test_one_fsync_serves_all_who_wait(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions())
+    tickets = [log.append(3, 7, bytes([i])) for i in range(20)]
+    threads = [threading.Thread(target=log.wait, args=(t,)) for t in tickets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 == disk.syncs
+    assert 20 == log.synced_index
+    log.close()
+
+
+def test_many_writers_all_find_their_records(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(segment_bytes=2_000))
+
+    def work(number: int) -> None:
+        write(log, *(b"%d-%d" % (number, i) for i in range(50)))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.close()
+    _, found = reopen(tmp_path)
+    for number in range(8):
+        assert [b"%d-%d" % (number, i) for i in range(50)] == [p for p in found if p.startswith(b"%d-" % number)]
+
+
+def test_interval_fsyncs_when_it_is_due_and_a_closed_log_says_so(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions(Durability.INTERVAL))
+    write(log, b"a")
+    assert (0, 0) == (disk.syncs, log.synced_index)
+    log.sync_due()
+    log.sync_due()
+    assert (1, 1) == (disk.syncs, log.synced_index)
+    log.close()
+    log.close()
+    with pytest.raises(StoreClosed):
+        log.append(3, 7, b"b")
