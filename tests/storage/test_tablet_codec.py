@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saros_storage.block import Column
+from saros_storage.errors import CorruptFile
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import decode_tablet, encode_tablet
+from saros_storage.types import DataType, Scalar
+
+SOME: dict[DataType, st.SearchStrategy[Scalar]] = {
+    DataType.BOOLEAN: st.booleans(),
+    DataType.INT32: st.integers(-(2**31), 2**31 - 1),
+    DataType.INT64: st.integers(-(2**63), 2**63 - 1),
+    DataType.FLOAT: st.floats(width=32, allow_nan=False),
+    DataType.DOUBLE: st.floats(allow_nan=False),
+    DataType.TEXT: st.text(max_size=9),
+    DataType.TIMESTAMP: st.integers(-(2**63), 2**63 - 1),
+    DataType.DATE: st.integers(0, 99991231),
+    DataType.BLOB: st.binary(max_size=9),
+    DataType.STRING: st.text(max_size=9),
+}
+
+
+def same(a: Tablet, b: Tablet) -> bool:
+    return (a.device, a.measurements, a.aligned, a.times.tolist()) == (
+        b.device,
+        b.measurements,
+        b.aligned,
+        b.times.tolist(),
+    ) and [(c.type, c.to_list()) for c in a.columns] == [(c.type, c.to_list()) for c in b.columns]
+
+
+@given(st.data(), st.integers(0, 20), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_tablet_comes_back_from_its_frame(data: st.DataObject, rows: int, aligned: bool) -> None:
+    columns = tuple(
+        Column.of(t, data.draw(st.lists(st.one_of(st.none(), s), min_size=rows, max_size=rows)))
+        for t, s in SOME.items()
+    )
+    times = np.array(data.draw(st.lists(st.integers(-(2**62), 2**62), min_size=rows, max_size=rows)), np.int64)
+    names = tuple(f"`温 {i}`" for i in range(len(columns)))
+    tablet = Tablet("root.a.`b.c`", names, times, columns, aligned)
+    frame = encode_tablet(tablet)
+    assert len(frame) % 8 == 0
+    assert same(tablet, decode_tablet(memoryview(frame)))
+
+
+def test_a_slice_of_text_is_packed_alone() -> None:
+    column = Column.of(DataType.TEXT, ["long" * 100, "b", None]).slice(1, 3)
+    tablet = Tablet("root.a.d", ("t",), np.array([1, 2]), (column,))
+    frame = encode_tablet(tablet)
+    assert len(frame) < 100
+    assert ["b", None] == decode_tablet(memoryview(frame)).columns[0].to_list()
+
+
+def test_columns_are_views_of_the_frame() -> None:
+    frame = encode_tablet(Tablet("root.a.d", ("s",), np.arange(9), (Column(DataType.DOUBLE, np.arange(9.0)),)))
+    tablet = decode_tablet(memoryview(frame))
+    assert not tablet.columns[0].numbers.flags.owndata
+    assert not tablet.times.flags.writeable
+
+
+@given(st.integers(0, 200), st.binary(max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_a_cut_or_foreign_frame_is_corrupt(cut: int, tail: bytes) -> None:
+    columns = (Column.of(DataType.TEXT, ["a", None, "ccc"]), Column.of(DataType.INT32, [1, 2, 3]))
+    frame = encode_tablet(Tablet("root.a.d", ("t", "n"), np.arange(3), columns))
+    if cut < len(frame):
+        with pytest.raises(CorruptFile):
+            decode_tablet(memoryview(frame[:cut]))
+    with pytest.raises(CorruptFile):
+        decode_tablet(memoryview(tail))
