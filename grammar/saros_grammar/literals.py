@@ -46,8 +46,8 @@ _NAMED: dict[str, tuple[LiteralKind, bool | float | None]] = {
 }
 
 
-class LiteralError(ValueError):
-    """A literal without a meaning: an odd number of hex digits, a number of a thousand digits."""
+class LiteralError(Exception):
+    """A literal without a meaning: an odd number of hex digits, a number of a thousand digits, `.1.5`."""
 
 
 def duration_of(text: str) -> Duration:
@@ -79,7 +79,10 @@ def number_literal(text: str, sign: str = "") -> Literal:
     shown = "-" + text if sign == "-" else text
     if text.isdigit():
         return Literal(LiteralKind.INTEGER, int(_short(shown)), shown)
-    return Literal(LiteralKind.DOUBLE, float(_short(shown)), shown)
+    try:
+        return Literal(LiteralKind.DOUBLE, float(_short(shown)), shown)
+    except ValueError:
+        raise LiteralError(f"{_shown(text)} is no number") from None
 
 
 def string_literal(text: str) -> Literal:

@@ -105,6 +105,8 @@ def _decode(frame: memoryview) -> Tablet:
             values = np.frombuffer(frame, NUMPY_DTYPE[type_], rows, position)
             position += _padded(values.nbytes)
             columns.append(Column(type_, values, valid))
+    if position != len(frame):
+        raise ValueError(f"{len(frame)} bytes where {position} are needed")
     return Tablet(device, measurements, times, tuple(columns), aligned)
 
 

@@ -1,0 +1,86 @@
+"""All statements of the conformance sample: what must parse, what must not, and the names of result columns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from grammar.corpus import SAMPLE, sample_statements
+
+from saros_grammar.ast import NotSupported, Select
+from saros_grammar.cache import StatementCache
+from saros_grammar.errors import ParseError
+from saros_grammar.parser import parse, parse_source
+
+pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="the conformance sample is absent")
+
+#: Statements that must fail by any error, that parse here, and that later stages refuse as not supported.
+REFUSED_LATER = {
+    "CREATE PIPESINK test.1 AS IoTDB (`ip` = '127.0.0.1')",
+    "CREATE PIPESINK 12345 AS IoTDB (`ip` = '127.0.0.1')",
+}
+
+
+def parses(text):
+    try:
+        parse(text)
+    except ParseError:
+        return False
+    return True
+
+
+def test_setups_and_queries_parse():
+    assert [text for kind, text in sample_statements() if kind != "error" and not parses(text)] == []
+
+
+def test_queries_are_read_by_sll_and_only_templates_and_ttl_are_not_supported():
+    statements = [parse(text).statement for kind, text in sample_statements() if kind == "query"]
+    assert {"device templates"} == {s.what for s in statements if isinstance(s, NotSupported)}
+
+
+def test_statements_that_any_error_may_refuse_are_refused_here_or_not_supported():
+    rows = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    wrong = [row["statement"] for row in rows if row["type"] == "error" and row["match"] == "any error"]
+    assert {text for text in wrong if parses(text)} == REFUSED_LATER
+    assert all(isinstance(parse(text).statement, NotSupported) for text in REFUSED_LATER)
+
+
+def test_syntax_errors_of_the_sample_are_refused():
+    rows = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    wrong = [r["statement"] for r in rows if r["type"] == "error" and "no viable" in str(r["expected_messages"])]
+    assert [text for text in wrong if parses(text)] == []
+
+
+def plain_names():
+    """(query, expected names) where the select items name the columns by themselves."""
+    for line in SAMPLE.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        header = row.get("expected_header")
+        if row["type"] != "query" or not header or row.get("projection") == "by_name":
+            continue
+        statement = parse(row["query"]).statement
+        if isinstance(statement, Select) and statement.align_by_device and "*" not in row["query"].split(" from ")[0]:
+            names = [name for name in header if name not in ("Time", "Device")]
+            items = [item.alias or str(item.expression) for item in statement.items]
+            if len(names) == len(items):
+                yield row["query"], names, items
+
+
+def test_columns_are_named_as_iotdb_names_them():
+    found = list(plain_names())
+    assert [query for query, names, items in found if names != items] == []
+    assert len(found) > 30
+
+
+def test_cache_gives_what_the_parser_gives():
+    cache = StatementCache(capacity=10_000)
+    texts = [text for _, text in sample_statements() if parses(text)]
+    for text in texts:
+        cache.get(text)
+    assert [t for t in texts if repr(cache.get(t)) != repr(parse(t))] == []
+
+
+def test_fast_inserts_are_what_antlr_reads():
+    texts = [text for _, text in sample_statements() if text.lower().startswith("insert") and parses(text)]
+    # Every 20th: thousands of them differ in numbers only.
+    assert [t for t in texts[::20] if repr(parse(t)) != repr(parse_source(t).parsed)] == []
