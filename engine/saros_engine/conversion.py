@@ -1,0 +1,143 @@
+"""CAST: one column of one type as a column of another. Nulls stay null.
+
+    from / to   INT32 INT64          FLOAT DOUBLE    BOOLEAN   TEXT STRING       TIMESTAMP   DATE         BLOB
+    integers    range checked        nearest         != 0      digits            as it is    -            -
+    floats      rounded half up,     range checked   != 0      shortest digits   rounded     -            -
+                range checked
+    BOOLEAN     0 or 1               0.0 or 1.0      itself    true, false       -           -            -
+    text        parsed               parsed          parsed    itself            parsed      YYYY-MM-DD   its bytes
+    TIMESTAMP   range checked        nearest         -         digits            itself      -            -
+    DATE        yyyymmdd             yyyymmdd        -         YYYY-MM-DD        -           itself       -
+    BLOB        -                    -               -         0x and hex        -           -            itself
+
+A value that the target cannot hold is an error that names it. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_engine.text import Arrow, arrow_compute, format_column, numbers_of, to_arrow
+from saros_storage.block import Column
+from saros_storage.errors import UserMistake
+from saros_storage.types import NUMPY_DTYPE, DataType, NumericArray
+
+_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
+_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
+_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+_TARGETS: dict[DataType, frozenset[DataType]] = {
+    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | _FLOATS | _TEXTS,
+    DataType.INT32: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
+    DataType.INT64: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
+    DataType.FLOAT: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
+    DataType.DOUBLE: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
+    DataType.TEXT: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.STRING: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.TIMESTAMP: _INTEGERS | _FLOATS | _TEXTS,
+    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | _FLOATS | _TEXTS,
+    DataType.BLOB: _TEXTS,
+}
+
+
+def check_conversion(source: DataType, target: DataType) -> None:
+    """Raises UserMistake 701 if there is no conversion from `source` to `target`."""
+    if source is not target and target not in _TARGETS[source]:
+        raise UserMistake(f"CAST from {source.name} to {target.name} is not possible", code=701)
+
+
+def convert(column: Column, target: DataType) -> Column:
+    """The column as `target`. Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit."""
+    check_conversion(column.type, target)
+    if column.type is target:
+        return column
+    if target in _TEXTS:
+        return Column(target, format_column(column), column.valid)
+    if column.type in _TEXTS:
+        if target is DataType.BLOB:
+            return Column(target, column.text, column.valid)
+        return Column(target, _parse(column, target), column.valid)
+    if target is DataType.BOOLEAN:
+        return Column(target, column.numbers != 0, column.valid)
+    return Column(target, _number(column, target), column.valid)
+
+
+def _number(column: Column, target: DataType) -> NumericArray:
+    """Numbers and booleans as another number."""
+    values, dtype = column.numbers, NUMPY_DTYPE[target]
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            result = values.astype(dtype)
+        if values.dtype.kind == "f":
+            _refuse(column, np.isinf(result) & ~np.isinf(values), target)
+        return result
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            values = np.nan_to_num(np.floor(values.astype(np.float64) + 0.5), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    limits = np.iinfo(dtype)
+    # As a float the largest INT64 is 2 ** 63, which is one too many.
+    too_large = values >= 2.0**63 if values.dtype.kind == "f" and dtype.itemsize == 8 else values > limits.max
+    outside = too_large | (values < limits.min) if values.dtype.kind != "b" else np.zeros(len(values), np.bool_)
+    _refuse(column, outside, target)
+    with np.errstate(invalid="ignore"):
+        return values.astype(dtype)
+
+
+def _refuse(column: Column, wrong: NumericArray, target: DataType) -> None:
+    """Raise for the first present row that is `wrong`."""
+    if column.valid is not None:
+        wrong = wrong & column.valid
+    if wrong.any():
+        value = column.slice(int(np.argmax(wrong)), int(np.argmax(wrong)) + 1).to_list()[0]
+        raise UserMistake(f"CAST: {value!r} is out of the range of {target.name}", code=2008)
+
+
+def _parse(column: Column, target: DataType) -> NumericArray:
+    import pyarrow as pa
+
+    kinds = {
+        DataType.INT32: pa.int32(),
+        DataType.INT64: pa.int64(),
+        DataType.TIMESTAMP: pa.int64(),
+        DataType.FLOAT: pa.float32(),
+        DataType.DOUBLE: pa.float64(),
+        DataType.BOOLEAN: pa.bool_(),
+        DataType.DATE: pa.date32(),
+    }
+    texts = to_arrow(column.text, column.valid)
+    if target is DataType.BOOLEAN:
+        # Arrow would take 0 and 1 too, which are not what a BOOLEAN is written as.
+        texts = arrow_compute().utf8_lower(texts)
+        texts = arrow_compute().replace_substring_regex(texts, "^[01]$", "x")
+    try:
+        parsed = texts.cast(kinds[target])
+    except pa.ArrowInvalid as problem:
+        raise UserMistake(f"CAST: {_offender(texts, kinds[target])!r} is not a {target.name}", code=2008) from problem
+    if target is DataType.DATE:
+        return _yyyymmdd(numbers_of(parsed.cast(pa.int32())))
+    return numbers_of(parsed)
+
+
+def _offender(texts: Arrow, kind: Arrow) -> str:
+    """The first text that cannot be parsed, found by halving."""
+    import pyarrow as pa
+
+    low, high = 0, len(texts)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            texts.slice(low, middle - low).cast(kind)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return str(texts[low])
+
+
+def _yyyymmdd(days: NumericArray) -> NumericArray:
+    dates = days.astype("datetime64[D]")
+    years = dates.astype("datetime64[Y]")
+    months = dates.astype("datetime64[M]")
+    year = years.astype(np.int64) + 1970
+    month = (months - years).astype(np.int64) + 1
+    day = (dates - months).astype(np.int64) + 1
+    dense: NumericArray = year * 10_000 + month * 100 + day
+    return dense.astype(np.int32)

@@ -1,0 +1,383 @@
+"""Expressions over blocks: each bound expression becomes a closure that answers one column per block.
+
+    compiled = compile_expression(expression)        once per operator: series functions keep their state in it
+    column = compiled(block)                         block.rows values, a block at a time, in the rows' order
+
+Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
+double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend.
+Integers are compared exactly; a FLOAT column is compared with a constant as FLOAT; text by bytes, which is code point
+order. CASE evaluates a result that holds a CAST only on the rows that chose it, so that a guarded CAST cannot fail.
+
+Errors: UserMistake (a value that CAST refuses, a bad regular expression). A compiled expression belongs to one
+operator, so to one thread at a time; without series functions it has no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from saros_engine.conversion import check_conversion, convert
+from saros_engine.expression import (
+    Bound,
+    Choice,
+    Constant,
+    Conversion,
+    FunctionCall,
+    InputColumn,
+    InputTime,
+    Membership,
+    Negate,
+    Not,
+    NullTest,
+    Operation,
+    PatternMatch,
+)
+from saros_engine.function import FunctionKind
+from saros_engine.functions import FUNCTIONS
+from saros_engine.text import check_pattern, compare_text, is_in, match_text, repeat_text
+from saros_grammar.ast import BinaryOperator
+from saros_storage.block import Block, Column, TextArray
+from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray, Scalar
+
+Compiled = Callable[[Block], Column]
+
+_ARITHMETIC = {
+    BinaryOperator.ADD: np.add,
+    BinaryOperator.SUBTRACT: np.subtract,
+    BinaryOperator.MULTIPLY: np.multiply,
+    BinaryOperator.DIVIDE: np.divide,
+    BinaryOperator.MODULO: np.fmod,
+}
+#: NumPy's function and Arrow's name of the same comparison.
+_COMPARISON = {
+    BinaryOperator.EQUAL: (np.equal, "equal"),
+    BinaryOperator.NOT_EQUAL: (np.not_equal, "not_equal"),
+    BinaryOperator.LESS: (np.less, "less"),
+    BinaryOperator.LESS_EQUAL: (np.less_equal, "less_equal"),
+    BinaryOperator.GREATER: (np.greater, "greater"),
+    BinaryOperator.GREATER_EQUAL: (np.greater_equal, "greater_equal"),
+}
+
+
+def evaluate(expression: Bound, block: Block) -> Column:
+    """The expression's value for each row of a single block. Series functions start anew: compile for more blocks."""
+    return compile_expression(expression)(block)
+
+
+def compile_expression(expression: Bound) -> Compiled:
+    """See the module. Raises UserMistake for what is wrong whatever the data."""
+    match expression:
+        case InputColumn(index, _):
+            return lambda block: block.columns[index]
+        case InputTime():
+            return lambda block: Column(DataType.TIMESTAMP, block.times)
+        case Constant(value, type_):
+            return lambda block: constant_column(type_, value, block.rows)
+        case Negate(operand, type_):
+            return _negate(compile_expression(operand), type_)
+        case Not(operand):
+            return _not(compile_expression(operand))
+        case Operation():
+            return _operation(expression)
+        case FunctionCall():
+            return _function(expression)
+        case NullTest(operand, negated):
+            return _null_test(compile_expression(operand), negated)
+        case Membership():
+            return _membership(expression)
+        case PatternMatch():
+            return _pattern(expression)
+        case Conversion(operand, type_):
+            check_conversion(operand.type, type_)
+            inner = compile_expression(operand)
+            return lambda block: convert(inner(block), type_)
+        case Choice():
+            return _choice(expression)
+
+
+def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
+    """Which rows satisfy a BOOLEAN expression: true only, neither false nor null."""
+    compiled = compile_expression(expression)
+
+    def holds(block: Block) -> BoolArray:
+        column = compiled(block)
+        return column.numbers if column.valid is None else column.numbers & column.valid
+
+    return holds
+
+
+def constant_column(type_: DataType, value: Scalar, count: int) -> Column:
+    """`count` times the same value; None gives nulls."""
+    if value is None:
+        return Column.nulls(type_, count)
+    if type_.is_text:
+        assert isinstance(value, (str, bytes))
+        return Column(type_, repeat_text(value, count))
+    return Column(type_, np.full(count, value, NUMPY_DTYPE[type_]))
+
+
+def both_valid(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:
+    """Rows that are present on both sides."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
+# ---------------------------------------------------------------------------------------------- operators
+
+
+def _negate(operand: Compiled, type_: DataType) -> Compiled:
+    def run(block: Block) -> Column:
+        column = operand(block)
+        return Column(type_, np.negative(column.numbers.astype(NUMPY_DTYPE[type_], copy=False)), column.valid)
+
+    return run
+
+
+def _not(operand: Compiled) -> Compiled:
+    def run(block: Block) -> Column:
+        column = operand(block)
+        return Column(DataType.BOOLEAN, ~column.numbers, column.valid)
+
+    return run
+
+
+def _operation(expression: Operation) -> Compiled:
+    if expression.operator in _ARITHMETIC:
+        return _arithmetic(expression)
+    if expression.operator in _COMPARISON:
+        return _comparison(expression)
+    left, right = compile_expression(expression.left), compile_expression(expression.right)
+    logic = _and if expression.operator is BinaryOperator.AND else _or
+    return lambda block: logic(left(block), right(block))
+
+
+def _arithmetic(expression: Operation) -> Compiled:
+    function = _ARITHMETIC[expression.operator]
+    left, right = _double_side(expression.left), _double_side(expression.right)
+
+    def run(block: Block) -> Column:
+        (a, a_valid), (b, b_valid) = left(block), right(block)
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(a, b))
+        if values.ndim == 0:
+            values = np.full(block.rows, values)
+        return Column(DataType.DOUBLE, values, both_valid(a_valid, b_valid))
+
+    return run
+
+
+_Side = Callable[[Block], tuple[NumericArray | float | int, BoolArray | None]]
+
+
+def _double_side(expression: Bound) -> _Side:
+    """One side of an operator as doubles; a constant stays one number."""
+    if isinstance(expression, Constant) and isinstance(expression.value, (int, float)):
+        number = float(expression.value)
+        return lambda _: (number, None)
+    compiled = compile_expression(expression)
+
+    def run(block: Block) -> tuple[NumericArray, BoolArray | None]:
+        column = compiled(block)
+        return column.numbers.astype(np.float64, copy=False), column.valid
+
+    return run
+
+
+def _comparison(expression: Operation) -> Compiled:
+    if expression.left.type.is_text or expression.right.type.is_text:
+        return _text_comparison(expression)
+    function = _COMPARISON[expression.operator][0]
+    left, right = _number_side(expression.left), _number_side(expression.right)
+
+    def run(block: Block) -> Column:
+        (a, a_valid), (b, b_valid) = left(block), right(block)
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(a, b))
+        if values.ndim == 0:
+            values = np.full(block.rows, values)
+        return Column(DataType.BOOLEAN, values, both_valid(a_valid, b_valid))
+
+    return run
+
+
+def _number_side(expression: Bound) -> _Side:
+    """One side of a comparison in its own type; a constant stays one number, which NumPy fits to the other side."""
+    if isinstance(expression, Constant) and isinstance(expression.value, (bool, int, float)):
+        number = expression.value
+        return lambda _: (number, None)
+    compiled = compile_expression(expression)
+
+    def run(block: Block) -> tuple[NumericArray, BoolArray | None]:
+        column = compiled(block)
+        return column.numbers, column.valid
+
+    return run
+
+
+def _text_comparison(expression: Operation) -> Compiled:
+    name = _COMPARISON[expression.operator][1]
+    left, right = _text_side(expression.left), _text_side(expression.right)
+
+    def run(block: Block) -> Column:
+        (a, a_valid), (b, b_valid) = left(block), right(block)
+        if isinstance(a, bytes) and isinstance(b, bytes):
+            a = repeat_text(a, block.rows)
+        return Column(DataType.BOOLEAN, compare_text(name, a, b), both_valid(a_valid, b_valid))
+
+    return run
+
+
+def _text_side(expression: Bound) -> Callable[[Block], tuple[TextArray | bytes, BoolArray | None]]:
+    if isinstance(expression, Constant) and isinstance(expression.value, (str, bytes)):
+        raw = _to_bytes(expression.value)
+        return lambda _: (raw, None)
+    compiled = compile_expression(expression)
+
+    def run(block: Block) -> tuple[TextArray, BoolArray | None]:
+        column = compiled(block)
+        return column.text, column.valid
+
+    return run
+
+
+def _to_bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _and(left: Column, right: Column) -> Column:
+    if left.valid is None and right.valid is None:
+        return Column(DataType.BOOLEAN, left.numbers & right.numbers)
+    refuted = (left.present & ~left.numbers) | (right.present & ~right.numbers)
+    known = left.present & right.present
+    return Column(DataType.BOOLEAN, known & ~refuted, known | refuted)
+
+
+def _or(left: Column, right: Column) -> Column:
+    if left.valid is None and right.valid is None:
+        return Column(DataType.BOOLEAN, left.numbers | right.numbers)
+    proven = (left.present & left.numbers) | (right.present & right.numbers)
+    return Column(DataType.BOOLEAN, proven, (left.present & right.present) | proven)
+
+
+# ---------------------------------------------------------------------------------------------- tests
+
+
+def _null_test(operand: Compiled, negated: bool) -> Compiled:
+    def run(block: Block) -> Column:
+        present = operand(block).present
+        return Column(DataType.BOOLEAN, present if negated else ~present)
+
+    return run
+
+
+def _membership(expression: Membership) -> Compiled:
+    operand = compile_expression(expression.operand)
+    # SQL: a null among the items makes "not found" unknown.
+    with_null = None in expression.items
+    found = _member_test(expression)
+
+    def run(block: Block) -> Column:
+        column = operand(block)
+        values, valid = found(column), column.valid
+        if with_null:
+            valid = values if valid is None else values & valid
+        return Column(DataType.BOOLEAN, ~values if expression.negated else values, valid)
+
+    return run
+
+
+def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
+    items = [item for item in expression.items if item is not None]
+    if expression.operand.type.is_text:
+        texts = [_to_bytes(item) for item in items if isinstance(item, (str, bytes))]
+        return lambda column: is_in(column.text, texts)
+    wanted = np.array(items, NUMPY_DTYPE[expression.operand.type])
+    return lambda column: np.isin(column.numbers, wanted)
+
+
+def _pattern(expression: PatternMatch) -> Compiled:
+    check_pattern(expression.pattern, regexp=expression.regexp)
+    operand = compile_expression(expression.operand)
+
+    def run(block: Block) -> Column:
+        column = operand(block)
+        found = match_text(column.text, expression.pattern, regexp=expression.regexp)
+        return Column(DataType.BOOLEAN, ~found if expression.negated else found, column.valid)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- CASE, functions
+
+
+def _choice(expression: Choice) -> Compiled:
+    conditions = [compile_predicate(condition) for condition, _ in expression.whens]
+    results = [result for _, result in expression.whens]
+    otherwise = expression.otherwise or Constant(None, expression.type)
+    branches = [_branch(result, expression.type) for result in (*results, otherwise)]
+
+    def run(block: Block) -> Column:
+        # choice[i] is the branch of row i: the first condition that holds, else the last branch.
+        choice = np.full(block.rows, len(conditions), np.int64)
+        for number in range(len(conditions) - 1, -1, -1):
+            choice[conditions[number](block)] = number
+        parts = [branch(block, choice == number) for number, branch in enumerate(branches)]
+        chosen = np.argsort(choice, kind="stable")
+        order = np.empty(block.rows, np.int64)
+        order[chosen] = np.arange(block.rows)
+        return Column.concat(parts).take(order)
+
+    return run
+
+
+def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Column]:
+    """A result of CASE, for the rows of a mask only."""
+    compiled = compile_expression(result)
+    # A series function must see every row; a CAST must see only its own.
+    guarded = _holds(result, Conversion) and not _holds_series(result)
+
+    def run(block: Block, mask: BoolArray) -> Column:
+        column = compiled(block.compress(mask)) if guarded else compiled(block).compress(mask)
+        if column.type is type_:
+            return column
+        if type_.is_text:
+            return Column(type_, column.values, column.valid)
+        return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_]), column.valid)
+
+    return run
+
+
+def _holds_series(expression: Bound) -> bool:
+    if isinstance(expression, FunctionCall) and FUNCTIONS[expression.name].kind is FunctionKind.SERIES:
+        return True
+    return any(_holds_series(part) for part in parts_of(expression))
+
+
+def _holds(expression: Bound, kind: type) -> bool:
+    return isinstance(expression, kind) or any(_holds(part, kind) for part in parts_of(expression))
+
+
+def parts_of(expression: Bound) -> tuple[Bound, ...]:
+    """The expressions directly inside."""
+    match expression:
+        case Negate() | Not() | NullTest() | Membership() | PatternMatch() | Conversion():
+            return (expression.operand,)
+        case Operation():
+            return (expression.left, expression.right)
+        case FunctionCall():
+            return expression.arguments
+        case Choice():
+            pairs = tuple(part for when in expression.whens for part in when)
+            return pairs if expression.otherwise is None else (*pairs, expression.otherwise)
+        case _:
+            return ()
+
+
+def _function(expression: FunctionCall) -> Compiled:
+    function = FUNCTIONS[expression.name]
+    arguments = [compile_expression(argument) for argument in expression.arguments]
+    evaluate_columns = function.make(expression)
+    return lambda block: evaluate_columns([argument(block) for argument in arguments], block)

@@ -1,0 +1,91 @@
+"""What a function of SELECT and WHERE is, and how its arguments and attributes are checked.
+
+The functions themselves: `functions.py` and `series_functions.py`.
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_engine.expression import Constant, FunctionCall
+from saros_storage.block import Block, Column
+from saros_storage.errors import UserMistake
+from saros_storage.types import DataType, Scalar
+
+#: Argument columns and the block they come from -> the result column.
+Evaluator = Callable[[Sequence[Column], Block], Column]
+Attributes = Mapping[str, str]
+
+TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+
+
+class FunctionKind(Enum):
+    """Whether a result depends on one row or on the rows before too."""
+
+    SCALAR = "scalar"
+    SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One entry of `functions.FUNCTIONS`."""
+
+    name: str
+    kind: FunctionKind
+    #: (argument types, attributes) -> result type; raises UserMistake.
+    result_type: Callable[[Sequence[DataType], Attributes], DataType]
+    #: An evaluator for one operator.
+    make: Callable[[FunctionCall], Evaluator]
+
+    def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
+        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        return self.result_type(types, dict(attributes))
+
+
+# ---------------------------------------------------------------------------------------------- checks
+
+
+def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], optional: int = 0) -> None:
+    """Raise unless `types` fit `wanted`, of which the last `optional` may be missing."""
+    fits = len(wanted) - optional <= len(types) <= len(wanted)
+    if not fits or any(given not in allowed for given, allowed in zip(types, wanted, strict=False)):
+        needs = ", ".join("/".join(sorted(t.name for t in allowed)) for allowed in wanted)
+        got = ", ".join(t.name for t in types) or "nothing"
+        raise UserMistake(f"{name} takes ({needs}) and was given ({got})", code=701)
+
+
+def required(name: str, attributes: Attributes, key: str) -> str:
+    """An attribute that must be there."""
+    if key not in attributes:
+        raise UserMistake(f"{name} needs the attribute '{key}', as in {name}(s, '{key}'='...')", code=701)
+    return attributes[key]
+
+
+def number_attribute(name: str, attributes: Attributes, key: str) -> float:
+    """An attribute that must be a number."""
+    text = required(name, attributes, key)
+    try:
+        return float(text)
+    except ValueError as problem:
+        raise UserMistake(f"{name}: '{key}' must be a number and is {text!r}", code=701) from problem
+
+
+def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool) -> bool:
+    """An attribute that is true or false."""
+    text = attributes.get(key, str(default)).lower()
+    if text not in ("true", "false"):
+        raise UserMistake(f"{name}: '{key}' must be true or false and is {text!r}", code=701)
+    return text == "true"
+
+
+def constant_argument(call: FunctionCall, index: int) -> Scalar:
+    """An argument that must be a literal."""
+    argument = call.arguments[index]
+    if not isinstance(argument, Constant) or argument.value is None:
+        raise UserMistake(f"{call.name}: argument {index + 1} must be a constant", code=701)
+    return argument.value

@@ -1,0 +1,146 @@
+"""Expressions over blocks: three-valued logic, arithmetic in double, comparisons, CASE, CAST, functions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from saros_engine.evaluate import evaluate
+from saros_engine.expression import (
+    Bound,
+    Choice,
+    Constant,
+    Conversion,
+    FunctionCall,
+    InputColumn,
+    InputTime,
+    Membership,
+    Negate,
+    Not,
+    NullTest,
+    Operation,
+    PatternMatch,
+)
+from saros_grammar.ast import BinaryOperator as Op
+from saros_storage.block import Block, Column
+from saros_storage.errors import UserMistake
+from saros_storage.types import DataType, Scalar
+
+BOOL, INT, LONG, DOUBLE, TEXT = (
+    DataType.BOOLEAN,
+    DataType.INT32,
+    DataType.INT64,
+    DataType.DOUBLE,
+    DataType.TEXT,
+)
+THREE: tuple[bool | None, ...] = (True, False, None)
+
+
+def run(expression: Bound, *columns: Column) -> list[Scalar]:
+    rows = len(columns[0]) if columns else 1
+    return evaluate(expression, Block.timed(np.arange(rows) * 10, columns)).to_list()
+
+
+def column(type_: DataType, *values: Scalar) -> Column:
+    return Column.of(type_, list(values))
+
+
+def test_and_or_not_are_kleenes() -> None:
+    pairs = list(itertools.product(THREE, THREE))
+    left, right = (column(BOOL, *(p[i] for p in pairs)) for i in (0, 1))
+    a, b = InputColumn(0, BOOL), InputColumn(1, BOOL)
+    expected_and = [False if False in p else None if None in p else True for p in pairs]
+    expected_or = [True if True in p else None if None in p else False for p in pairs]
+    assert expected_and == run(Operation(Op.AND, a, b, BOOL), left, right)
+    assert expected_or == run(Operation(Op.OR, a, b, BOOL), left, right)
+    assert [False, True, None] == run(Not(a), column(BOOL, *THREE))
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        (Op.ADD, [9.0, -5.0, None, 1.0]),
+        (Op.SUBTRACT, [5.0, -9.0, None, 1.0]),
+        (Op.MULTIPLY, [14.0, -14.0, None, 0.0]),
+        (Op.DIVIDE, [3.5, -3.5, None, math.inf]),
+        (Op.MODULO, [1.0, -1.0, None, math.nan]),
+    ],
+)
+def test_arithmetic_is_in_double_and_never_fails(operator: Op, expected: list[Scalar]) -> None:
+    got = run(
+        Operation(operator, InputColumn(0, INT), InputColumn(1, INT), DOUBLE),
+        column(INT, 7, -7, None, 1),
+        column(INT, 2, 2, 2, 0),
+    )
+    assert repr(expected) == repr(got)
+    assert [-7.0, None] == run(Negate(InputColumn(0, INT), DOUBLE), column(INT, 7, None))
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        (Op.LESS, [True, False, False, None]),
+        (Op.LESS_EQUAL, [True, True, False, None]),
+        (Op.EQUAL, [False, True, False, None]),
+        (Op.NOT_EQUAL, [True, False, True, None]),
+        (Op.GREATER_EQUAL, [False, True, True, None]),
+        (Op.GREATER, [False, False, True, None]),
+    ],
+)
+def test_comparisons_of_numbers_and_texts(operator: Op, expected: list[Scalar]) -> None:
+    numbers = column(INT, 1, 2, 3, None), column(DOUBLE, 2.0, 2.0, 2.0, 2.0)
+    assert expected == run(Operation(operator, InputColumn(0, INT), InputColumn(1, DOUBLE), BOOL), *numbers)
+    texts = column(TEXT, "a", "b", "bb", None)
+    assert expected == run(Operation(operator, InputColumn(0, TEXT), Constant("b", TEXT), BOOL), texts)
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    values = column(LONG, 2**53, 2**53 + 1)
+    assert [False, True] == run(Operation(Op.EQUAL, InputColumn(0, LONG), Constant(2**53 + 1, LONG), BOOL), values)
+
+
+def test_time_null_membership_and_patterns() -> None:
+    texts = column(TEXT, "abc", "a_c", None)
+    operand = InputColumn(0, TEXT)
+    time = Operation(Op.GREATER, InputTime(), Constant(5, DataType.TIMESTAMP), BOOL)
+    assert [False, True, True] == run(time, texts)
+    assert [False, False, True] == run(NullTest(operand, negated=False), texts)
+    assert [False, True, None] == run(Membership(operand, ("a_c", "x"), negated=False), texts)
+    assert [False, True, None] == run(PatternMatch(operand, r"a\_c", regexp=False, negated=False), texts)
+    assert [True, True, None] == run(PatternMatch(operand, "a_c", regexp=False, negated=False), texts)
+    assert [False, True, None] == run(PatternMatch(operand, "ab.", regexp=True, negated=True), texts)
+
+
+def test_case_takes_the_first_true_condition() -> None:
+    value = InputColumn(0, INT)
+    small = Operation(Op.LESS, value, Constant(10, INT), BOOL)
+    middle = Operation(Op.LESS, value, Constant(20, INT), BOOL)
+    choice = Choice(((small, Constant("s", TEXT)), (middle, Constant("m", TEXT))), None, TEXT)
+    assert ["s", "m", None, None] == run(choice, column(INT, 1, 11, 99, None))
+
+
+def test_casts_convert_or_name_the_value() -> None:
+    texts = column(TEXT, "1", "2.5", None)
+    assert [1.0, 2.5, None] == run(Conversion(InputColumn(0, TEXT), DOUBLE), texts)
+    assert ["1.5", None] == run(Conversion(InputColumn(0, DOUBLE), TEXT), column(DOUBLE, 1.5, None))
+    with pytest.raises(UserMistake, match=r"2\.5"):
+        run(Conversion(InputColumn(0, TEXT), INT), texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("abs", -2.0, 2.0),
+        ("ceil", 1.2, 2.0),
+        ("floor", -1.2, -2.0),
+        ("sqrt", 9.0, 3.0),
+        ("exp", 0.0, 1.0),
+        ("ln", 1.0, 0.0),
+    ],
+)
+def test_functions_of_one_number(name: str, value: float, expected: float) -> None:
+    call = FunctionCall(name, (InputColumn(0, DOUBLE),), DOUBLE)
+    assert [expected, None] == run(call, column(DOUBLE, value, None))
