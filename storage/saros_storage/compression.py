@@ -8,16 +8,30 @@ from __future__ import annotations
 import lzma
 import zlib
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from saros_storage.encoding.errors import DecodeError
+from saros_storage.kernels.lz4 import lz4_size
 from saros_storage.types import Compressor
 
 #: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 6
+#: What a stream of LZMA2 may ask for; the highest level of the usual writers takes 65 MiB.
+_LZMA_BYTES_MAX = 1 << 28
 #: zlib's window flag for "gzip or zlib header, whichever is there".
 _ANY_HEADER = 47
+
+
+class _Stream(Protocol):
+    """A decompressor of zlib or lzma."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream's end was read."""
+        ...
 
 
 @lru_cache
@@ -43,10 +57,7 @@ def compress(compressor: Compressor, data: bytes | memoryview) -> bytes:
 
 
 def decompress(compressor: Compressor, data: memoryview, size: int) -> memoryview:
-    """The page's `size` bytes; no more than that is ever made. Raises DecodeError.
-
-    An LZ4 block does not know its size: one that is shorter than `size` is filled up with anything.
-    """
+    """The page's `size` bytes; no more than that is ever made. Raises DecodeError."""
     try:
         result = _decompress(compressor, data, size)
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
@@ -61,12 +72,26 @@ def _decompress(compressor: Compressor, data: memoryview, size: int) -> memoryvi
         return data
     if compressor is Compressor.GZIP:
         stream = zlib.decompressobj(_ANY_HEADER)
-        return memoryview(stream.decompress(data, size + 1))
+        return _whole(stream, stream.decompress(data, size + 1), size)
     if compressor is Compressor.LZMA2:
-        return memoryview(lzma.LZMADecompressor(memlimit=1 << 30).decompress(data, size + 1))
-    if compressor is Compressor.SNAPPY and _snappy_size(data) != size:
-        raise DecodeError(f"SNAPPY data holds {_snappy_size(data)} bytes, not {size}")
-    return memoryview(_codec(compressor).decompress(data, decompressed_size=size))
+        reader = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX)
+        return _whole(reader, reader.decompress(data, size + 1), size)
+    held = size
+    if compressor is Compressor.SNAPPY:
+        held = _snappy_size(data)
+    elif compressor is Compressor.LZ4:  # the library would leave the rest as it found it
+        held = lz4_size(np.frombuffer(data, np.uint8))
+    if held != size:
+        raise DecodeError(f"{compressor.name} data holds {held} bytes, not {size}")
+    # Arrow shows its bytes as signed ones.
+    return memoryview(_codec(compressor).decompress(data, decompressed_size=size)).cast("B")
+
+
+def _whole(stream: _Stream, result: bytes, size: int) -> memoryview:
+    """The result, if the stream came to its end, where its checksum is."""
+    if not stream.eof:
+        raise DecodeError(f"a compressed stream does not end after {size} bytes")
+    return memoryview(result)
 
 
 def _snappy_size(data: memoryview) -> int:

@@ -1,136 +1,207 @@
-"""A tablet as one frame of bytes: what the log holds and what the MemTable looks into.
+"""A tablet as one frame of bytes, and back without a copy: what the log keeps is what the MemTable reads.
 
-    u32 rows | u32 names' bytes | names | times | per column: [mask] values            every part padded to 8 bytes
-    names     u8 aligned, u16 columns, u16 + device, per column: u8 type, u8 masked, u16 + measurement
-    values    fixed width: the array; text: int32 offsets from 0, then the bytes          little-endian
+    frame    u32 head bytes | u32 rows | head | u64[columns] shape | times i64[rows] | column | column ...
+    head     u16 columns | u8 aligned | u8 0 | u16 device bytes | u16 0 | device | (u8 type | u16 name bytes | name)*
+    shape    bit 0: the column has a mask; the rest: bytes of its text data
+    column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then, if so, the mask, a byte a row
 
-Decoding copies nothing: the columns are views of the frame, so the frame must stay alive and unchanged. Names are
-packed once per shape of tablet and remembered, since a device sends the same shape again and again.
+Everything is little-endian; head, times and every array are padded to 8 bytes, so that the arrays of a frame which
+starts at a multiple of 8 are aligned. A head is the same for all tablets of one shape: it is made and parsed once.
 
-Pure: any thread.
+The frame's integrity is the log's business (a checksum over it); here only lengths are checked. Pure: any thread.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from saros_storage.block import Column, TextArray
+from saros_storage.block import Column, TextArray, Values
 from saros_storage.errors import CorruptFile
+from saros_storage.snapshot import DeviceSpan
 from saros_storage.tablet import Tablet
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array
+from saros_storage.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray
 
-_HEAD = struct.Struct("<II")
-_NAME_BYTES_MAX = 0xFFFF
-_SHAPES_CACHED = 16_384
-_PADDING = tuple(bytes(-size % 8) for size in range(8))
+assert sys.byteorder == "little", "frames are views of memory: Saros runs on little-endian machines"
 
-#: (device, aligned, measurements, types, masked)
-Shape = tuple[str, bool, tuple[str, ...], tuple[DataType, ...], tuple[bool, ...]]
+_SIZES = struct.Struct("<II")
+_HEAD = struct.Struct("<HBBHH")
+_NAME = struct.Struct("<BH")
+_PADDING = tuple(bytes(n) for n in range(8))
+_INT64 = np.dtype(np.int64)
+_INT32 = np.dtype(np.int32)
+_BYTE = np.dtype(np.uint8)
+_BOOL = np.dtype(np.bool_)
+#: Heads kept; one per device and set of measurements that is written.
+_CACHED_HEADS = 32_768
+_U16_MAX = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHead:
+    """What all frames of one shape share."""
+
+    device: str
+    measurements: tuple[str, ...]
+    types: tuple[DataType, ...]
+    aligned: bool
+
+
+class TabletFrame:
+    """A frame and what a write needs to know of it."""
+
+    __slots__ = ("frame", "head", "ordered", "rows", "span")
+
+    def __init__(self, frame: bytes | memoryview) -> None:
+        """From a frame of at least one row. Raises CorruptFile."""
+        times = frame_times(frame)
+        self.frame = frame
+        self.head = frame_head(frame)
+        self.rows = len(times)
+        #: True if times rise strictly.
+        self.ordered = self.rows < 2 or bool((times[1:] > times[:-1]).all())
+        first, last = (times[0], times[-1]) if self.ordered else (times.min(), times.max())
+        #: First and last time.
+        self.span = DeviceSpan(int(first), int(last))
 
 
 def encode_tablet(tablet: Tablet) -> bytes:
-    """The frame; one copy of the tablet's arrays."""
-    types = tuple(c.type for c in tablet.columns)
-    masked = tuple(c.valid is not None for c in tablet.columns)
-    names = _pack_names((tablet.device, tablet.aligned, tablet.measurements, types, masked))
-    parts: list[bytes | memoryview] = [_HEAD.pack(len(tablet.times), len(names)), names, _bytes_of(tablet.times)]
-    for column in tablet.columns:
+    """The frame of a tablet."""
+    columns = tablet.columns
+    rows = len(tablet.times)
+    head = _encode_head(tablet.device, tablet.measurements, tuple([c.type for c in columns]), tablet.aligned)
+    shapes = []
+    buffers: list[bytes | memoryview] = [_contiguous(tablet.times, _INT64)]
+    for column in columns:
+        values = column.values
+        shape = 0
+        if isinstance(values, TextArray):
+            shape = _add_text(buffers, values) << 1
+        else:
+            dtype = NUMPY_DTYPE[column.type]
+            buffers.append(_contiguous(values, dtype))
+            tail = rows * dtype.itemsize & 7
+            if tail:
+                buffers.append(_PADDING[8 - tail])
         if column.valid is not None:
-            _add(parts, _bytes_of(column.valid))
-        if isinstance(column.values, TextArray):
-            offsets = column.values.offsets
-            start, stop = int(offsets[0]), int(offsets[-1])
-            _add(parts, _bytes_of(offsets - offsets[0] if start else offsets))
-            _add(parts, _bytes_of(column.values.data[start:stop]))
-        else:
-            _add(parts, _bytes_of(column.values))
-    return b"".join(parts)
+            shape |= 1
+            buffers.append(_contiguous(column.valid, _BOOL))
+            buffers.append(_PADDING[-rows & 7])
+        shapes.append(shape)
+    sizes = struct.pack(f"<{len(shapes)}Q", *shapes)
+    return b"".join([_SIZES.pack(len(head), rows), head, sizes, *buffers])
 
 
-def _bytes_of(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> memoryview:
-    return np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
+def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:
+    if array.dtype == dtype and array.flags.c_contiguous:
+        return array.data
+    return np.ascontiguousarray(array, dtype).data
 
 
-def _add(parts: list[bytes | memoryview], part: memoryview) -> None:
-    parts.append(part)
-    if part.nbytes % 8:
-        parts.append(_PADDING[part.nbytes % 8])
+def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
+    """Append offsets (made to start at 0) and data; answers the bytes of the data."""
+    first, last = int(text.offsets[0]), int(text.offsets[-1])
+    offsets = text.offsets - np.int32(first) if first else text.offsets
+    buffers.append(_contiguous(offsets, _INT32))
+    buffers.append(_PADDING[-offsets.nbytes & 7])
+    buffers.append(_contiguous(text.data[first:last], _BYTE))
+    buffers.append(_PADDING[first - last & 7])
+    return last - first
 
 
-@lru_cache(_SHAPES_CACHED)
-def _pack_names(shape: Shape) -> bytes:
-    device, aligned, measurements, types, masked = shape
-    packed = struct.pack("<BH", aligned, len(measurements)) + _pack_text(device)
-    for name, type_, mask in zip(measurements, types, masked, strict=True):
-        packed += struct.pack("<BB", type_, mask) + _pack_text(name)
-    return packed + _PADDING[len(packed) % 8]
+@lru_cache(_CACHED_HEADS)
+def _encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
+    name = device.encode()
+    assert len(name) <= _U16_MAX
+    parts = [_HEAD.pack(len(measurements), aligned, 0, len(name), 0), name]
+    for measurement, type_ in zip(measurements, types, strict=True):
+        text = measurement.encode()
+        parts += [_NAME.pack(type_, len(text)), text]
+    head = b"".join(parts)
+    return head + _PADDING[-len(head) & 7]
 
 
-def _pack_text(text: str) -> bytes:
-    raw = text.encode()
-    assert len(raw) <= _NAME_BYTES_MAX
-    return struct.pack("<H", len(raw)) + raw
-
-
-def decode_tablet(frame: memoryview) -> Tablet:
-    """The tablet whose columns are views of `frame`. Raises CorruptFile if the frame is none."""
+@lru_cache(_CACHED_HEADS)
+def _decode_head(head: bytes) -> FrameHead:
     try:
-        return _decode(frame)
-    except (struct.error, ValueError, IndexError, UnicodeDecodeError) as error:
+        count, aligned, _, size, _ = _HEAD.unpack_from(head)
+        position = _HEAD.size + size
+        device = head[_HEAD.size : position].decode()
+        names, types = [], []
+        for _ in range(count):
+            type_, size = _NAME.unpack_from(head, position)
+            position += _NAME.size
+            names.append(head[position : position + size].decode())
+            types.append(DataType(type_))
+            position += size
+        if position > len(head):
+            raise ValueError("names reach past the head")
+    except (struct.error, ValueError) as error:
         raise CorruptFile("log", 0, f"not a tablet: {error}") from error
+    return FrameHead(device, tuple(names), tuple(types), bool(aligned))
 
 
-def _decode(frame: memoryview) -> Tablet:
-    rows, size = _HEAD.unpack_from(frame)
-    position = _HEAD.size + size
-    device, aligned, measurements, types, masked = _unpack_names(bytes(frame[_HEAD.size : position]))
-    times: Int64Array = np.frombuffer(frame, np.int64, rows, position)
-    position += times.nbytes
-    columns = []
-    for type_, mask in zip(types, masked, strict=True):
-        valid: BoolArray | None = None
-        if mask:
-            valid = np.frombuffer(frame, np.bool_, rows, position)
-            position += _padded(rows)
-        if type_.is_text:
-            offsets = np.frombuffer(frame, np.int32, rows + 1, position)
-            position += _padded(offsets.nbytes)
-            text = TextArray(offsets, np.frombuffer(frame, np.uint8, int(offsets[-1]), position))
-            position += _padded(int(offsets[-1]))
-            columns.append(Column(type_, text, valid))
-        else:
-            values = np.frombuffer(frame, NUMPY_DTYPE[type_], rows, position)
-            position += _padded(values.nbytes)
+def frame_head(frame: bytes | memoryview) -> FrameHead:
+    """Device, measurements and types of a frame."""
+    size, _ = _sizes(frame)
+    return _decode_head(bytes(frame[_SIZES.size : _SIZES.size + size]))
+
+
+def _sizes(frame: bytes | memoryview) -> tuple[int, int]:
+    if len(frame) < _SIZES.size:
+        raise CorruptFile("log", 0, "a tablet shorter than its head")
+    size, rows = _SIZES.unpack_from(frame)
+    return size, rows
+
+
+def frame_times(frame: bytes | memoryview) -> Int64Array:
+    """The times of a frame: a view."""
+    size, rows = _sizes(frame)
+    (count,) = struct.unpack_from("<H", frame, _SIZES.size)
+    try:
+        return np.frombuffer(frame, _INT64, rows, _SIZES.size + size + 8 * count)
+    except ValueError as error:
+        raise CorruptFile("log", 0, f"a tablet is cut short: {error}") from error
+
+
+def decode_tablet(frame: bytes | memoryview) -> Tablet:
+    """The tablet of a frame; its arrays are views of it. Raises CorruptFile if lengths disagree."""
+    head = frame_head(frame)
+    size, rows = _sizes(frame)
+    count = len(head.types)
+    position = _SIZES.size + size + 8 * count
+    try:
+        shapes: Sequence[int] = struct.unpack_from(f"<{count}Q", frame, position - 8 * count)
+        times = np.frombuffer(frame, _INT64, rows, position)
+        position += 8 * rows
+        columns = []
+        for type_, shape in zip(head.types, shapes, strict=True):
+            values, position = _values(frame, type_, rows, shape >> 1, position)
+            valid = None
+            if shape & 1:
+                valid = np.frombuffer(frame, _BOOL, rows, position)
+                position += rows + 7 & -8
             columns.append(Column(type_, values, valid))
-    if position != len(frame):
-        raise ValueError(f"{len(frame)} bytes where {position} are needed")
-    return Tablet(device, measurements, times, tuple(columns), aligned)
+        if position != len(frame):
+            raise ValueError(f"{len(frame)} bytes where {position} are needed")
+    except (struct.error, ValueError) as error:
+        raise CorruptFile("log", position, f"a tablet of {head.device} is cut short: {error}") from error
+    return Tablet(head.device, head.measurements, times, tuple(columns), head.aligned)
 
 
-def _padded(size: int) -> int:
-    return (size + 7) & ~7
-
-
-@lru_cache(_SHAPES_CACHED)
-def _unpack_names(packed: bytes) -> Shape:
-    aligned, count = struct.unpack_from("<BH", packed)
-    device, position = _unpack_text(packed, 3)
-    measurements, types, masked = [], [], []
-    for _ in range(count):
-        type_, mask = struct.unpack_from("<BB", packed, position)
-        name, position = _unpack_text(packed, position + 2)
-        measurements.append(name)
-        types.append(DataType(type_))
-        masked.append(bool(mask))
-    return device, bool(aligned), tuple(measurements), tuple(types), tuple(masked)
-
-
-def _unpack_text(packed: bytes, position: int) -> tuple[str, int]:
-    (size,) = struct.unpack_from("<H", packed, position)
-    raw = packed[position + 2 : position + 2 + size]
-    if len(raw) < size:
-        raise ValueError("a name is cut off")
-    return raw.decode(), position + 2 + size
+def _values(
+    frame: bytes | memoryview, type_: DataType, rows: int, text_bytes: int, position: int
+) -> tuple[Values, int]:
+    """A column's values at `position`, and where what follows them starts."""
+    if type_.is_text:
+        offsets = np.frombuffer(frame, _INT32, rows + 1, position)
+        position += 4 * (rows + 1) + 7 & -8
+        data = np.frombuffer(frame, _BYTE, text_bytes, position)
+        return TextArray(offsets, data), position + text_bytes + 7 & -8
+    dtype = NUMPY_DTYPE[type_]
+    return np.frombuffer(frame, dtype, rows, position), position + rows * dtype.itemsize + 7 & -8

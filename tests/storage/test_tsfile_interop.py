@@ -20,7 +20,6 @@ import pytest
 from saros_storage.block import Column
 from saros_storage.disk import LocalDisk
 from saros_storage.encoding import encodings_for
-from saros_storage.errors import UnsupportedFile
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import Compressor, DataType, Encoding, Scalar
@@ -161,8 +160,6 @@ def test_it_finds_devices_through_our_index_of_several_levels(tmp_path: Any) -> 
 
 
 #: Encodings that the other writer offers and we read alike, by its own compatibility with Apache's Java reader.
-#: What Saros does not read yet; it says so by name.
-REFUSED = frozenset({Encoding.SPRINTZ, Encoding.RLBE})
 WRITTEN = [
     (DataType.BOOLEAN, [Encoding.PLAIN]),
     (
@@ -205,11 +202,7 @@ def test_we_read_every_type_and_encoding_that_it_writes(tmp_path: Any) -> None:
     reader = open_reader(path)
     assert sorted(reader.devices()) == sorted(devices)
     for device, columns in devices.items():
-        read = [name for name, column in columns.items() if Encoding(column["encoding"]) not in REFUSED]
-        assert {name: rows_of(reader, device, name) for name in read} == {name: columns[name]["rows"] for name in read}
-        for name in columns.keys() - set(read):
-            with pytest.raises(UnsupportedFile, match=Encoding(columns[name]["encoding"]).name):
-                rows_of(reader, device, name)
+        assert {name: rows_of(reader, device, name) for name in columns} == {n: c["rows"] for n, c in columns.items()}
 
 
 def test_we_read_its_table_model(tmp_path: Any) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from saros_storage.block import TextArray, Values
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+from saros_storage.encoding.foreign import foreign_decoder
+from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
 from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
-from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
+from saros_storage.kernels.rle import rle_bytes_max, rle_encode
 from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
-from saros_storage.kernels.varint import text_decode, text_encode, varint_decode, varint_encode
+from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
 from saros_storage.kernels.words import UInt64Array, bytes_of, words_of
 from saros_storage.types import (
     NUMPY_DTYPE,
@@ -27,9 +27,8 @@ from saros_storage.types import (
 TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
-_GORILLA = frozenset(
-    {DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.DATE, DataType.TIMESTAMP}
-)
+_INTEGERS = _INT32 | _INT64
+_GORILLA = _INTEGERS | {DataType.FLOAT, DataType.DOUBLE}
 #: End marks of a Gorilla page, as bit patterns.
 _SENTINELS = {
     DataType.INT32: 1 << 31,
@@ -42,7 +41,7 @@ _SENTINELS = {
 _WRITABLE: dict[Encoding, frozenset[DataType]] = {
     Encoding.PLAIN: frozenset(DataType),
     Encoding.RLE: frozenset({DataType.BOOLEAN, *_INT32}),
-    Encoding.TS_2DIFF: _INT32 | _INT64,
+    Encoding.TS_2DIFF: _INTEGERS,
     Encoding.GORILLA: _GORILLA,
     Encoding.CHIMP: frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     Encoding.DICTIONARY: frozenset({DataType.TEXT, DataType.STRING}),
@@ -98,10 +97,15 @@ def _encode_text(values: TextArray) -> bytes:
 
 def _encode_dictionary(values: TextArray) -> bytes:
     """Words in order of first use, then the RLE of their numbers."""
-    numbers: dict[bytes, int] = {}
-    indices = np.array([numbers.setdefault(word, len(numbers)) for word in values.to_bytes()], np.int64)
-    head = _varints(np.array([len(numbers)]), 32)
-    return head + _encode_text(TextArray.of(numbers)) + _encode_rle(indices)
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(values.offsets)), pa.py_buffer(values.data)]
+    indexed = pa.Array.from_buffers(pa.binary(), len(values), buffers).dictionary_encode()
+    words = indexed.dictionary
+    _, offsets, data = words.buffers()
+    text = TextArray(np.frombuffer(offsets, np.int32, len(words) + 1), np.frombuffer(data or b"", np.uint8))
+    head = _varints(np.array([len(words)]), 32)
+    return head + _encode_text(text) + _encode_rle(indexed.indices.to_numpy().astype(np.int64))
 
 
 def _encode_rle(values: Int64Array) -> bytes:
@@ -109,20 +113,12 @@ def _encode_rle(values: Int64Array) -> bytes:
     width = max(int(patterns.max()).bit_length(), 1) if len(patterns) else 1
     out = np.zeros(rle_bytes_max(len(patterns), width), np.uint8)
     size = rle_encode(patterns, width, out)
-    return _uvar(size + 1) + bytes((width,)) + out[:size].tobytes()
-
-
-def _uvar(value: int) -> bytes:
-    head = b""
-    while value >= 128:
-        head += bytes((value & 127 | 128,))
-        value >>= 7
-    return head + bytes((value,))
+    return uvar(size + 1) + bytes((width,)) + out[:size].tobytes()
 
 
 def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
     blocks = len(values) // (BLOCK_DELTAS + 1) + 1
-    out = np.zeros(len(values) * size // 8 + blocks * 4 + 2, np.uint64)
+    out = np.empty(len(values) * size // 8 + blocks * 4 + 2, np.uint64)
     return bytes_of(out, ts2diff_encode(values, size, out))
 
 
@@ -132,7 +128,7 @@ def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> by
     patterns = np.empty(len(values) + 1, np.uint64)
     patterns[:-1] = np.ascontiguousarray(values).view(np.uint32 if width == 32 else np.uint64)
     patterns[-1] = _SENTINELS[type_]
-    out = np.zeros(len(patterns) * (width + 24) // 64 + 3, np.uint64)
+    out = np.empty(len(patterns) * (width + 24) // 64 + 3, np.uint64)
     if encoding is Encoding.CHIMP:
         bits = chimp_encode(patterns, width, out)
     else:
@@ -160,8 +156,8 @@ def decode(encoding: Encoding, type_: DataType, data: memoryview, count: int) ->
 
 def decode_into(encoding: Encoding, type_: DataType, data: memoryview, out: NumericArray) -> None:
     """Fill `out` (contiguous, of the type's dtype) with the values of one page of a fixed-width type."""
-    one = np.zeros(1, np.int64)
-    decode_pages_into(encoding, type_, data, one, one + len(data), one + len(out), out)
+    page = np.array((0, len(data), len(out)))
+    decode_pages_into(encoding, type_, data, page[:1], page[1:2], page[2:], out)
 
 
 def decode_times_into(data: memoryview, out: Int64Array) -> None:
@@ -182,17 +178,28 @@ def decode_pages_into(
 
     `out` is contiguous, of the type's dtype, and as long as the counts' sum. Raises DecodeError, UnsupportedEncoding.
     """
-    assert int(counts.sum()) == len(out)
-    assert len(starts) == 0 or (starts.min() >= 0 and ends.max() <= len(buffer))
-    data = np.frombuffer(buffer, np.uint8)
     if len(out) == 0:
         return
+    first, last = _extent(starts, ends, counts, len(out))
+    assert 0 <= first <= last <= len(buffer)
+    data = np.frombuffer(buffer, np.uint8)[first:last]
     if encoding in (Encoding.GORILLA, Encoding.CHIMP) and type_ in _GORILLA:
-        _decode_xor(encoding, data, starts, ends, counts, out)
-    elif encoding is Encoding.TS_2DIFF and type_ in _INT32 | _INT64:
-        _decode_ts2diff(type_, data, starts, ends, counts, out)
+        _decode_xor(encoding, data, starts - first, ends - first, counts, out)
+    elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
+        _decode_ts2diff(data, starts - first, ends - first, counts, out)
     else:
-        _decode_each(_page_decoder(encoding, type_), data, starts, ends, counts, out)
+        _decode_each(_page_decoder(encoding, type_), data, starts - first, ends - first, counts, out)
+
+
+def _extent(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int) -> tuple[int, int]:
+    """Where the first page starts and the last one ends; kernels rely on what is asserted here."""
+    if len(starts) == 1:  # the common case, without what NumPy costs for it
+        assert counts[0] == rows
+        return int(starts[0]), int(ends[0])
+    assert counts.min() >= 0
+    assert counts.sum() == rows
+    assert (starts <= ends).all()
+    return int(starts.min()), int(ends.max())
 
 
 def _decode_xor(
@@ -217,17 +224,14 @@ def _decode_xor(
 
 
 def _decode_ts2diff(
-    type_: DataType, data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
 ) -> None:
-    wide = type_ in _INT64
-    values: Int64Array = out if wide else np.empty(len(out), np.int64)
-    if ts2diff_decode(words_of(data), starts, ends, counts, 8 if wide else 4, values) < 0:
+    size = out.dtype.itemsize
+    values: Int64Array = out if size == 8 else np.empty(len(out), np.int64)
+    if ts2diff_decode(words_of(data), starts, ends, counts, size, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
-    if not wide:
+    if size < 8:
         out[:] = values.astype(np.int32)
-
-
-PageDecoder = Callable[[ByteArray, NumericArray], None]
 
 
 def _decode_each(
@@ -242,75 +246,30 @@ def _decode_each(
 def _page_decoder(encoding: Encoding, type_: DataType) -> PageDecoder:
     if encoding is Encoding.PLAIN:
         return _plain_varints if type_ in _INT32 else _plain_fixed
-    if encoding is Encoding.RLE and type_ in _INT32 | _INT64 | {DataType.BOOLEAN}:
+    if encoding is Encoding.RLE and type_ in _INTEGERS | {DataType.BOOLEAN}:
         return _rle_wide if type_ in _INT64 else _rle
-    if encoding is Encoding.ZIGZAG and type_ in (DataType.INT32, DataType.INT64):
-        return _zigzag
-    raise UnsupportedEncoding(encoding, type_)
+    return foreign_decoder(encoding, type_)
 
 
 def _plain_fixed(data: ByteArray, out: NumericArray) -> None:
     if len(data) < out.nbytes:
         raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes, not {len(data)}")
     if out.dtype == np.bool_:
-        out[:] = data[: len(out)] != 0
+        np.not_equal(data[: len(out)], 0, out=out)
     else:
         out[:] = np.frombuffer(data, out.dtype.newbyteorder(">"), len(out))
 
 
 def _plain_varints(data: ByteArray, out: NumericArray) -> None:
-    _read_varints(data, 32, out)
-
-
-def _read_varints(data: ByteArray, bits: int, out: NumericArray) -> int:
-    values = np.empty(len(out), np.int64)
-    position = varint_decode(data, bits, values)
-    if position < 0:
-        raise DecodeError("variable-length integers are damaged")
-    out[:] = values.astype(out.dtype)
-    return position
-
-
-def _zigzag(data: ByteArray, out: NumericArray) -> None:
-    _, start = _read_uvar(data, 0)
-    count, start = _read_uvar(data, start)
-    if count < len(out):
-        raise DecodeError(f"a ZIGZAG page holds {count} values, not {len(out)}")
-    _read_varints(data[start:], out.dtype.itemsize * 8, out)
+    read_varints(data, 32, out)
 
 
 def _rle(data: ByteArray, out: NumericArray) -> None:
-    out[:] = _read_rle(data, 32, len(out)).astype(np.int32).astype(out.dtype)
+    out[:] = read_rle(data, 32, len(out)).astype(np.int32)
 
 
 def _rle_wide(data: ByteArray, out: NumericArray) -> None:
-    out[:] = _read_rle(data, 64, len(out))
-
-
-def _read_rle(data: ByteArray, width_max: int, count: int) -> Int64Array:
-    size, start = _read_uvar(data, 0)
-    if size < 1 or start + size > len(data):
-        raise DecodeError("an RLE page is cut off")
-    width = int(data[start])
-    out = np.empty(count, np.int64)
-    if not 1 <= width <= width_max:
-        raise DecodeError(f"an RLE page has values of {width} bits")
-    if rle_decode(data[start + 1 : start + size], width, int(width_max == 64), out) < 0:
-        raise DecodeError("an RLE page is damaged")
-    return out
-
-
-def _read_uvar(data: ByteArray, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(data):
-            break
-        byte = int(data[position])
-        value |= (byte & 127) << shift
-        position += 1
-        if byte < 128:
-            return value, position
-    raise DecodeError("a variable-length integer is damaged")
+    out[:] = read_rle(data, 64, len(out))
 
 
 def _decode_text(data: ByteArray, count: int) -> tuple[TextArray, int]:
@@ -325,11 +284,11 @@ def _decode_text(data: ByteArray, count: int) -> tuple[TextArray, int]:
 
 
 def _decode_dictionary(data: ByteArray, count: int) -> TextArray:
-    raw, start = _read_uvar(data, 0)
+    raw, start = read_uvar(data, 0)
     if raw % 2:
         raise DecodeError("a dictionary has a negative size")
     words, size = _decode_text(data[start:], raw // 2)
-    indices = _read_rle(data[start + size :], 32, count)
+    indices = read_rle(data[start + size :], 32, count)
     if count and (indices.min() < 0 or indices.max() >= len(words)):
         raise DecodeError("a dictionary page refers to a word that it lacks")
     total = int(np.diff(words.offsets)[indices].sum(dtype=np.int64)) if count else 0

@@ -68,63 +68,60 @@ def chimp_decode(
     words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, width: int, out: UInt64Array
 ) -> int:
     """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values; answers their number, or -1 if one is damaged."""
-    one = U(1)
-    index_bits = 6 if width == 32 else 7
-    size_bits = 5 if width == 32 else 6
-    ring = np.zeros(1 << index_bits, np.uint64)
-    last_word = len(words) - 1
+    one, two = U(1), U(2)
+    wide = U(width)
+    index_bits = U(6) if width == 32 else U(7)
+    size_bits = U(5) if width == 32 else U(6)
+    last_slot = (one << index_bits) - one
+    ring = np.zeros(np.int64(last_slot) + 1, np.uint64)
     filled = 0
     for page in range(len(starts)):
-        position = starts[page] * 8
-        limit = ends[page] * 8
+        position, limit = U(starts[page]) * U(8), U(ends[page]) * U(8)
+        stop = filled + counts[page]
         ring[:] = U(0)
-        lead = np.int64(0)
-        value = U(0)
-        for index in range(counts[page]):
-            word = position >> 6
-            if word >= last_word:
+        slot = U(0)
+        lead, value = U(0), U(0)
+        first = True
+        while filled < stop:
+            if position >= limit:
                 return -1
-            offset = U(position & 63)
-            bits = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
-            size = width
-            shift = np.int64(0)
-            base = value
-            if index == 0:
-                base = U(0)
-            else:
+            size, shift = wide, U(0)
+            if not first:
+                word, offset = position >> U(6), position & U(63)
+                bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
                 flag = bits >> U(62)
-                bits <<= U(2)
-                position += 2
-                if flag < U(2):
-                    base = ring[np.int64(bits >> U(64 - index_bits))]
-                    bits <<= U(index_bits)
+                bits <<= two
+                position += two
+                if flag < two:
+                    value = ring[bits >> (U(64) - index_bits)]
+                    bits <<= index_bits
                     position += index_bits
-                    size = 0
-                if flag == U(1) or flag == U(3):
-                    code = np.int64(bits >> U(61))
-                    lead = code * 8 if code < 2 else (12 if code == 2 else 10 + 2 * code)
+                    size = U(0)
+                if flag & one != U(0):
+                    code = bits >> U(61)
+                    lead = code << U(3) if code < two else U(12) if code == two else U(10) + code + code
                     bits <<= U(3)
-                    position += 3
-                if flag == U(1):
-                    size = np.int64(bits >> U(64 - size_bits))
+                    position += U(3)
+                if flag == one:
+                    size = bits >> (U(64) - size_bits)
                     position += size_bits
-                    if size == 0:
-                        size = width
-                    shift = width - lead - size
-                    if shift < 0:
+                    if size == U(0):
+                        size = wide
+                    if lead + size > wide:
                         return -1
-                elif flag >= U(2):
-                    size = width - lead
+                    shift = wide - lead - size
+                elif flag >= two:
+                    size = wide - lead
             if position + size > limit:
                 return -1
-            if size > 0:
-                word = position >> 6
-                offset = U(position & 63)
-                bits = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
-                base ^= (bits >> U(64 - size)) << U(shift)
+            if size > U(0):
+                word, offset = position >> U(6), position & U(63)
+                bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+                value ^= (bits >> (U(64) - size)) << shift
                 position += size
-            value = base
-            ring[index & ((1 << index_bits) - 1)] = value
+            first = False
+            ring[slot] = value
+            slot = (slot + one) & last_slot
             out[filled] = value
             filled += 1
     return filled
@@ -159,7 +156,7 @@ def _encode_twin(values: UInt64Array, width: int, out: UInt64Array) -> int:
         bits += "10" if code == stored else "11" + format(code, "03b")
         bits += format(change, f"0{width - _LEADS[code]}b")
         stored = code
-    whole = bits.ljust(-(-len(bits) // 64) * 64, "0")
+    whole = bits.ljust((len(bits) // 64 + 1) * 64, "0")
     for index in range(len(whole) // 64):
         out[index] = int(whole[index * 64 : index * 64 + 64], 2)
     return len(bits)
@@ -167,59 +164,64 @@ def _encode_twin(values: UInt64Array, width: int, out: UInt64Array) -> int:
 
 @kernel("i64(u64r[], i64, u64[])", twin=_encode_twin)
 def chimp_encode(values: UInt64Array, width: int, out: UInt64Array) -> int:
-    """Encode at least one value (the caller appends the sentinel) into the zeroed words `out`; answers the bits."""
+    """Encode at least one value (the caller appends the sentinel) into words of `out`; answers the bits.
 
-    def put(position: int, bits: np.uint64, size: int) -> int:
-        word = position >> 6
-        offset = position & 63
-        aligned = bits << U(64 - size)
-        out[word] |= aligned >> U(offset)
-        if offset + size > 64:
-            out[word + 1] |= aligned << U(64 - offset)
-        return position + size
-
-    index_bits = 6 if width == 32 else 7
-    size_bits = 5 if width == 32 else 6
-    ring_size = 1 << index_bits
-    mask = U((2 << (size_bits + index_bits)) - 1)
-    latest = np.full(2 << (size_bits + index_bits), -1, np.int64)
-    latest[np.int64(values[0] & mask)] = 0
-    position = put(0, values[0], width)
-    stored = -1
+    The word under construction stays in a register; the last one written has at least one bit to spare.
+    """
+    one = U(1)
+    wide = U(width)
+    index_bits = U(6) if width == 32 else U(7)
+    size_bits = U(5) if width == 32 else U(6)
+    mask = (U(2) << (size_bits + index_bits)) - one
+    latest = np.full(np.int64(mask) + 1, -1, np.int32)
+    latest[values[0] & mask] = 0
+    out[0] = values[0] << (U(64) - wide)
+    building, used, filled = (out[0], wide, 0) if width < 64 else (U(0), U(0), 1)
+    stored = U(8)
     for i in range(1, len(values)):
-        value = values[i]
-        near = latest[np.int64(value & mask)]
-        latest[np.int64(value & mask)] = i
-        found = near >= 0 and i - near < ring_size
-        other = near if found else i - 1
-        slot = U(other & (ring_size - 1))
-        change = value ^ values[other]
+        near = np.int64(latest[values[i] & mask])
+        latest[values[i] & mask] = i
+        found = near >= 0 and i - near < 1 << np.int64(index_bits)
+        base = near if found else i - 1
+        slot = U(base) & ((one << index_bits) - one)
+        change = values[i] ^ values[base]
+        head, head_bits = slot, index_bits + U(2)
+        size, trail = U(0), U(0)
         if change == U(0):
-            position = put(position, slot, 2 + index_bits)
-            stored = -1
-            continue
-        leading = 0
-        probe = change << U(64 - width)
-        for step in (32, 16, 8, 4, 2, 1):
-            if probe >> U(64 - step) == U(0):
-                leading += step
-                probe <<= U(step)
-        code = 0 if leading < 8 else 1 if leading < 12 else 2 if leading < 16 else min((leading - 10) >> 1, 7)
-        lead = code * 8 if code < 2 else (12 if code == 2 else 10 + 2 * code)
-        if found:
-            trailing = 0
-            probe = change
-            for step in (32, 16, 8, 4, 2, 1):
-                if probe << U(64 - step) == U(0):
-                    trailing += step
-                    probe >>= U(step)
-            size = width - lead - trailing
-            head = (((U(1) << U(index_bits)) | slot) << U(3)) | U(code)
-            position = put(position, (head << U(size_bits)) | U(size & (width - 1)), 5 + index_bits + size_bits)
-            position = put(position, change >> U(trailing), size)
-            stored = -1
-            continue
-        position = put(position, U(2), 2) if code == stored else put(position, U(24 + code), 5)
-        position = put(position, change, width - lead)
-        stored = code
-    return position
+            stored = U(8)
+        else:
+            lead = U(0)
+            probe = change << (U(64) - wide)
+            for step in (U(32), U(16), U(8), U(4), U(2), U(1)):
+                if probe >> (U(64) - step) == U(0):
+                    lead += step
+                    probe <<= step
+            code = lead >> U(3) if lead < U(12) else U(2) if lead < U(16) else min((lead - U(10)) >> one, U(7))
+            lead = code << U(3) if code < U(2) else U(12) if code == U(2) else U(10) + code + code
+            if found:
+                probe = change
+                for step in (U(32), U(16), U(8), U(4), U(2), U(1)):
+                    if probe << (U(64) - step) == U(0):
+                        trail += step
+                        probe >>= step
+            size = wide - lead - trail
+            if found:
+                head = ((((one << index_bits) | slot) << U(3) | code) << size_bits) | (size & (wide - one))
+                head_bits += U(3) + size_bits
+                stored = U(8)
+            else:
+                head, head_bits = (U(2), U(2)) if code == stored else (U(24) + code, U(5))
+                stored = code
+        for part in range(2):
+            bits, length = (head, head_bits) if part == 0 else (change >> trail, size)
+            if length > U(0):
+                bits <<= U(64) - length
+                building |= bits >> used
+                used += length
+                if used >= U(64):
+                    out[filled] = building
+                    filled += 1
+                    used -= U(64)
+                    building = (bits << one) << (length - used - one)
+    out[filled] = building
+    return filled * 64 + int(np.int64(used))

@@ -70,55 +70,54 @@ def gorilla_decode(
 ) -> int:
     """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values into `out`, one after the other.
 
-    Answers the number of values, or -1 if a page is not a Gorilla stream of so many values.
+    Answers the number of values, or -1 if a page is not a Gorilla stream of so many values. All is unsigned: an index
+    that may be negative costs NumPy's wrap-around. Repeated values are taken eight at a time.
     """
-    one = U(1)
-    down = U(64 - width)
-    header = 2 + 2 * field_bits
+    one, two = U(1), U(2)
+    wide, field = U(width), U(field_bits)
+    header = two + field + field
     filled = 0
     for page in range(len(starts)):
-        position = starts[page] * 8
-        limit = ends[page] * 8
-        count = counts[page]
-        if count == 0:
+        position, limit = U(starts[page]) * U(8), U(ends[page]) * U(8)
+        stop = filled + counts[page]
+        if filled == stop:
             continue
-        if position + width > limit:
+        if position + wide > limit:
             return -1
-        word = position >> 6
-        offset = U(position & 63)
-        value = ((words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))) >> down
-        position += width
+        word, offset = position >> U(6), position & U(63)
+        value = ((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> (U(64) - wide)
+        position += wide
         out[filled] = value
         filled += 1
-        size = np.int64(0)
-        trail = U(0)
-        for _ in range(1, count):
+        size, trail = U(0), U(0)
+        while filled < stop:
             if position >= limit:
                 return -1
-            word = position >> 6
-            offset = U(position & 63)
-            bits = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
-            if (bits >> U(63)) == U(0):
-                position += 1
+            word, offset = position >> U(6), position & U(63)
+            bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+            if bits >> U(63) == U(0):
+                if bits >> U(56) == U(0) and filled + 8 <= stop and position + U(8) <= limit:
+                    for i in range(8):
+                        out[filled + i] = value
+                    filled += 8
+                    position += U(8)
+                    continue
+                position += one
             else:
-                if ((bits << one) >> U(63)) != U(0):
-                    lead = np.int64((bits << U(2)) >> U(64 - field_bits))
-                    size = np.int64((bits << U(2 + field_bits)) >> U(64 - field_bits)) + 1
-                    if lead + size > width:
+                position += two
+                if bits >> U(62) == U(3):
+                    lead = (bits << two) >> (U(64) - field)
+                    size = ((bits << (two + field)) >> (U(64) - field)) + one
+                    if lead + size > wide:
                         return -1
-                    trail = U(width - lead - size)
-                    position += header
-                else:
-                    if size == 0:
-                        return -1
-                    position += 2
-                if position + size > limit:
+                    trail = wide - lead - size
+                    position += header - two
+                if size == U(0) or position + size > limit:
                     return -1
-                word = position >> 6
-                offset = U(position & 63)
-                bits = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
+                word, offset = position >> U(6), position & U(63)
+                bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
                 position += size
-                value ^= (bits >> U(64 - size)) << trail
+                value ^= (bits >> (U(64) - size)) << trail
             out[filled] = value
             filled += 1
     return filled
@@ -141,7 +140,7 @@ def _encode_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Ar
             size = width - lead - trail
             bits += "11" + format(lead, f"0{field_bits}b") + format(size - 1, f"0{field_bits}b")
         bits += format(change >> trail, f"0{width - lead - trail}b")
-    whole = bits.ljust(-(-len(bits) // 64) * 64, "0")
+    whole = bits.ljust((len(bits) // 64 + 1) * 64, "0")
     for index in range(len(whole) // 64):
         out[index] = int(whole[index * 64 : index * 64 + 64], 2)
     return len(bits)
@@ -149,51 +148,55 @@ def _encode_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Ar
 
 @kernel("i64(u64r[], i64, i64, u64[])", twin=_encode_twin)
 def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64Array) -> int:
-    """Encode at least one value (the caller appends the sentinel) into the zeroed words `out`; answers the bits."""
+    """Encode at least one value (the caller appends the sentinel) into words of `out`; answers the bits.
+
+    The word under construction stays in a register; the last one written has at least one bit to spare. `outside` are
+    the bits that the window lacks: a change without any of them fits, and its zeroes need not be counted.
+    """
+    one = U(1)
+    wide, field = U(width), U(field_bits)
+    header = U(2) + field + field
     previous = values[0]
-    out[0] = previous << U(64 - width)
-    position = width
-    lead = width + 1
-    trail = width + 1
+    out[0] = previous << (U(64) - wide)
+    building, used, filled = (out[0], wide, 0) if width < 64 else (U(0), U(0), 1)
+    size, trail, outside = U(0), U(0), ~U(0)
     for index in range(1, len(values)):
         change = values[index] ^ previous
         previous = values[index]
-        if change == U(0):
-            position += 1
-            continue
-        leading = 0
-        probe = change << U(64 - width)
-        for step in (32, 16, 8, 4, 2, 1):
-            if probe >> U(64 - step) == U(0):
-                leading += step
-                probe <<= U(step)
-        trailing = 0
-        probe = change
-        for step in (32, 16, 8, 4, 2, 1):
-            if probe << U(64 - step) == U(0):
-                trailing += step
-                probe >>= U(step)
-        if leading >= lead and trailing >= trail:
-            code = U(2)
-            code_bits = 2
-        else:
-            lead = leading
-            trail = trailing
-            code = (((U(3) << U(field_bits)) | U(lead)) << U(field_bits)) | U(width - lead - trail - 1)
-            code_bits = 2 + 2 * field_bits
-        size = width - lead - trail
-        word = position >> 6
-        offset = position & 63
-        aligned = code << U(64 - code_bits)
-        out[word] |= aligned >> U(offset)
-        if offset + code_bits > 64:
-            out[word + 1] |= aligned << U(64 - offset)
-        position += code_bits
-        word = position >> 6
-        offset = position & 63
-        aligned = (change >> U(trail)) << U(64 - size)
-        out[word] |= aligned >> U(offset)
-        if offset + size > 64:
-            out[word + 1] |= aligned << U(64 - offset)
-        position += size
-    return position
+        code, length = U(0), one
+        if change != U(0):
+            code, length = one << U(63), U(2)
+            if change & outside != U(0):
+                lead, trail = U(0), U(0)
+                probe = change << (U(64) - wide)
+                for step in (U(32), U(16), U(8), U(4), U(2), U(1)):
+                    if probe >> (U(64) - step) == U(0):
+                        lead += step
+                        probe <<= step
+                probe = change
+                for step in (U(32), U(16), U(8), U(4), U(2), U(1)):
+                    if probe << (U(64) - step) == U(0):
+                        trail += step
+                        probe >>= step
+                size = wide - lead - trail
+                outside = ~((~U(0) >> (U(64) - size)) << trail)
+                code = ((((U(3) << field) | lead) << field) | (size - one)) << (U(64) - header)
+                length = header
+        building |= code >> used
+        used += length
+        if used >= U(64):
+            out[filled] = building
+            filled += 1
+            used -= U(64)
+            building = (code << one) << (length - used - one)
+        if change != U(0):
+            bits = (change >> trail) << (U(64) - size)
+            building |= bits >> used
+            used += size
+            if used >= U(64):
+                out[filled] = building
+                filled += 1
+                used -= U(64)
+                building = (bits << one) << (size - used - one)
+    out[filled] = building
+    return filled * 64 + int(np.int64(used))

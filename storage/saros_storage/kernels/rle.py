@@ -13,6 +13,7 @@ import numpy as np
 from saros_storage.kernels.jit import kernel
 from saros_storage.types import ByteArray, Int64Array
 
+U = np.uint64
 #: Equal values that make a repeated run worth its header; also the size of a packed group.
 GROUP = 8
 _PACKED_MAX = 63 * GROUP
@@ -59,52 +60,55 @@ def _decode_twin(data: ByteArray, width: int, big_endian: int, out: Int64Array) 
 @kernel("i64(u8r[], i64, i64, i64[])", twin=_decode_twin)
 def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) -> int:
     """Fill `out` with patterns of `width` bits (1 to 64) from the runs; answers the bytes read, or -1."""
-    position = 0
+    one, eight = U(1), U(8)
+    position, end = U(0), U(len(data))
+    wide, size = U(width), U((width + 7) // 8)
     filled = 0
-    count = len(out)
-    size = (width + 7) // 8
-    while filled < count:
-        head = 0
-        shift = 0
+    while filled < len(out):
+        head, shift = U(0), U(0)
         while True:
-            if position >= len(data) or shift > 28:
+            if position >= end or shift > U(28):
                 return -1
-            byte = data[position]
-            head |= np.int64(byte & 127) << shift
-            position += 1
-            shift += 7
-            if byte < 128:
+            byte = U(data[position])
+            head |= (byte & U(127)) << shift
+            position += one
+            shift += U(7)
+            if byte < U(128):
                 break
-        if head & 1 == 0:
-            if head == 0 or position + size > len(data):
+        length = head >> one
+        if length == U(0):
+            return -1
+        if head & one == U(0):
+            if size > end - position:
                 return -1
-            value = np.int64(0)
+            value = U(0)
             for i in range(size):
-                at = position + i if big_endian != 0 else position + size - 1 - i
-                value = (value << 8) | np.int64(data[at])
+                at = i if big_endian != 0 else size - one - i
+                value = (value << eight) | U(data[position + at])
             position += size
-            wanted = min(head >> 1, count - filled)
-            for i in range(wanted):
-                out[filled + i] = value
+            stop = filled + min(int(np.int64(length)), len(out) - filled)
+            out[filled:stop] = np.int64(value)
         else:
-            groups = head >> 1
-            if groups == 0 or groups * width > len(data) - position - 1:
+            if position >= end or length * wide > end - position - one or not 1 <= data[position] <= GROUP:
                 return -1
-            last = np.int64(data[position])
-            if last < 1 or last > 8:
-                return -1
-            position += 1
-            wanted = min((groups - 1) * 8 + last, count - filled)
-            bit = position * 8
-            for i in range(wanted):
-                value = np.int64(0)
-                for _ in range(width):
-                    value = (value << 1) | np.int64((data[bit >> 3] >> (7 - (bit & 7))) & 1)
-                    bit += 1
-                out[filled + i] = value
-            position += groups * width
-        filled += wanted
-    return position
+            values = int(np.int64(length - one)) * GROUP + int(np.int64(data[position]))
+            stop = filled + min(values, len(out) - filled)
+            position += one
+            bit = position << U(3)
+            for i in range(filled, stop):
+                value = U(0)
+                missing = wide
+                while missing > U(0):
+                    room = eight - (bit & U(7))
+                    taken = min(room, missing)
+                    part = (U(data[bit >> U(3)]) >> (room - taken)) & ((one << taken) - one)
+                    value = (value << taken) | part
+                    bit += taken
+                    missing -= taken
+                out[i] = np.int64(value)
+            position += length * wide
+        filled = stop
+    return int(np.int64(position))
 
 
 def rle_bytes_max(count: int, width: int) -> int:
@@ -171,12 +175,19 @@ def rle_encode(values: Int64Array, width: int, out: ByteArray) -> int:
             out[position] = np.uint8(head)
             out[position + 1] = np.uint8((pending - 1) % GROUP + 1)
             position += 2
-            bit = position * 8
+            building = np.int64(0)
+            used = 0
+            at = position
             for i in range(first_pending, start):
-                for b in range(width - 1, -1, -1):
-                    if (values[i] >> b) & 1 != 0:
-                        out[bit >> 3] |= np.uint8(128 >> (bit & 7))
-                    bit += 1
+                building = (building << width) | values[i]
+                used += width
+                while used >= 8:
+                    used -= 8
+                    out[at] = np.uint8((building >> used) & 255)
+                    at += 1
+                building &= 255
+            if used > 0:
+                out[at] = np.uint8((building << (8 - used)) & 255)
             position += groups * width
             first_pending = start
         if repeated:

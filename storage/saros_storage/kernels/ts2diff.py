@@ -53,57 +53,52 @@ def _decode_twin(
 def ts2diff_decode(
     words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values of `size` bytes; answers their number or -1."""
+    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values of `size` bytes; answers their number or -1.
+
+    All is unsigned and in bits: an index that may be negative costs NumPy's wrap-around.
+    """
     one = U(1)
+    field = U(8 * size)
+    down = 64 - 8 * size
     filled = 0
     for page in range(len(starts)):
-        position = starts[page]
-        end = ends[page]
+        position, limit = U(starts[page]) * U(8), U(ends[page]) * U(8)
         left = counts[page]
         while left > 0:
-            if position + 8 + 2 * size > end:
+            if position + U(64) + field + field > limit:
                 return -1
-            word = position >> 3
-            offset = U((position & 7) * 8)
-            head = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
-            deltas = np.int64(head >> U(32))
-            width = np.int64(head & U(0xFFFFFFFF))
-            if deltas >= 1 << 31 or width > 8 * size:
+            word, offset = position >> U(6), position & U(63)
+            head = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+            deltas, width = head >> U(32), head & U(0xFFFFFFFF)
+            if deltas >= U(1 << 31) or width > field:
                 return -1
-            position += 8
-            word = position >> 3
-            offset = U((position & 7) * 8)
-            low = np.int64((words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))) >> (64 - 8 * size)
-            position += size
-            word = position >> 3
-            offset = U((position & 7) * 8)
-            value = np.int64((words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset)))
-            value >>= 64 - 8 * size
-            position += size
-            if deltas * width > (end - position) * 8:
+            position += U(64)
+            word, offset = position >> U(6), position & U(63)
+            low = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
+            position += field
+            word, offset = position >> U(6), position & U(63)
+            value = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
+            position += field
+            if deltas * width > limit - position:
                 return -1
             out[filled] = value
             filled += 1
-            left -= 1
-            wanted = min(deltas, left)
-            if width == 0:
-                for _ in range(wanted):
+            stop = filled + min(int(np.int64(deltas)), left - 1)
+            left -= stop - filled + 1
+            if width == U(0):
+                for i in range(filled, stop):
                     value += low
-                    out[filled] = value
-                    filled += 1
+                    out[i] = value
             else:
-                bit = position * 8
-                down = U(64 - width)
-                for _ in range(wanted):
-                    word = bit >> 6
-                    offset = U(bit & 63)
-                    packed = (words[word] << offset) | ((words[word + 1] >> one) >> (U(63) - offset))
-                    value += low + np.int64(packed >> down)
-                    out[filled] = value
-                    filled += 1
+                bit = position
+                for i in range(filled, stop):
+                    word, offset = bit >> U(6), bit & U(63)
+                    packed = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+                    value += low + np.int64(packed >> (U(64) - width))
+                    out[i] = value
                     bit += width
-            left -= wanted
-            position += (deltas * width + 7) >> 3
+            filled = stop
+            position += (deltas * width + U(7)) & ~U(7)
     return filled
 
 
@@ -127,56 +122,54 @@ def _encode_twin(values: Int64Array, size: int, out: UInt64Array) -> int:
 
 @kernel("i64(i64r[], i64, u64[])", twin=_encode_twin)
 def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
-    """Encode values of `size` bytes into the zeroed words `out`; answers the bytes."""
+    """Encode values of `size` bytes into words of `out`; answers the bytes.
+
+    A full block takes whole words, so every block starts with one; the word under construction stays in a register.
+    """
+    one = U(1)
     shift = 64 - 8 * size
+    mask = ~U(0) >> U(shift)
     count = len(values)
-    position = 0
-    start = 0
-    while start < count:
-        deltas = min(BLOCK_DELTAS, count - start - 1)
-        low = np.int64(0)
-        for i in range(start, start + deltas):
+    word = 0
+    spare = U(0)
+    for start in range(0, count, BLOCK_DELTAS + 1):
+        stop = min(start + BLOCK_DELTAS, count - 1)
+        low, high = np.int64(0), np.int64(0)
+        if start < stop:
+            low = ((values[start + 1] - values[start]) << shift) >> shift
+            high = low
+        for i in range(start + 1, stop):
             delta = ((values[i + 1] - values[i]) << shift) >> shift
-            if i == start or delta < low:
-                low = delta
-        widest = U(0)
-        for i in range(start, start + deltas):
-            delta = ((values[i + 1] - values[i]) << shift) >> shift
-            widest |= U(delta - low)
-        width = 0
-        probe = widest
-        for step in (32, 16, 8, 4, 2, 1):
-            if probe >> U(step) != U(0):
+            low = min(low, delta)
+            high = max(high, delta)
+        width = U(0)
+        probe = U(high - low)
+        for step in (U(32), U(16), U(8), U(4), U(2), U(1)):
+            if probe >> step != U(0):
                 width += step
-                probe >>= U(step)
-        if widest != U(0):
-            width += 1
-        for field in range(3):
-            if field == 0:
-                bits = (U(deltas) << U(32)) | U(width)
-                length = 64
-            elif field == 1:
-                bits = U(low) << U(shift)
-                length = 8 * size
-            else:
-                bits = U(values[start]) << U(shift)
-                length = 8 * size
-            word = position >> 6
-            offset = position & 63
-            out[word] |= bits >> U(offset)
-            if offset + length > 64:
-                out[word + 1] |= bits << U(64 - offset)
-            position += length
-        if width > 0:
-            for i in range(start, start + deltas):
-                delta = ((values[i + 1] - values[i]) << shift) >> shift
-                bits = U(delta - low) << U(64 - width)
-                word = position >> 6
-                offset = position & 63
-                out[word] |= bits >> U(offset)
-                if offset + width > 64:
-                    out[word + 1] |= bits << U(64 - offset)
-                position += width
-            position = (position + 7) & ~7
-        start += deltas + 1
-    return position >> 3
+                probe >>= step
+        width += probe
+        out[word] = (U(stop - start) << U(32)) | width
+        if size == 8:
+            out[word + 1] = U(low)
+            out[word + 2] = U(values[start])
+        else:
+            out[word + 1] = (U(low) << U(32)) | (U(values[start]) & mask)
+        word += 3 if size == 8 else 2
+        building, used = U(0), U(0)
+        if width != U(0):
+            for i in range(start, stop):
+                bits = U((((values[i + 1] - values[i]) << shift) >> shift) - low) << (U(64) - width)
+                building |= bits >> used
+                used += width
+                if used >= U(64):
+                    out[word] = building
+                    word += 1
+                    used -= U(64)
+                    building = (bits << one) << (width - used - one)
+        spare = U(0)
+        if used != U(0):
+            out[word] = building
+            word += 1
+            spare = (U(64) - used) >> U(3)
+    return word * 8 - int(np.int64(spare))

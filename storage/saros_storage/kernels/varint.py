@@ -1,4 +1,7 @@
-"""LEB128 integers and length-prefixed text: PLAIN INT32 and TEXT, ZIGZAG. Source: tsfile-format sections 1 and 8."""
+"""LEB128 integers and length-prefixed text: PLAIN INT32 and TEXT, ZIGZAG. Source: tsfile-format sections 1 and 8.
+
+Positions are unsigned: an index that may be negative costs NumPy's wrap-around, and keeps copies from being vectors.
+"""
 
 from __future__ import annotations
 
@@ -39,23 +42,23 @@ def _decode_twin(data: ByteArray, bits: int, out: Int64Array) -> int:
 @kernel("i64(u8r[], i64, i64[])", twin=_decode_twin)
 def varint_decode(data: ByteArray, bits: int, out: Int64Array) -> int:
     """Fill `out` with ZigZag integers of 32 or 64 `bits`; answers the bytes read, or -1."""
-    position = 0
+    one, seven = U(1), U(7)
+    position, end = U(0), U(len(data))
     mask = U(0xFFFFFFFF) if bits == 32 else U(0xFFFFFFFFFFFFFFFF)
     for index in range(len(out)):
-        raw = U(0)
-        shift = 0
+        raw, shift = U(0), U(0)
         while True:
-            if position >= len(data) or shift >= bits:
+            if position >= end or shift >= U(bits):
                 return -1
-            byte = data[position]
-            raw |= U(byte & 127) << U(shift)
-            position += 1
-            shift += 7
-            if byte < 128:
+            byte = U(data[position])
+            raw |= (byte & U(127)) << shift
+            position += one
+            shift += seven
+            if byte < U(128):
                 break
         raw &= mask
-        out[index] = np.int64(raw >> U(1)) ^ -np.int64(raw & U(1))
-    return position
+        out[index] = np.int64(raw >> one) ^ -np.int64(raw & one)
+    return int(np.int64(position))
 
 
 def _encode_twin(values: Int64Array, bits: int, out: ByteArray) -> int:
@@ -74,17 +77,18 @@ def _encode_twin(values: Int64Array, bits: int, out: ByteArray) -> int:
 @kernel("i64(i64r[], i64, u8[])", twin=_encode_twin)
 def varint_encode(values: Int64Array, bits: int, out: ByteArray) -> int:
     """Write ZigZag integers into `out` (5 bytes each for 32 bits, 10 for 64, are enough); answers the bytes."""
-    position = 0
+    one = U(1)
+    position = U(0)
     mask = U(0xFFFFFFFF) if bits == 32 else U(0xFFFFFFFFFFFFFFFF)
     for value in values:
         raw = U((value << 1) ^ (value >> 63)) & mask
         while raw >= U(128):
             out[position] = np.uint8((raw & U(127)) | U(128))
             raw >>= U(7)
-            position += 1
+            position += one
         out[position] = np.uint8(raw)
-        position += 1
-    return position
+        position += one
+    return int(np.int64(position))
 
 
 def _text_decode_twin(data: ByteArray, offsets: Int32Array, out: ByteArray) -> int:
@@ -103,30 +107,29 @@ def _text_decode_twin(data: ByteArray, offsets: Int32Array, out: ByteArray) -> i
 @kernel("i64(u8r[], i32[], u8[])", twin=_text_decode_twin)
 def text_decode(data: ByteArray, offsets: Int32Array, out: ByteArray) -> int:
     """Texts with ZigZag lengths: fills `offsets[1:]` and `out` (len(data) is enough); answers the bytes read or -1."""
-    position = 0
-    filled = 0
+    one = U(1)
+    position, filled, end = U(0), U(0), U(len(data))
     for index in range(len(offsets) - 1):
-        raw = U(0)
-        shift = 0
+        raw, shift = U(0), U(0)
         while True:
-            if position >= len(data) or shift >= 32:
+            if position >= end or shift >= U(32):
                 return -1
-            byte = data[position]
-            raw |= U(byte & 127) << U(shift)
-            position += 1
-            shift += 7
-            if byte < 128:
+            byte = U(data[position])
+            raw |= (byte & U(127)) << shift
+            position += one
+            shift += U(7)
+            if byte < U(128):
                 break
         raw &= U(0xFFFFFFFF)
-        length = np.int64(raw >> U(1))
-        if raw & U(1) != U(0) or length > len(data) - position:
+        length = raw >> one
+        if raw & one != U(0) or length > end - position:
             return -1
         for i in range(length):
             out[filled + i] = data[position + i]
         position += length
         filled += length
-        offsets[index + 1] = filled
-    return position
+        offsets[index + 1] = np.int32(filled)
+    return int(np.int64(position))
 
 
 def _text_encode_twin(offsets: Int32Array, data: ByteArray, out: ByteArray) -> int:
@@ -142,18 +145,19 @@ def _text_encode_twin(offsets: Int32Array, data: ByteArray, out: ByteArray) -> i
 @kernel("i64(i32r[], u8r[], u8[])", twin=_text_encode_twin)
 def text_encode(offsets: Int32Array, data: ByteArray, out: ByteArray) -> int:
     """The inverse of `text_decode`; 5 bytes per text beyond its own are enough. Answers the bytes."""
-    position = 0
+    one = U(1)
+    position = U(0)
     for index in range(len(offsets) - 1):
-        start = offsets[index]
-        stop = offsets[index + 1]
-        raw = np.int64(stop - start) << 1
-        while raw >= 128:
-            out[position] = np.uint8((raw & 127) | 128)
-            raw >>= 7
-            position += 1
+        start = U(offsets[index])
+        length = U(offsets[index + 1]) - start
+        raw = length << one
+        while raw >= U(128):
+            out[position] = np.uint8((raw & U(127)) | U(128))
+            raw >>= U(7)
+            position += one
         out[position] = np.uint8(raw)
-        position += 1
-        for i in range(start, stop):
-            out[position] = data[i]
-            position += 1
-    return position
+        position += one
+        for i in range(length):
+            out[position + i] = data[start + i]
+        position += length
+    return int(np.int64(position))

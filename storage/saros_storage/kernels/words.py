@@ -14,17 +14,21 @@ import numpy.typing as npt
 from saros_storage.types import ByteArray
 
 UInt64Array: TypeAlias = npt.NDArray[np.uint64]
+_BIG_ENDIAN = np.dtype(">u8")
 #: Words behind the stream's end that a kernel may read (never use) without looking.
 _SPARE_WORDS = 2
 
 
 def words_of(data: ByteArray) -> UInt64Array:
     """The stream's words in the machine's order, zero-padded."""
-    padded = np.zeros((len(data) // 8 + 1 + _SPARE_WORDS) * 8, np.uint8)
-    padded[: len(data)] = data
-    return padded.view(np.dtype(">u8")).astype(np.uint64)
+    whole = len(data) >> 3
+    words = np.empty(whole + 1 + _SPARE_WORDS, np.uint64)
+    words[:whole] = np.frombuffer(data, _BIG_ENDIAN, whole)
+    words[whole] = int.from_bytes(data[whole * 8 :].tobytes().ljust(8, b"\0"), "big")
+    words[whole + 1 :] = 0
+    return words
 
 
 def bytes_of(words: UInt64Array, count: int) -> bytes:
     """The first `count` bytes of the stream that the words hold."""
-    return words.astype(np.dtype(">u8")).tobytes()[:count]
+    return words[: (count + 7) >> 3].astype(_BIG_ENDIAN).tobytes()[:count]

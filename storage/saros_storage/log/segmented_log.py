@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from saros_storage.disk import Disk, File
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
-from saros_storage.log.record import PAYLOAD_BYTES_MAX, Record, encode_header, scan
+from saros_storage.log.record import PAYLOAD_BYTES_MAX, Record, encode_record, scan
 
 _SUFFIX = ".log"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -82,10 +82,11 @@ class SegmentedLog:
         self._closed = False
 
     @staticmethod
-    def open(folder: str, disk: Disk, options: LogOptions) -> tuple[SegmentedLog, list[Record]]:
+    def open(folder: str, disk: Disk, options: LogOptions, first_index: int = 1) -> tuple[SegmentedLog, list[Record]]:
         """The log in `folder` and all its records; a tail that a crash cut short is cut off.
 
-        Raises CorruptFile if a record is damaged that is not the tail, or if a segment is missing.
+        An empty log begins at `first_index`. Raises CorruptFile if a record is damaged that is not the tail, or if a
+        segment is missing.
         """
         disk.make_folder(folder)
         segments = [
@@ -94,7 +95,7 @@ class SegmentedLog:
             if name.endswith(_SUFFIX)
         ]
         records: list[Record] = []
-        next_index = segments[0].first_index if segments else 1
+        next_index = segments[0].first_index if segments else first_index
         for segment in segments:
             if segment.first_index != next_index:
                 raise CorruptFile(segment.path, 0, f"the log lacks the records from {next_index}")
@@ -119,14 +120,15 @@ class SegmentedLog:
         with self._lock:
             return self._synced
 
-    def append(self, group: int, kind: int, payload: bytes) -> tuple[int, int]:
-        """Queue a record; the ticket to `wait` with. Its first number is the record's index."""
-        if len(payload) > PAYLOAD_BYTES_MAX:
-            raise UserMistake(f"a write of {len(payload)} bytes is too large: split it", code=2006)
+    def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
+        """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
+        size = sum(map(len, payload))
+        if size > PAYLOAD_BYTES_MAX:
+            raise UserMistake(f"a write of {size} bytes is too large: split it", code=2006)
         with self._lock:
             self._check()
             index = self._next_index
-            self._queue += (encode_header(index, group, kind, payload), payload)
+            self._queue += encode_record(index, group, kind, payload)
             self._next_index += 1
             return index, len(self._lost_from)
 
@@ -159,10 +161,10 @@ class SegmentedLog:
             self._disk.remove(segment.path)
         return len(gone)
 
-    def segments(self) -> Iterator[tuple[str, int]]:
+    def segments(self) -> list[tuple[str, int]]:
         """(path, index of its first record) of each segment, oldest first."""
         with self._lock:
-            return iter([(s.path, s.first_index) for s in self._segments])
+            return [(s.path, s.first_index) for s in self._segments]
 
     def close(self) -> None:
         """Write and fsync what is queued, then close. Idempotent."""
