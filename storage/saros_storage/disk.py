@@ -11,11 +11,15 @@ Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import shutil
 from collections.abc import Sequence
 from typing import Protocol
+
+#: What a full disk answers.
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class File(Protocol):

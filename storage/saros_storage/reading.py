@@ -167,10 +167,6 @@ class ReaderFactory(Protocol):
 class ReadView(ReaderFactory, Protocol):
     """A pinned picture of a store: writes and deletes after it do not show, files in it stay until `close`."""
 
-    def last(self, device: str, measurements: tuple[str, ...]) -> list[tuple[int, Scalar] | None]:
-        """The latest (time, value) of each measurement, or None; the fast path of SELECT LAST without a filter."""
-        ...
-
     def close(self) -> None:
         """Unpin. Idempotent."""
         ...

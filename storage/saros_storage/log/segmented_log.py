@@ -24,12 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from saros_storage.disk import Disk, File
+from saros_storage.disk import FULL_ERRNOS, Disk, File
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
 from saros_storage.log.record import PAYLOAD_BYTES_MAX, Record, encode_record, scan
 
 _SUFFIX = ".log"
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Durability(Enum):
@@ -143,6 +142,11 @@ class SegmentedLog:
                 else:
                     self._lead(sync=self._options.durability is Durability.FSYNC)
 
+    def is_lost(self, ticket: tuple[int, int]) -> bool:
+        """Whether the record was taken back because the disk was full."""
+        with self._lock:
+            return self._was_lost(*ticket)
+
     def sync_due(self) -> None:
         """Write and fsync all that was appended: what durability `interval` does from time to time."""
         with self._lock:
@@ -183,9 +187,12 @@ class SegmentedLog:
     # ------------------------------------------------------------------ leading; the lock is held around each
 
     def _is_done(self, index: int, round_: int) -> bool:
-        if round_ < len(self._lost_from) and index >= self._lost_from[round_]:
+        if self._was_lost(index, round_):
             raise DiskFull(f"no space left for the log in {self._folder}; free some, writes then go on")
         return index <= (self._synced if self._options.durability is Durability.FSYNC else self._written)
+
+    def _was_lost(self, index: int, round_: int) -> bool:
+        return round_ < len(self._lost_from) and index >= self._lost_from[round_]
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -211,7 +218,7 @@ class SegmentedLog:
         if failure is None:
             self._written = last
             self._synced = last if sync else self._synced
-        elif failure.errno in FULL and self._taken_back():
+        elif failure.errno in FULL_ERRNOS and self._taken_back():
             self._queue.clear()
             self._next_index = self._written + 1
             self._lost_from.append(self._next_index)

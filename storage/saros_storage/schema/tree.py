@@ -13,7 +13,7 @@ sessions compare it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from saros_storage.errors import UserMistake
@@ -71,6 +71,11 @@ class SchemaTree:
             if prefix in self._databases:
                 return prefix
         return None
+
+    @property
+    def device_count(self) -> int:
+        """How many devices there are."""
+        return len(self._devices)
 
     def device(self, path: str) -> DeviceSchema | None:
         """A device by its canonical path."""
@@ -151,6 +156,34 @@ class SchemaTree:
             self._check_alter(change)
         else:
             parse_pattern(change.pattern)
+
+    def rehearse(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
+        """What the tree will be once the changes took effect, as far as they and `devices` go; raises like `check`.
+
+        The tree itself does not change, and the cost does not grow with it.
+        """
+        trial = SchemaTree()
+        trial._databases = dict(self._databases)
+        for device in devices:
+            trial._copy_around(self, device)
+        for change in changes:
+            if isinstance(change, (CreateSeries, AlterSeries)):
+                trial._copy_around(self, change.device)
+            trial.check(change)
+            trial.apply(change)
+        return trial
+
+    def _copy_around(self, source: SchemaTree, path: str) -> None:
+        """Take over a device, the devices above it, and the names right below it."""
+        nodes = split_path(path)
+        for count in range(2, len(nodes) + 1):
+            above = join_nodes(nodes[:count])
+            known = source.device(above)
+            if known is not None and above not in self._devices:
+                self._place(known)
+        found = source._find(path)
+        for name in [] if found is None else found.children:
+            self._node(f"{path}.{name}")
 
     def apply(self, change: SchemaChange) -> None:
         """Carry out a change that `check` has let pass."""

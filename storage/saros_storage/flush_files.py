@@ -1,0 +1,150 @@
+"""A frozen MemTable becomes files: one of rows behind all that the device has in sequence files, one of late rows.
+
+    device d1, flushed up to 40       rows 35 38 | 41 42 43
+                                      unseq/..     seq/..
+
+Each file is written under a temporary name, synced, given its name together with its `.resource`, and the folder
+synced; then the caller names it in the manifest, which is what makes it part of the partition. Whatever fails before
+that leaves nothing but files that the next start removes.
+
+Belongs to the thread that flushes.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_storage.disk import Disk, File
+from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder
+from saros_storage.manifest import FileEntry
+from saros_storage.memtable import AlignedData, MemTableSnapshot, SeriesData
+from saros_storage.resource import encode_resource
+from saros_storage.snapshot import DeviceSpan, Rank
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import Compressor, DataType, Encoding, Int64Array
+
+#: (device, measurement, type) -> how the series is stored.
+Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that is durable and not in the manifest yet."""
+
+    entry: FileEntry
+    path: str
+    devices: dict[str, DeviceSpan]
+
+
+class FileFlush:
+    """Writes one MemTable; made for one use."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        storing: Storing,
+        flushed: Mapping[str, int],
+        rank: Rank,
+        name: FileName,
+        page_rows: int,
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._storing = storing
+        #: Last time of each device in sequence files.
+        self._flushed = flushed
+        self._rank = rank
+        self._name = name
+        self._page_rows = page_rows
+        #: By kind (True: sequence): the open file and its writer.
+        self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
+
+    def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
+        """Write all that is in the MemTable. Raises OSError; then what was begun is removed as far as possible."""
+        written: list[WrittenFile] = []
+        try:
+            for device, content in memtable.contents():
+                if isinstance(content, AlignedData):
+                    self._add_aligned(device, content)
+                else:
+                    for series in content:
+                        self._add_series(device, series)
+            written.extend(self._finish(sequence=kind) for kind in sorted(self._open, reverse=True))
+        except OSError:
+            self._remove([item.path for item in written])
+            raise
+        return written
+
+    def _remove(self, finished: list[str]) -> None:
+        for path, file, _ in self._open.values():
+            file.close()
+            self._disk.remove(path)
+        for path in finished:
+            self._disk.remove(path)
+            self._disk.remove(path + RESOURCE)
+
+    def _add_series(self, device: str, series: SeriesData) -> None:
+        type_ = series.column.type
+        encoding, compressor = self._storing(device, series.measurement, type_)
+        for sequence, first, stop in self._split(device, series.times):
+            values = series.column.slice(first, stop).values
+            self._writer(sequence).write_series(
+                device, series.measurement, type_, encoding, compressor, series.times[first:stop], values
+            )
+
+    def _add_aligned(self, device: str, data: AlignedData) -> None:
+        stored = [self._storing(device, m, c.type) for m, c in zip(data.measurements, data.columns, strict=True)]
+        for sequence, first, stop in self._split(device, data.times):
+            columns = []
+            for name, column, (encoding, compressor) in zip(data.measurements, data.columns, stored, strict=True):
+                part = column.slice(first, stop)
+                if part.valid is None or part.valid.any():
+                    columns.append(AlignedColumn(name, part.type, encoding, compressor, part))
+            self._writer(sequence).write_aligned(device, data.times[first:stop], columns)
+
+    def _split(self, device: str, times: Int64Array) -> list[tuple[bool, int, int]]:
+        """(sequence, first row, row behind the last): late rows apart from the others; empty parts left out."""
+        last = self._flushed.get(device)
+        late = 0 if last is None else int(np.searchsorted(times, last, "right"))
+        parts = [(False, 0, late), (True, late, len(times))]
+        return [part for part in parts if part[1] < part[2]]
+
+    def _writer(self, sequence: bool) -> TsFileWriter:
+        found = self._open.get(sequence)
+        if found is None:
+            folder = os.path.join(self._folder, kind_folder(sequence=sequence))
+            self._disk.make_folder(folder)
+            path = os.path.join(folder, str(self._name)) + TEMPORARY
+            file = self._disk.create(path)
+            found = self._open[sequence] = (path, file, TsFileWriter(file, page_rows=self._page_rows))
+        return found[2]
+
+    def _finish(self, *, sequence: bool) -> WrittenFile:
+        temporary, file, writer = self._open[sequence]
+        summary = writer.finish()
+        file.sync()
+        path = temporary.removesuffix(TEMPORARY)
+        resource = encode_resource(summary.devices)
+        self._write_resource(path + RESOURCE, resource)
+        self._disk.replace(temporary, path)
+        self._disk.sync_folder(os.path.dirname(path))
+        file.close()
+        del self._open[sequence]
+        entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
+        return WrittenFile(entry, path, summary.devices)
+
+    def _write_resource(self, path: str, data: bytes) -> None:
+        """As `layout.write_durably`, but for the folder, which is synced once for both files."""
+        file = self._disk.create(path + TEMPORARY)
+        try:
+            file.write([data])
+            file.sync()
+        finally:
+            file.close()
+        self._disk.replace(path + TEMPORARY, path)

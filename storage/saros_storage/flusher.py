@@ -1,0 +1,234 @@
+"""The thread that turns frozen MemTables into files, saves manifests, and cuts the log behind them.
+
+    waiting partitions --flush each frozen MemTable, oldest first--> files, manifest --> install under the lock
+                       --save tombstones, files set aside--------->        manifest
+    then the log goes up to the first entry that some partition still needs; the schema is saved before
+
+Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
+numbers up to n a second time, to entries that a replay would skip.
+
+A full disk is waited for: the problem is named (`problem`), writers that would wait for memory get DiskFull, and the
+flush is tried again every second. Any other failure ends flushing for good and is named as well.
+
+The lock is the store's; the flusher holds `folders` while it works in partitions' folders, so that nobody removes one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+
+from saros_storage.clock import Clock
+from saros_storage.disk import FULL_ERRNOS, Disk
+from saros_storage.flush_files import FileFlush, WrittenFile
+from saros_storage.layout import SCHEMA_FILE, FileName
+from saros_storage.log import SegmentedLog
+from saros_storage.memtable import MemTable
+from saros_storage.opened_file import OpenedFile, Report
+from saros_storage.partition import Partition
+from saros_storage.partition_files import move_aside, save_manifest
+from saros_storage.partitions import Partitions
+from saros_storage.schema import stored_encoding
+from saros_storage.schema_file import save_schema
+from saros_storage.snapshot import FileSource
+from saros_storage.store_options import StoreOptions
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
+
+_RETRY_SECONDS = 1.0
+
+
+class Flusher:
+    """See the module. Made with the store, `start`ed and `stop`ped by it."""
+
+    def __init__(
+        self,
+        folder: str,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        partitions: Partitions,
+        log: SegmentedLog,
+        lock: threading.Condition,
+        report: Report,
+    ) -> None:
+        self._folder = folder
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._partitions = partitions
+        self._log = log
+        #: The store's lock; notified whenever a partition came out of the queue.
+        self._lock = lock
+        self._report = report
+        #: Held while a partition's folder is being changed.
+        self.folders = threading.Lock()
+        #: Partitions with something to save; a dict for its order.
+        self._waiting: dict[int, Partition] = {}
+        #: Damaged files to be moved: (partition, path).
+        self._aside: list[tuple[Partition, str]] = []
+        self._stopping = False
+        #: Why nothing can be flushed at the moment, or ever.
+        self.problem: BaseException | None = None
+        self._schema_saved = partitions.schema_index
+        self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the partition at hand. What is frozen and not flushed stays in the log."""
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        self._thread.join()
+
+    # ------------------------------------------------------------------ under the lock
+
+    def add(self, partition: Partition) -> None:
+        """Save what the partition has frozen, and its tombstones."""
+        self._waiting[id(partition)] = partition
+        self._lock.notify_all()
+
+    def set_aside(self, partition: Partition, path: str) -> None:
+        """Move a file that the partition has lost already."""
+        self._aside.append((partition, path))
+        self.add(partition)
+
+    def freeze(self, partition: Partition) -> None:
+        """Freeze the active MemTable and flush it."""
+        partition.freeze(self._partitions.applied)
+        self._partitions.changed()
+        self.add(partition)
+
+    def is_waiting(self, partition: Partition) -> bool:
+        """Whether the partition has not been saved since it was added."""
+        return id(partition) in self._waiting
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits to be saved."""
+        return bool(self._waiting)
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._waiting and not self._stopping:
+                    self._lock.wait()
+                if self._stopping:
+                    return
+                partition = next(iter(self._waiting.values()))
+            try:
+                with self.folders:
+                    self._save(partition)
+                    self._cut_log()
+            except OSError as error:
+                if not self._note(error, final=error.errno not in FULL_ERRNOS):
+                    return
+            except Exception as error:  # noqa: BLE001 (a thread has nobody above it)
+                self._note(error, final=True)
+                return
+            else:
+                with self._lock:
+                    self.problem = None
+                    self._lock.notify_all()
+
+    def _note(self, error: BaseException, *, final: bool) -> bool:
+        """Name the problem; unless it is final, wait a little. False: the thread is to end."""
+        with self._lock:
+            self.problem = error
+            self._lock.notify_all()
+            if not final and not self._stopping:
+                self._lock.wait(_RETRY_SECONDS)
+            return not final
+
+    def _save(self, partition: Partition) -> None:
+        while True:
+            with self._lock:
+                if partition.dropped or (not partition.immutable and not self._unsaved(partition)):
+                    del self._waiting[id(partition)]
+                    self._lock.notify_all()
+                    return
+                memtable = partition.immutable[0] if partition.immutable else None
+            written = [] if memtable is None else self._write(partition, memtable)
+            self._commit(partition, memtable, written)
+
+    def _unsaved(self, partition: Partition) -> bool:
+        deleted = partition.active is None and partition.unsaved is not None
+        return deleted or any(owner is partition for owner, _ in self._aside)
+
+    def _write(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
+        name = FileName(self._clock.now_ns() // 1_000_000, memtable.rank.version)
+        flush = FileFlush(
+            self._disk,
+            partition.folder,
+            self._storing,
+            partition.last_flushed,
+            memtable.rank,
+            name,
+            self._options.page_rows,
+        )
+        return flush.run(memtable.snapshot())
+
+    def _storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
+        known = self._partitions.schema.device(device)
+        series = None if known is None else known.series.get(measurement)
+        if series is None or series.type is not type_:
+            return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
+        return stored_encoding(type_, series.encoding), series.compressor
+
+    def _commit(self, partition: Partition, memtable: MemTable | None, written: list[WrittenFile]) -> None:
+        with self._lock:
+            flushed = self._partitions.applied if memtable is None else memtable.frozen_at
+            assert flushed is not None
+            manifest = partition.manifest.with_files(tuple(w.entry for w in written), flushed)
+            manifest = replace(manifest, tombstones=partition.tombstones)
+            aside = [path for owner, path in self._aside if owner is partition]
+            self._aside = [item for item in self._aside if item[0] is not partition]
+        self._log.sync_due()
+        save_manifest(self._disk, partition.folder, manifest)
+        for path in aside:
+            move_aside(self._disk, partition.folder, path)
+        sources = [self._source(w) for w in written]
+        with self._lock:
+            # Not `manifest`: a file may have been found damaged meanwhile.
+            current = partition.manifest.with_files(tuple(w.entry for w in written), flushed)
+            partition.install(replace(current, tombstones=manifest.tombstones), sources, memtable)
+            if memtable is not None:
+                self._partitions.memory_bytes -= memtable.bytes
+            self._partitions.changed()
+            self._lock.notify_all()
+
+    def _source(self, written: WrittenFile) -> FileSource:
+        access = OpenedFile(written.path, self._disk, self._report)
+        entry = written.entry
+        return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
+
+    def _cut_log(self) -> None:
+        """Remove the segments that nobody needs any more."""
+        with self._lock:
+            needed = [p.first_unflushed for p in self._partitions]
+            first = min((index for index in needed if index is not None), default=self._partitions.applied + 1)
+            segments = self._log.segments()
+            if len(segments) * self._options.segment_bytes > self._options.log_bytes_max:
+                self._relieve(first)
+            if len(segments) < 2 or segments[1][1] > first:
+                return
+            index = self._partitions.schema_index
+            dump = self._partitions.schema.dump() if index > self._schema_saved else None
+        if dump is not None:
+            path = os.path.join(self._folder, SCHEMA_FILE)
+            self._disk.make_folder(os.path.dirname(path))
+            save_schema(self._disk, path, dump, index)
+            self._schema_saved = index
+        self._log.cut(first)
+
+    def _relieve(self, first: int) -> None:
+        """Flush the partition that holds back the log at entry `first`; under the lock."""
+        for partition in self._partitions:
+            if partition.first_unflushed == first:
+                self.freeze(partition)
+                return

@@ -1,0 +1,122 @@
+"""Union of sorted time arrays: what merges of overlapping sources and time joins are made of.
+
+    a        10 20    40            times        10 20 30 40
+    b           20 30               a lands at    0  1     3
+                                    b lands at       1  2
+
+Every input is strictly increasing; so is the union. Where a source's rows land says all: to merge by rank, write the
+sources' values to their places, lowest rank first; to join, write each into a column of its own.
+
+Two arrays take one pass, many are united smallest first (as in a Huffman tree), so that one long array with many short
+ones costs hardly more than the long one. Equal and disjoint pairs take no pass at all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from saros_storage.kernels.jit import kernel
+from saros_storage.types import Int64Array
+
+
+def _union_two_plain(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
+    both = np.concatenate((a, b))
+    both.sort(kind="stable")
+    fresh = np.ones(len(both), np.bool_)
+    fresh[1:] = both[1:] != both[:-1]
+    union = both[fresh]
+    times[: len(union)] = union
+    at_a[:] = np.searchsorted(union, a)
+    at_b[:] = np.searchsorted(union, b)
+    return len(union)
+
+
+@kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
+def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
+    """Unite two strictly increasing arrays; answers how many of `times` (len(a) + len(b)) are used."""
+    i = 0
+    j = 0
+    n = 0
+    # No branch on which is smaller: it could not be predicted. A place written too early is written again.
+    while i < len(a) and j < len(b):
+        x = a[i]
+        y = b[j]
+        times[n] = min(x, y)
+        at_a[i] = n
+        at_b[j] = n
+        i += x <= y
+        j += y <= x
+        n += 1
+    while i < len(a):
+        times[n] = a[i]
+        at_a[i] = n
+        i += 1
+        n += 1
+    while j < len(b):
+        times[n] = b[j]
+        at_b[j] = n
+        j += 1
+        n += 1
+    return n
+
+
+#: Times, and for each input that went into them its number and where its rows are (None: they are the times).
+_Union: TypeAlias = tuple[Int64Array, list[tuple[int, Int64Array | None]]]
+
+
+def union_times(arrays: Sequence[Int64Array]) -> tuple[Int64Array, list[Int64Array]]:
+    """Union of strictly increasing, contiguous arrays (at least one), and where the rows of each land in it.
+
+    The results may share memory with the inputs and with each other: they are not to be changed.
+    """
+    waiting: list[tuple[int, int, _Union]] = [(len(a), n, (a, [(n, None)])) for n, a in enumerate(arrays)]
+    heapq.heapify(waiting)
+    while len(waiting) > 1:
+        _, number, least = heapq.heappop(waiting)
+        joined = _join(least, waiting[0][2])
+        heapq.heapreplace(waiting, (len(joined[0]), number, joined))
+    times, members = waiting[0][2]
+    everywhere: Int64Array | None = None
+    found: list[Int64Array] = [times] * len(arrays)
+    for number, at in members:
+        if at is None:
+            everywhere = np.arange(len(times), dtype=np.int64) if everywhere is None else everywhere
+            at = everywhere  # noqa: PLW2901
+        found[number] = at
+    return times, found
+
+
+def _join(left: _Union, right: _Union) -> _Union:
+    times, at_left, at_right = _unite(left[0], right[0])
+    members = [(number, _through(at, at_left)) for number, at in left[1]]
+    members += [(number, _through(at, at_right)) for number, at in right[1]]
+    return times, members
+
+
+def _through(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
+    """Positions `inner` of an array whose own positions are `outer`."""
+    if outer is None:
+        return inner
+    return outer if inner is None else outer[inner]
+
+
+def _unite(a: Int64Array, b: Int64Array) -> tuple[Int64Array, Int64Array | None, Int64Array | None]:
+    if len(a) == len(b) and (a is b or np.array_equal(a, b)):
+        return a, None, None
+    if len(a) == 0 or len(b) == 0:
+        empty = np.empty(0, np.int64)
+        return (b, empty, None) if len(a) == 0 else (a, None, empty)
+    total = len(a) + len(b)
+    if a[-1] < b[0]:
+        return np.concatenate((a, b)), np.arange(len(a), dtype=np.int64), np.arange(len(a), total, dtype=np.int64)
+    if b[-1] < a[0]:
+        return np.concatenate((b, a)), np.arange(len(b), total, dtype=np.int64), np.arange(len(b), dtype=np.int64)
+    times = np.empty(total, np.int64)
+    at_a = np.empty(len(a), np.int64)
+    at_b = np.empty(len(b), np.int64)
+    count = union_two(a, b, times, at_a, at_b)
+    return times[:count], at_a, at_b

@@ -1,0 +1,244 @@
+"""Kernels over windows: aggregates of many row slices `[starts[k], stops[k])` of one column, in one sorted pass.
+
+Rows are sorted by time, so a window over time is a slice. Slices may be empty, may leave gaps and may overlap (then
+shared rows are read once per slice). `valid` is the column's mask, or an empty array when every row is present. A slice
+without a present row answers count 0 or position -1; its other results are 0.
+
+    window_sums         count and sum (floats added in row order, so that a result does not depend on block borders less
+                        than it must)
+    window_moments      count, mean and sum of squared deviations (two passes: stable)
+    window_edges        positions of the first and the last present row
+    window_extremes_*   positions of the first smallest and the first largest present value; NaN counts only where a
+                        slice has nothing else
+
+Min, max, extreme, max_by and text (by rank) all follow from positions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_storage.kernels.jit import kernel
+from saros_storage.types import BoolArray, Float64Array, Int64Array
+
+
+def _present(valid: BoolArray, start: int, stop: int) -> Int64Array:
+    """Positions of the present rows of a slice."""
+    if len(valid) == 0:
+        return np.arange(start, stop, dtype=np.int64)
+    return np.flatnonzero(valid[start:stop]) + start
+
+
+def _sums_plain(
+    values: Float64Array,
+    valid: BoolArray,
+    starts: Int64Array,
+    stops: Int64Array,
+    counts: Int64Array,
+    sums: Float64Array,
+) -> None:
+    for k in range(len(starts)):
+        rows = _present(valid, int(starts[k]), int(stops[k]))
+        counts[k] = len(rows)
+        # cumsum adds from left to right, as the kernel does; sum would add pairwise.
+        sums[k] = np.cumsum(values[rows])[-1] if len(rows) else 0.0
+
+
+@kernel("void(f64r[], b1r[], i64r[], i64r[], i64[], f64[])", twin=_sums_plain)
+def window_sums(
+    values: Float64Array,
+    valid: BoolArray,
+    starts: Int64Array,
+    stops: Int64Array,
+    counts: Int64Array,
+    sums: Float64Array,
+) -> None:
+    """Count and sum of each slice's present rows."""
+    if len(valid) == 0:
+        for k in range(len(starts)):
+            total = 0.0
+            for i in range(starts[k], stops[k]):
+                total += values[i]
+            counts[k] = max(stops[k] - starts[k], 0)
+            sums[k] = total
+        return
+    for k in range(len(starts)):
+        total = 0.0
+        count = 0
+        for i in range(starts[k], stops[k]):
+            if valid[i]:
+                total += values[i]
+                count += 1
+        counts[k] = count
+        sums[k] = total
+
+
+def _moments_plain(
+    values: Float64Array,
+    valid: BoolArray,
+    starts: Int64Array,
+    stops: Int64Array,
+    counts: Int64Array,
+    means: Float64Array,
+    squares: Float64Array,
+) -> None:
+    for k in range(len(starts)):
+        rows = _present(valid, int(starts[k]), int(stops[k]))
+        rows = rows[~np.isnan(values[rows])]
+        counts[k] = len(rows)
+        means[k] = np.mean(values[rows]) if len(rows) else 0.0
+        squares[k] = np.sum((values[rows] - means[k]) ** 2)
+
+
+@kernel("void(f64r[], b1r[], i64r[], i64r[], i64[], f64[], f64[])", twin=_moments_plain)
+def window_moments(
+    values: Float64Array,
+    valid: BoolArray,
+    starts: Int64Array,
+    stops: Int64Array,
+    counts: Int64Array,
+    means: Float64Array,
+    squares: Float64Array,
+) -> None:
+    """Count, mean and sum of squared deviations from the mean, of each slice's present rows that are not NaN."""
+    masked = len(valid) > 0
+    for k in range(len(starts)):
+        total = 0.0
+        count = 0
+        for i in range(starts[k], stops[k]):
+            if (not masked or valid[i]) and values[i] == values[i]:
+                total += values[i]
+                count += 1
+        mean = total / count if count > 0 else 0.0
+        square = 0.0
+        for i in range(starts[k], stops[k]):
+            if (not masked or valid[i]) and values[i] == values[i]:
+                square += (values[i] - mean) * (values[i] - mean)
+        counts[k] = count
+        means[k] = mean
+        squares[k] = square
+
+
+def _edges_plain(valid: BoolArray, starts: Int64Array, stops: Int64Array, first: Int64Array, last: Int64Array) -> None:
+    for k in range(len(starts)):
+        rows = np.flatnonzero(valid[starts[k] : stops[k]]) + starts[k]
+        first[k], last[k] = (rows[0], rows[-1]) if len(rows) else (-1, -1)
+
+
+@kernel("void(b1r[], i64r[], i64r[], i64[], i64[])", twin=_edges_plain)
+def window_edges(valid: BoolArray, starts: Int64Array, stops: Int64Array, first: Int64Array, last: Int64Array) -> None:
+    """Positions of each slice's first and last present row. Unlike elsewhere, `valid` must cover all rows."""
+    for k in range(len(starts)):
+        low = starts[k]
+        high = stops[k] - 1
+        while low <= high and not valid[low]:
+            low += 1
+        while high >= low and not valid[high]:
+            high -= 1
+        first[k] = low if low <= high else -1
+        last[k] = high if low <= high else -1
+
+
+def _extremes_f64_plain(
+    values: Float64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
+) -> None:
+    for k in range(len(starts)):
+        rows = _present(valid, int(starts[k]), int(stops[k]))
+        least[k] = most[k] = -1
+        if len(rows) == 0:
+            continue
+        real = rows[~np.isnan(values[rows])]
+        if len(real) == 0:
+            least[k] = most[k] = rows[0]
+        else:
+            least[k] = real[np.argmin(values[real])]
+            most[k] = real[np.argmax(values[real])]
+
+
+@kernel("void(f64r[], b1r[], i64r[], i64r[], i64[], i64[])", twin=_extremes_f64_plain)
+def window_extremes_f64(
+    values: Float64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
+) -> None:
+    """Positions of each slice's first smallest and first largest present value; of its first NaN if all are NaN."""
+    masked = len(valid) > 0
+    for k in range(len(starts)):
+        low = -1
+        high = -1
+        smallest = np.inf
+        largest = -np.inf
+        for i in range(starts[k], stops[k]):
+            if masked and not valid[i]:
+                continue
+            value = values[i]
+            if value < smallest:
+                smallest = value
+                low = i
+            if value > largest:
+                largest = value
+                high = i
+        if low < 0 or high < 0:
+            # Nothing, only NaN, or one infinity in every row: the loop above could not tell them apart.
+            for i in range(starts[k], stops[k]):
+                if masked and not valid[i]:
+                    continue
+                if low < 0 or (values[low] != values[low] and values[i] == values[i]):
+                    low = i
+                if high < 0 or (values[high] != values[high] and values[i] == values[i]):
+                    high = i
+        least[k] = low
+        most[k] = high
+
+
+def _extremes_i64_plain(
+    values: Int64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
+) -> None:
+    for k in range(len(starts)):
+        rows = _present(valid, int(starts[k]), int(stops[k]))
+        least[k] = rows[np.argmin(values[rows])] if len(rows) else -1
+        most[k] = rows[np.argmax(values[rows])] if len(rows) else -1
+
+
+@kernel("void(i64r[], b1r[], i64r[], i64r[], i64[], i64[])", twin=_extremes_i64_plain)
+def window_extremes_i64(
+    values: Int64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
+) -> None:
+    """Positions of each slice's first smallest and first largest present value."""
+    masked = len(valid) > 0
+    for k in range(len(starts)):
+        low = -1
+        high = -1
+        smallest = np.int64(0)
+        largest = np.int64(0)
+        for i in range(starts[k], stops[k]):
+            if masked and not valid[i]:
+                continue
+            value = values[i]
+            if low < 0 or value < smallest:
+                smallest = value
+                low = i
+            if high < 0 or value > largest:
+                largest = value
+                high = i
+        least[k] = low
+        most[k] = high
+
+
+def _variation_plain(values: Float64Array, delta: float, base: float, has_base: int, starts: BoolArray) -> float:
+    for i, value in enumerate(values.tolist()):
+        starts[i] = not has_base or not abs(value - base) <= delta
+        if starts[i]:
+            base, has_base = value, 1
+    return base
+
+
+@kernel("f64(f64r[], f64, f64, i64, b1[])", twin=_variation_plain)
+def variation_starts(values: Float64Array, delta: float, base: float, has_base: int, starts: BoolArray) -> float:
+    """Mark the rows that differ by more than `delta` from the first row of their run; answers the last run's first."""
+    for i in range(len(values)):
+        if has_base == 0 or not abs(values[i] - base) <= delta:
+            starts[i] = True
+            base = values[i]
+            has_base = 1
+        else:
+            starts[i] = False
+    return base

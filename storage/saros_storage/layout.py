@@ -1,0 +1,81 @@
+"""Where things lie in a data folder, and how a file becomes durable.
+
+    <data>/LOCK  node.json                         owner; format, time unit, partition interval
+    <data>/meta/schema                             the schema up to some log index
+    <data>/log/00000000000000000001.log            segments
+    <data>/groups/0/<database>/<slice>/MANIFEST    the partition's files, ranks and tombstones
+                                       seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
+                                       corrupt/    files that were set aside
+
+A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
+file name ends in its digest. Pure apart from `write_durably`. Any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from saros_storage.disk import Disk
+
+NODE_FILE = "node.json"
+SCHEMA_FILE = os.path.join("meta", "schema")
+LOG_FOLDER = "log"
+GROUP_FOLDER = os.path.join("groups", "0")
+MANIFEST = "MANIFEST"
+CORRUPT_FOLDER = "corrupt"
+TRASH_PREFIX = ".trash-"
+TEMPORARY = ".tmp"
+RESOURCE = ".resource"
+#: Bytes of a file name that every usual file system takes.
+_NAME_BYTES_MAX = 200
+_FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What a TsFile's name says: `{time}-{version}-{inner}-{cross}.tsfile`, counts of compactions last."""
+
+    time: int
+    version: int
+    inner: int = 0
+    cross: int = 0
+
+    @staticmethod
+    def parse(name: str) -> FileName | None:
+        """From a name, or None if it is not a TsFile's."""
+        match = _FILE_NAME.fullmatch(name)
+        return FileName(*map(int, match.groups())) if match else None
+
+    def __str__(self) -> str:
+        return f"{self.time}-{self.version}-{self.inner}-{self.cross}.tsfile"
+
+
+def kind_folder(*, sequence: bool) -> str:
+    """The folder of sequence or of unsequence files within a partition's."""
+    return "seq" if sequence else "unseq"
+
+
+def database_folder_name(database: str) -> str:
+    """A file name for a database: injective, and safe on case-keeping file systems."""
+    name = quote(database, safe="")
+    if len(name) > _NAME_BYTES_MAX:
+        digest = hashlib.sha256(database.encode()).hexdigest()[:32]
+        name = f"{name[: _NAME_BYTES_MAX - 40]}~{digest}"
+    return name
+
+
+def write_durably(disk: Disk, path: str, data: bytes) -> None:
+    """Put a whole file in place of `path`, atomically and durably."""
+    temporary = path + TEMPORARY
+    file = disk.create(temporary)
+    try:
+        file.write([data])
+        file.sync()
+    finally:
+        file.close()
+    disk.replace(temporary, path)
+    disk.sync_folder(os.path.dirname(path))

@@ -1,0 +1,421 @@
+"""The MemTable: what was written to a partition and is not in a file yet.
+
+    device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
+           - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
+
+A write appends the tablet's frame and nothing else: arrays are looked at when somebody reads or flushes. Then a run is
+concatenated, sorted by time (stable, so that arrival decides between equal times) and, per column, de-duplicated: the
+last value that is not null wins. What came out is kept until the run grows.
+
+A snapshot is the pair (devices, index): chunks of a higher log index are not seen. A deletion never changes what a
+snapshot sees: it puts a new table of devices, with new runs for those it touches, in place of the old one.
+
+One thread writes at a time (the store's lock); any thread reads, without a lock: lists only grow, tables are replaced.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.snapshot import DeviceSpan, Rank
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import FrameHead, TabletFrame, decode_tablet
+from saros_storage.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array
+
+#: What a chunk costs beside its frame, roughly: objects, and arrays once it is read.
+_CHUNK_OVERHEAD_BYTES = 400
+
+
+class Chunk:
+    """One tablet's rows of this partition."""
+
+    __slots__ = ("_frame", "_tablet", "end", "index", "ordered", "start")
+
+    def __init__(
+        self, index: int, frame: bytes | memoryview | None, tablet: Tablet | None, span: DeviceSpan, ordered: bool
+    ) -> None:
+        #: Log index of the write; orders chunks and bounds snapshots.
+        self.index = index
+        self._frame = frame
+        self._tablet = tablet
+        #: First and last time.
+        self.start = span.start
+        self.end = span.end
+        #: True if times rise strictly.
+        self.ordered = ordered
+
+    @property
+    def tablet(self) -> Tablet:
+        """The rows, decoded when first asked for."""
+        tablet = self._tablet
+        if tablet is None:
+            assert self._frame is not None
+            tablet = self._tablet = decode_tablet(self._frame)
+        return tablet
+
+
+class _Sorted:
+    """A run's first `count` chunks in order of time. Immutable but for the cache of columns."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        self.count = len(chunks)
+        times = _concat([c.tablet.times for c in chunks])
+        rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
+        #: Positions in arrival order, by time; None: they are in order already.
+        self.order: Int64Array | None = None
+        #: First and last position of each time's rows, in sorted order; None: no time repeats.
+        self.groups: tuple[Int64Array, Int64Array] | None = None
+        if not rising:
+            self.order = np.argsort(times, kind="stable")
+            times = times[self.order]
+            self.groups = _groups(times)
+            if self.groups is not None:
+                times = times[self.groups[1]]
+        #: Times, rising strictly.
+        self.times = times
+        self._columns: dict[str, Column] = {}
+
+    def column(self, measurement: str, type_: DataType) -> Column:
+        """The column over `times`; null where the run has no value."""
+        found = self._columns.get(measurement)
+        if found is None:
+            found = self._columns[measurement] = self._make(measurement, type_)
+        return found if found.type is type_ else Column.nulls(type_, len(self.times))
+
+    def _make(self, measurement: str, type_: DataType) -> Column:
+        parts = []
+        for chunk in self.chunks:
+            tablet = chunk.tablet
+            if measurement in tablet.measurements:
+                parts.append(tablet.columns[tablet.measurements.index(measurement)])
+            else:
+                parts.append(Column.nulls(type_, tablet.rows))
+        column = Column.concat(parts)
+        if self.order is not None:
+            column = column.take(self.order)
+        return column if self.groups is None else _last_values(column, *self.groups)
+
+
+def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
+    """Bounds (inclusive) of the runs of equal times, or None if no time repeats."""
+    differs = times[1:] != times[:-1]
+    if differs.all():
+        return None
+    borders = np.flatnonzero(differs)
+    first = np.concatenate((np.zeros(1, np.int64), borders + 1))
+    return first, np.concatenate((borders, np.array([len(times) - 1])))
+
+
+def _last_values(column: Column, first: Int64Array, last: Int64Array) -> Column:
+    """Of each group of rows the last value that is not null; null if all are."""
+    if column.valid is None:
+        return column.take(last)
+    places = np.where(column.valid, np.arange(len(column)), -1)
+    latest = np.maximum.accumulate(places)[last]
+    found = latest >= first
+    taken = Column(column.type, column.values).take(np.where(found, latest, last))
+    return Column(column.type, taken.values, None if found.all() else found)
+
+
+def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+class _Run:
+    """Chunks that a reader takes together: of a non-aligned device those with the same measurements, else all."""
+
+    __slots__ = ("_sorted", "chunks", "indexes")
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        #: Log indexes of `chunks`, for finding a snapshot's part; grows after `chunks`.
+        self.indexes: list[int] = []
+        self._sorted: _Sorted | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+        self.indexes.append(chunk.index)
+
+    def sorted(self, index: int) -> _Sorted | None:
+        """The part up to a log index in order of time; None if there is none."""
+        count = bisect_right(self.indexes, index)
+        if count == 0:
+            return None
+        kept = self._sorted
+        if kept is None or kept.count != count:
+            made = _Sorted(self.chunks[:count])
+            if kept is None or kept.count < count:
+                self._sorted = made
+            kept = made
+        return kept
+
+
+class _Device:
+    """A device's runs."""
+
+    __slots__ = ("_shapes", "aligned", "end", "runs", "start", "types")
+
+    def __init__(self, *, aligned: bool) -> None:
+        self.aligned = aligned
+        #: By set of measurements; an aligned device has one run, under ().
+        self.runs: dict[tuple[str, ...], _Run] = {}
+        self.types: dict[str, DataType] = {}
+        #: Sets of measurements whose types are in `types`.
+        self._shapes: set[tuple[str, ...]] = set()
+        self.start = TIME_MAX
+        self.end = TIME_MIN
+
+    def add(self, measurements: tuple[str, ...], types: Iterable[DataType], chunk: Chunk) -> None:
+        key = () if self.aligned else measurements
+        run = self.runs.get(key)
+        if run is None:
+            run = self.runs[key] = _Run()
+        if measurements not in self._shapes:
+            self._shapes.add(measurements)
+            self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
+        run.add(chunk)
+        self.start = min(self.start, chunk.start)
+        self.end = max(self.end, chunk.end)
+
+    def series(self, measurement: str, index: int) -> tuple[Int64Array, Column] | None:
+        """Points of one series of a non-aligned device, without nulls."""
+        type_ = self.types.get(measurement)
+        if type_ is None:
+            return None
+        runs = [run for names, run in list(self.runs.items()) if measurement in names]
+        parts = [part for run in runs if (part := run.sorted(index)) is not None]
+        if len(parts) > 1:
+            chunks = sorted((c for part in parts for c in part.chunks), key=lambda c: c.index)
+            parts = [_Sorted(chunks)]
+        if not parts:
+            return None
+        times, column = parts[0].times, parts[0].column(measurement, type_)
+        if column.valid is not None:
+            places = np.flatnonzero(column.valid)
+            times, column = times[places], Column(type_, column.values).take(places)
+        return (times, column) if len(times) else None
+
+    def rows(self, index: int) -> _Sorted | None:
+        """All rows of an aligned device."""
+        run = self.runs.get(())
+        return None if run is None else run.sorted(index)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesData:
+    """What a MemTable holds of one series of a non-aligned device: sorted, without nulls, never empty."""
+
+    measurement: str
+    times: Int64Array
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedData:
+    """What a MemTable holds of an aligned device: each row has at least one value; never empty."""
+
+    times: Int64Array
+    measurements: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+class MemTable:
+    """See the module. `rank` is that of the files it will become."""
+
+    def __init__(self, rank: Rank, first_index: int) -> None:
+        self.rank = rank
+        #: Log index of the first write into it: what its existence holds back in the log.
+        self.first_index = first_index
+        #: Log index up to which it is complete, once it is frozen.
+        self.frozen_at: int | None = None
+        self.bytes = 0
+        self.rows = 0
+        self._last_index = 0
+        self._devices: dict[str, _Device] = {}
+
+    @property
+    def empty(self) -> bool:
+        """True if it holds no chunk."""
+        return not self._devices
+
+    def write(self, batch: TabletFrame, index: int) -> None:
+        """Append a tablet, all of whose rows belong here, by its frame."""
+        chunk = Chunk(index, batch.frame, None, batch.span, batch.ordered)
+        self._add(batch.head, chunk, len(batch.frame), batch.rows)
+
+    def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> None:
+        """Append rows whose arrays the MemTable may keep (a part of a tablet that crosses partitions)."""
+        size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
+        self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
+
+    def _add(self, head: FrameHead, chunk: Chunk, size: int, rows: int) -> None:
+        assert self.frozen_at is None
+        device = self._devices.get(head.device)
+        if device is None:
+            device = self._devices[head.device] = _Device(aligned=head.aligned)
+        assert device.aligned == head.aligned
+        device.add(head.measurements, head.types, chunk)
+        self._last_index = chunk.index
+        self.bytes += size + _CHUNK_OVERHEAD_BYTES
+        self.rows += rows
+
+    def freeze(self, index: int) -> None:
+        """No further write: it holds all of its partition's entries up to `index`."""
+        assert self.frozen_at is None
+        self.frozen_at = index
+
+    def snapshot(self) -> MemTableSnapshot:
+        """What it holds now; see `snapshot.MemorySource`."""
+        return MemTableSnapshot(self.rank, self._devices, self._last_index)
+
+    @property
+    def last_index(self) -> int:
+        """Log index of the last write into it."""
+        return self._last_index
+
+    def device_names(self) -> list[str]:
+        """Devices it holds something of."""
+        return list(self._devices)
+
+    def delete(self, matches: Callable[[str, str], bool], devices: Iterable[str], time: TimeRange) -> None:
+        """Take out the points in `time` of the series of `devices` that `matches(device, measurement)` names."""
+        changed = dict(self._devices)
+        for name in devices:
+            device = changed.pop(name, None)
+            if device is None:
+                continue
+            left = _without(device, {m for m in device.types if matches(name, m)}, time)
+            if left is not None:
+                changed[name] = left
+        self._devices = changed
+
+
+def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
+    """The device without those series' points in `time`; itself if it has none, None if nothing is left."""
+    if not measurements or device.end < time.start or device.start >= time.end:
+        return device
+    left = _Device(aligned=device.aligned)
+    chunks = sorted((c for run in device.runs.values() for c in run.chunks), key=lambda c: c.index)
+    for chunk in chunks:
+        tablet = chunk.tablet
+        if measurements.isdisjoint(tablet.measurements) or chunk.end < time.start or chunk.start >= time.end:
+            kept, remains = chunk, tablet
+        else:
+            part = _tablet_without(tablet, measurements, time)
+            if part is None:
+                continue
+            remains = part
+            kept = Chunk(
+                chunk.index, None, part, DeviceSpan(int(part.times.min()), int(part.times.max())), chunk.ordered
+            )
+        left.add(remains.measurements, (c.type for c in remains.columns), kept)
+    return left if left.runs else None
+
+
+def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> Tablet | None:
+    """The tablet without those points; None if no value is left."""
+    keep: BoolArray = (tablet.times < time.start) | (tablet.times >= time.end)
+    names, columns = [], []
+    for name, column in zip(tablet.measurements, tablet.columns, strict=True):
+        left = column
+        if name in measurements:
+            left = Column(column.type, column.values, keep & column.present)
+        if left.valid is None or left.valid.any():
+            names.append(name)
+            columns.append(left)
+    if not columns:
+        return None
+    return Tablet(tablet.device, tuple(names), tablet.times, tuple(columns), tablet.aligned)
+
+
+class MemTableSnapshot:
+    """A MemTable as it was at one moment. Implements `snapshot.MemorySource`."""
+
+    __slots__ = ("_devices", "_index", "rank")
+
+    def __init__(self, rank: Rank, devices: dict[str, _Device], index: int) -> None:
+        self.rank = rank
+        self._devices = devices
+        self._index = index
+
+    def span(self, device: str) -> DeviceSpan | None:
+        """See `MemorySource.span`; rows written since may widen it."""
+        found = self._devices.get(device)
+        return None if found is None else DeviceSpan(found.start, found.end)
+
+    def read(self, request: ScanRequest) -> Block | None:
+        """See `MemorySource.read`."""
+        device = self._devices.get(request.device)
+        if device is None or device.end < request.time.start or device.start >= request.time.end:
+            return None
+        found = self._aligned(device, request) if device.aligned else self._series(device, request)
+        if found is None:
+            return None
+        times, columns = found
+        first, stop = np.searchsorted(times, np.array([request.time.start, request.time.end]))
+        block = Block(times, columns, len(times)).slice(int(first), int(stop))
+        if all(c.valid is not None for c in block.columns):
+            block = block.compress(_any_valid(block.columns))
+        return block if block.rows else None
+
+    def _series(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        assert len(request.measurements) == 1
+        found = device.series(request.measurements[0], self._index)
+        if found is None or found[1].type is not request.types[0]:
+            return None
+        return found[0], (found[1],)
+
+    def _aligned(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        rows = device.rows(self._index)
+        if rows is None:
+            return None
+        columns = []
+        for measurement, type_ in zip(request.measurements, request.types, strict=True):
+            if device.types.get(measurement) is type_:
+                columns.append(rows.column(measurement, type_))
+            else:
+                columns.append(Column.nulls(type_, len(rows.times)))
+        return rows.times, tuple(columns)
+
+    def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
+        """All that is there, device by device: what a flush writes."""
+        for name, device in sorted(self._devices.items()):
+            if device.aligned:
+                data = self._all_rows(device)
+                if data is not None:
+                    yield name, data
+            else:
+                series = []
+                for measurement in sorted(device.types):
+                    found = device.series(measurement, self._index)
+                    if found is not None:
+                        series.append(SeriesData(measurement, *found))
+                if series:
+                    yield name, series
+
+    def _all_rows(self, device: _Device) -> AlignedData | None:
+        rows = device.rows(self._index)
+        if rows is None:
+            return None
+        names = tuple(sorted(device.types))
+        columns = tuple(rows.column(n, device.types[n]) for n in names)
+        block = Block(rows.times, columns, len(rows.times))
+        if all(c.valid is not None for c in columns):
+            block = block.compress(_any_valid(columns))
+        return AlignedData(block.times, names, block.columns) if block.rows else None
+
+
+def _any_valid(columns: Sequence[Column]) -> BoolArray:
+    """Rows that have a value in at least one column; all columns have masks."""
+    found = columns[0].present.copy()
+    for column in columns[1:]:
+        found |= column.present
+    return found

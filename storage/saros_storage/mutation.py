@@ -1,0 +1,99 @@
+"""What one log entry of a store says: schema changes, deletions, tablets; applied in this order.
+
+    u32 changes | u32 deletions | u32 tablets | u32 0 | items: u32 bytes | u32 depth | content, padded to 8
+
+A change is as `schema.changes` encodes it, a deletion is JSON `[[pattern, ...], start, end]`, a tablet is a frame
+(`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` says how many nodes of its device are its
+database, so that an entry is understood without the schema of its time. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from saros_storage.errors import CorruptFile
+from saros_storage.reading import TimeRange
+from saros_storage.schema import SchemaChange, decode_change, encode_change
+
+#: The kind of these entries in the log.
+MUTATION = 1
+_HEAD = struct.Struct("<IIII")
+_ITEM = struct.Struct("<II")
+_ONE_TABLET = struct.Struct("<IIIIII")
+_PADDING = tuple(bytes(n) for n in range(8))
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Points in `time` of the series that any of the patterns matches."""
+
+    patterns: tuple[str, ...]
+    time: TimeRange
+
+
+class Placed(NamedTuple):
+    """A tablet's frame, and how many nodes of its device are its database."""
+
+    depth: int
+    frame: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """See the module."""
+
+    changes: Sequence[SchemaChange] = ()
+    deletions: Sequence[Deletion] = ()
+    tablets: Sequence[Placed] = ()
+
+
+def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
+    """The entry's payload, in parts; frames are not copied."""
+    tablets = mutation.tablets
+    if len(tablets) == 1 and not mutation.changes and not mutation.deletions:
+        depth, frame = tablets[0]
+        return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
+    items: list[Placed] = [Placed(0, encode_change(c)) for c in mutation.changes]
+    items += [Placed(0, _encode_deletion(d)) for d in mutation.deletions]
+    items += tablets
+    parts: list[bytes | memoryview] = [_HEAD.pack(len(mutation.changes), len(mutation.deletions), len(tablets), 0)]
+    for depth, content in items:
+        parts += [_ITEM.pack(len(content), depth), content, _PADDING[-len(content) & 7]]
+    return parts
+
+
+def decode_mutation(payload: memoryview) -> Mutation:
+    """The inverse; frames are views. Raises CorruptFile."""
+    try:
+        changes, deletions, tablets, _ = _HEAD.unpack_from(payload)
+        position = _HEAD.size
+        items = []
+        for _ in range(changes + deletions + tablets):
+            size, depth = _ITEM.unpack_from(payload, position)
+            position += _ITEM.size
+            if position + size > len(payload):
+                raise ValueError("an item reaches past the entry")
+            items.append(Placed(depth, payload[position : position + size]))
+            position += size + 7 & -8
+        rest = changes + deletions
+        return Mutation(
+            [decode_change(bytes(item.frame)) for item in items[:changes]],
+            [_decode_deletion(bytes(item.frame)) for item in items[changes:rest]],
+            items[rest:],
+        )
+    except (struct.error, ValueError, TypeError) as error:
+        raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
+
+
+def _encode_deletion(deletion: Deletion) -> bytes:
+    words = [list(deletion.patterns), deletion.time.start, deletion.time.end]
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _decode_deletion(data: bytes) -> Deletion:
+    patterns, start, end = json.loads(data)
+    return Deletion(tuple(map(str, patterns)), TimeRange(int(start), int(end)))

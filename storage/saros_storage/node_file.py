@@ -1,0 +1,48 @@
+"""`node.json`: what a data folder is, so that it is never opened as something else.
+
+    {"format": 1, "time_unit": "ms", "time_partition_interval": 604800000}
+
+Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.layout import NODE_FILE, write_durably
+from saros_storage.store_options import StoreOptions
+
+FOLDER_FORMAT = 1
+_MISMATCH = 2004
+_NEWER = 2015
+
+
+def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
+    """Compare the folder with the options, or make the file in a new folder.
+
+    Raises StorageError 2015 (a newer format) or 2004 (other time unit or interval), CorruptFile.
+    """
+    path = os.path.join(folder, NODE_FILE)
+    ours = {
+        "format": FOLDER_FORMAT,
+        "time_unit": options.time_unit.suffix,
+        "time_partition_interval": options.time_partition_interval,
+    }
+    if not disk.exists(path):
+        write_durably(disk, path, json.dumps(ours).encode() + b"\n")
+        return
+    try:
+        theirs = json.loads(bytes(disk.map(path)))
+        version = int(theirs["format"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile(path, 0, f"not a node file: {error}") from error
+    if version > FOLDER_FORMAT:
+        message = f"data folder {folder} has format {version}; this Saros reads up to {FOLDER_FORMAT}"
+        raise StorageError(message, code=_NEWER)
+    for key in ("time_unit", "time_partition_interval"):
+        if theirs.get(key) != ours[key]:
+            message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
+            raise StorageError(f"{message}: it cannot be changed", code=_MISMATCH)

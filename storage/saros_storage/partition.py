@@ -1,0 +1,181 @@
+"""A partition: one database's data in one slice of time, as a list of files, MemTables and tombstones.
+
+    write ─▶ active MemTable ── freeze ─▶ immutable ... ── flushed ─▶ files in the manifest
+
+Versions rise: a MemTable takes the next one when it is made, and its files keep it. A deletion puts a tombstone below
+the active MemTable (whose rows are taken out at once) and above all else.
+
+    rank      1      2      3        4         5
+              file   file   memtable(flushing) active        tombstone of now: rank 4
+
+`flushed` is the log index up to which the partition needs the log no more. Belongs to the store, under its lock; only
+`folder`, `key` and the manifest (a value) may be looked at without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from saros_storage.deletions import hides
+from saros_storage.manifest import Manifest
+from saros_storage.memtable import MemTable
+from saros_storage.paths import parse_pattern, split_path
+from saros_storage.reading import TimeRange
+from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
+
+#: Partition-table version at which the slot was opened here: always 0 outside a cluster.
+_GENERATION = 0
+_CACHED_MATCHES = 65_536
+Key = tuple[str, int]
+
+
+class Partition:
+    """See the module."""
+
+    def __init__(self, key: Key, folder: str, manifest: Manifest, files: Iterable[FileSource] = ()) -> None:
+        #: Database and slice.
+        self.key = key
+        self.folder = folder
+        self.manifest = manifest
+        #: By rank, lowest first.
+        self.files = tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))
+        self.active: MemTable | None = None
+        #: Frozen MemTables that are not in files yet, oldest first.
+        self.immutable: list[MemTable] = []
+        self.tombstones = manifest.tombstones
+        #: First and last log index of deletions that the manifest does not have.
+        self.unsaved: tuple[int, int] | None = None
+        #: True once the database is deleted: nothing more is to be written for it.
+        self.dropped = False
+        #: True if the manifest is on the disk.
+        self.saved = bool(manifest.files or manifest.flushed)
+        #: Last time of each device in sequence files.
+        self.last_flushed: dict[str, int] = {}
+        self._version = manifest.version_max
+        self._snapshot: PartitionSnapshot | None = None
+        self._snapshot_index = -1
+        self._note_times(self.files)
+
+    def _note_times(self, files: Iterable[FileSource]) -> None:
+        for file in files:
+            if file.sequence:
+                for device, span in file.devices.items():
+                    self.last_flushed[device] = max(span.end, self.last_flushed.get(device, span.end))
+
+    # ------------------------------------------------------------------ writing
+
+    def memtable(self, index: int) -> MemTable:
+        """The active MemTable, made if need be for the entry at `index`; the caller writes into it."""
+        if self.active is None:
+            self._version += 1
+            self.active = MemTable(Rank(_GENERATION, self._version), index)
+            self._snapshot = None
+        return self.active
+
+    def freeze(self, index: int) -> MemTable | None:
+        """Make the active MemTable immutable; it has all entries up to `index`. None if there is none."""
+        memtable = self.active
+        if memtable is not None:
+            memtable.freeze(index)
+            self.immutable.append(memtable)
+            self.active = None
+            self._snapshot = None
+        return memtable
+
+    def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
+        """Hide the points in `time` of the series that a pattern matches."""
+        rank = Rank(_GENERATION, self._version - (self.active is not None))
+        for pattern in patterns:
+            if self._has_below(pattern, time):
+                self._add_tombstone(Tombstone(pattern, time, rank), index)
+            if self.active is not None:
+                devices = [d for d in self.active.device_names() if _reaches(pattern, d)]
+                self.active.delete(partial(hides, pattern), devices, time)
+                self._snapshot = None
+
+    def _has_below(self, pattern: str, time: TimeRange) -> bool:
+        """Whether a file or an immutable MemTable may hold such points."""
+        for file in self.files:
+            if any(
+                s.start < time.end and s.end >= time.start and _reaches(pattern, d) for d, s in file.devices.items()
+            ):
+                return True
+        return any(_reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
+
+    def _add_tombstone(self, tombstone: Tombstone, index: int) -> None:
+        same = [t for t in self.tombstones if (t.pattern, t.time) == (tombstone.pattern, tombstone.time)]
+        rank = max((t.rank for t in same), default=tombstone.rank)
+        others = [t for t in self.tombstones if t not in same]
+        others.append(replace(tombstone, rank=max(rank, tombstone.rank)))
+        self.tombstones = tuple(sorted(others, key=lambda t: t.rank))
+        self.unsaved = (index, index) if self.unsaved is None else (self.unsaved[0], index)
+        self._snapshot = None
+
+    # ------------------------------------------------------------------ flushing
+
+    def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | None) -> None:
+        """Take over a manifest that is on the disk now; `flushed`, the oldest immutable MemTable, is in it."""
+        added = tuple(added)
+        self.manifest = manifest
+        self.saved = True
+        self.files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
+        self._note_times(added)
+        if flushed is not None:
+            assert self.immutable[0] is flushed
+            del self.immutable[0]
+        if self.unsaved is not None:
+            first, last = self.unsaved
+            self.unsaved = None if last <= manifest.flushed else (max(first, manifest.flushed + 1), last)
+        self._snapshot = None
+
+    def set_aside(self, manifest: Manifest, path: str) -> None:
+        """Take over a manifest that has one file less."""
+        self.manifest = manifest
+        self.files = tuple(f for f in self.files if f.path != path)
+        self._snapshot = None
+
+    @property
+    def first_unflushed(self) -> int | None:
+        """The first log index that the partition still needs, or None."""
+        known = [m.first_index for m in (*self.immutable[:1], *([self.active] if self.active else []))]
+        if self.unsaved is not None:
+            known.append(self.unsaved[0])
+        return min(known, default=None)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all MemTables."""
+        return sum(m.bytes for m in self.immutable) + (self.active.bytes if self.active else 0)
+
+    # ------------------------------------------------------------------ reading
+
+    def snapshot(self) -> PartitionSnapshot | None:
+        """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
+        index = -1 if self.active is None else self.active.last_index
+        if self._snapshot is None or self._snapshot_index != index:
+            memtables = [m.snapshot() for m in self.immutable]
+            if self.active is not None and not self.active.empty:
+                memtables.append(self.active.snapshot())
+            self._snapshot = PartitionSnapshot(*self.key, self.files, tuple(memtables), self.tombstones)
+            self._snapshot_index = index
+        return self._snapshot if self._snapshot.files or self._snapshot.memtables else None
+
+    def validate(self) -> None:
+        """Assert what must hold between the fields."""
+        ranks = [m.rank for m in self.immutable] + ([self.active.rank] if self.active else [])
+        assert ranks == sorted(set(ranks))
+        assert all(f.rank < r for f in self.files for r in ranks)
+        assert all(t.rank.version <= self._version for t in self.tombstones)
+        assert [f.rank for f in self.files] == [f.rank for f in self.manifest.files]
+
+
+@lru_cache(_CACHED_MATCHES)
+def _reaches(pattern: str, device: str) -> bool:
+    """Whether a pattern may match a series of the device."""
+    parsed = parse_pattern(pattern)
+    reached = parsed.start()
+    for node in split_path(device):
+        reached = parsed.advance(reached, node)
+    return bool(reached)

@@ -1,0 +1,100 @@
+"""A partition's folder: opening it, and replacing its manifest.
+
+    <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  what was set aside
+
+What lies in `seq/` or `unseq/` and is not in the manifest was never part of the partition (a flush that did not come to
+its end, and whose rows are in the log) and is removed. A live file that is missing, of another size or unreadable is
+set aside: the manifest loses it and says why.
+
+Called at open and by the flushing thread.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, UnsupportedFile
+from saros_storage.layout import CORRUPT_FOLDER, MANIFEST, RESOURCE, kind_folder, write_durably
+from saros_storage.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
+from saros_storage.opened_file import OpenedFile, Report
+from saros_storage.partition import Partition
+from saros_storage.resource import decode_resource, devices_of_file
+from saros_storage.snapshot import DeviceSpan, FileSource
+
+
+def file_path(folder: str, entry: FileEntry) -> str:
+    """Where a live file lies."""
+    return os.path.join(folder, kind_folder(sequence=entry.sequence), entry.name)
+
+
+def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Partition | None:
+    """The partition of slice `number`, or None if it has no manifest. Raises CorruptFile if that is damaged."""
+    path = os.path.join(folder, MANIFEST)
+    if not disk.exists(path):
+        return None
+    manifest = decode_manifest(path, bytes(disk.map(path)))
+    files = []
+    damaged = []
+    for entry in manifest.files:
+        try:
+            files.append(_open_file(disk, folder, entry, report))
+        except (CorruptFile, UnsupportedFile) as error:
+            damaged.append((entry, str(error)))
+    for entry, reason in damaged:
+        manifest = manifest.without_file(entry.name, sequence=entry.sequence, reason=reason)
+    if damaged:
+        save_manifest(disk, folder, manifest)
+        for entry, _ in damaged:
+            move_aside(disk, folder, file_path(folder, entry))
+    _remove_strangers(disk, folder, manifest)
+    return Partition((manifest.database, number), folder, manifest, files)
+
+
+def _open_file(disk: Disk, folder: str, entry: FileEntry, report: Report) -> FileSource:
+    path = file_path(folder, entry)
+    if not disk.exists(path):
+        raise CorruptFile(path, 0, "the file is missing")
+    size = disk.size(path)
+    if size != entry.size:
+        raise CorruptFile(path, min(size, entry.size), f"the file has {size} bytes, not {entry.size}")
+    access = OpenedFile(path, disk, report)
+    return FileSource(entry.rank, entry.sequence, path, entry.size, _devices(disk, path, entry, access), access)
+
+
+def _devices(disk: Disk, path: str, entry: FileEntry, access: OpenedFile) -> dict[str, DeviceSpan]:
+    """From the `.resource`, or from the file itself where that one is no help."""
+    resource = path + RESOURCE
+    if disk.exists(resource):
+        data = disk.map(resource)
+        if zlib.crc32(data) == entry.resource_crc32:
+            return decode_resource(resource, data)
+    return devices_of_file(access.open())
+
+
+def _remove_strangers(disk: Disk, folder: str, manifest: Manifest) -> None:
+    live = {file_path(folder, entry) for entry in manifest.files}
+    live |= {path + RESOURCE for path in live}
+    for sequence in (True, False):
+        kind = os.path.join(folder, kind_folder(sequence=sequence))
+        for name in disk.list(kind):
+            path = os.path.join(kind, name)
+            if path not in live:
+                disk.remove(path)
+
+
+def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
+    """Replace the manifest, durably."""
+    disk.make_folder(folder)
+    write_durably(disk, os.path.join(folder, MANIFEST), encode_manifest(manifest))
+
+
+def move_aside(disk: Disk, folder: str, path: str) -> None:
+    """Put a damaged file, if it is there, and its resource into `corrupt/`."""
+    target = os.path.join(folder, CORRUPT_FOLDER)
+    disk.make_folder(target)
+    for source in (path, path + RESOURCE):
+        if disk.exists(source):
+            disk.replace(source, os.path.join(target, os.path.basename(source)))
+    disk.sync_folder(target)

@@ -1,0 +1,157 @@
+"""All partitions of a store, and what a log entry does to them: the same when it is written and when it is replayed.
+
+    entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
+
+An entry that a partition has in its files already (`flushed`) passes it by, and one from before the partition was made
+too; so a replay may begin anywhere before the first entry that some partition still needs.
+
+Belongs to the store, under its lock. Does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from saros_storage.manifest import Manifest
+from saros_storage.memtable import MemTable
+from saros_storage.mutation import Deletion, Mutation, Placed
+from saros_storage.partition import Partition
+from saros_storage.paths import join_nodes, split_path
+from saros_storage.schema import DeleteDatabase, SchemaTree
+from saros_storage.snapshot import DeviceSpan, PartitionSnapshot
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import TabletFrame, decode_tablet
+
+
+class Partitions:
+    """See the module; `folder_of(database, slice)` says where a new partition lies."""
+
+    def __init__(
+        self, interval: int, schema: SchemaTree, schema_index: int, folder_of: Callable[[str, int], str]
+    ) -> None:
+        self._interval = interval
+        self._folder_of = folder_of
+        self._by_database: dict[str, dict[int, Partition]] = {}
+        self._views: dict[str, tuple[PartitionSnapshot, ...]] | None = None
+        self.schema = schema
+        #: Entries up to here are in `schema`.
+        self.schema_index = schema_index
+        #: The last entry that took effect.
+        self.applied = schema_index
+        #: Bytes of all MemTables, frozen ones too.
+        self.memory_bytes = 0
+        self._touched: dict[int, Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for slices in self._by_database.values():
+            yield from slices.values()
+
+    def of_database(self, database: str) -> list[Partition]:
+        """A database's partitions."""
+        return list(self._by_database.get(database, {}).values())
+
+    def add(self, partition: Partition) -> None:
+        """A partition that was found on the disk."""
+        database, number = partition.key
+        self._by_database.setdefault(database, {})[number] = partition
+        self.applied = max(self.applied, partition.manifest.flushed)
+
+    def changed(self) -> None:
+        """Some partition's files, MemTables or tombstones changed: the next view shows it."""
+        self._views = None
+
+    def take_touched(self) -> list[Partition]:
+        """Partitions that were written to since the last call."""
+        touched = list(self._touched.values())
+        self._touched.clear()
+        return touched
+
+    def views(self) -> dict[str, tuple[PartitionSnapshot, ...]]:
+        """What can be read now: by database, in order of slices."""
+        if self._views is None:
+            views = {}
+            for database, slices in self._by_database.items():
+                found = [slices[number].snapshot() for number in sorted(slices)]
+                views[database] = tuple(s for s in found if s is not None)
+            self._views = views
+        return self._views
+
+    # ------------------------------------------------------------------ entries
+
+    def apply(self, index: int, mutation: Mutation) -> list[Partition]:
+        """Carry out an entry; answers the partitions that it dropped."""
+        dropped = []
+        for change in mutation.changes:
+            if isinstance(change, DeleteDatabase):
+                dropped += self._drop(change.path, index)
+            if index > self.schema_index:
+                self.schema.apply(change)
+        if mutation.changes:
+            self.schema_index = max(self.schema_index, index)
+        for deletion in mutation.deletions:
+            self._delete(index, deletion)
+        for placed in mutation.tablets:
+            self._write(index, placed)
+        self.applied = max(self.applied, index)
+        self.changed()
+        return dropped
+
+    def _drop(self, database: str, index: int) -> list[Partition]:
+        slices = self._by_database.get(database, {})
+        dropped = [p for p in slices.values() if p.manifest.created < index]
+        for partition in dropped:
+            partition.dropped = True
+            self.memory_bytes -= partition.memory_bytes
+            del slices[partition.key[1]]
+        if not slices:
+            self._by_database.pop(database, None)
+        return dropped
+
+    def _delete(self, index: int, deletion: Deletion) -> None:
+        for partition in self:
+            start = partition.key[1] * self._interval
+            touched = start < deletion.time.end and deletion.time.start < start + self._interval
+            if touched and index > partition.manifest.flushed:
+                partition.delete(deletion.patterns, deletion.time, index)
+
+    def _write(self, index: int, placed: Placed) -> None:
+        frame = TabletFrame(placed.frame)
+        database = join_nodes(split_path(frame.head.device)[: placed.depth])
+        first, last = frame.span.start // self._interval, frame.span.end // self._interval
+        if first == last:
+            memtable = self._memtable(database, first, index)
+            if memtable is not None:
+                self.memory_bytes -= memtable.bytes
+                memtable.write(frame, index)
+                self.memory_bytes += memtable.bytes
+            return
+        tablet = decode_tablet(placed.frame)
+        numbers = tablet.times // self._interval
+        for number in sorted(set(numbers.tolist())):
+            memtable = self._memtable(database, number, index)
+            if memtable is None:
+                continue
+            places = np.flatnonzero(numbers == number)
+            times = tablet.times[places]
+            rows = Tablet(
+                tablet.device, tablet.measurements, times, tuple(c.take(places) for c in tablet.columns), tablet.aligned
+            )
+            span = DeviceSpan(int(times.min()), int(times.max()))
+            self.memory_bytes -= memtable.bytes
+            memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
+            self.memory_bytes += memtable.bytes
+
+    def _memtable(self, database: str, number: int, index: int) -> MemTable | None:
+        """The MemTable that an entry's rows go to; None if the partition has them already."""
+        slices = self._by_database.setdefault(database, {})
+        partition = slices.get(number)
+        if partition is None:
+            partition = slices[number] = Partition(
+                (database, number), self._folder_of(database, number), Manifest(database, index)
+            )
+        if index <= partition.manifest.flushed:
+            return None
+        self._touched[id(partition)] = partition
+        return partition.memtable(index)

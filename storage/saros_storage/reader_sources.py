@@ -1,0 +1,288 @@
+"""What a series reader reads from: files and MemTables of one partition, cut into pieces that have a time span each.
+
+    source (rank order)    chunks of a file              MemTable
+    pieces                 its pages                     runs of its rows
+
+A source knows which of the request's columns it has, and what tombstones take from each. What `load` gives is filtered
+by time, cleaned of deleted points, and has the request's columns in the request's order; rows without any value are
+gone.
+
+Belongs to one reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.chunk_cache import TIMES, ChunkCache
+from saros_storage.deletions import DeletedTimes, deleted_times
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics
+from saros_storage.snapshot import FileSource, MemorySource, Tombstone
+from saros_storage.tsfile.access import DeviceIndex, PageSpan
+
+#: Per requested column; None where the span has no point of it.
+ColumnStatistics = tuple[Statistics | None, ...]
+
+
+class Piece:
+    """A span of one source: pages [first, stop) of a chunk, or rows [first, stop) of a MemTable's block."""
+
+    __slots__ = ("chunk", "count", "end", "first", "source", "start", "statistics", "stop")
+
+    def __init__(
+        self,
+        source: FilePieces | MemoryPieces,
+        chunk: int,
+        first: int,
+        stop: int,
+        start: int,
+        end: int,
+        count: int,
+        statistics: ColumnStatistics,
+    ) -> None:
+        self.source = source
+        self.chunk = chunk
+        self.first = first
+        self.stop = stop
+        #: First and last time.
+        self.start = start
+        self.end = end
+        #: Rows, or as many as there may be.
+        self.count = count
+        self.statistics = statistics
+
+
+class MemoryPieces:
+    """A MemTable's rows, which were read and cleaned when this was made."""
+
+    def __init__(self, order: int, block: Block) -> None:
+        #: Place among the sources: the higher one's values win.
+        self.order = order
+        self._block = block
+
+    def chunks(self) -> list[Piece]:
+        """The whole of it as one piece."""
+        times = self._block.times
+        return [self._piece(0, len(times))]
+
+    def _piece(self, first: int, stop: int) -> Piece:
+        times = self._block.times
+        return Piece(self, 0, first, stop, int(times[first]), int(times[stop - 1]), stop - first, ())
+
+    def cut(self, borders: Sequence[int]) -> list[Piece]:
+        """Pieces that no border (a first time of what follows it) lies in."""
+        times = self._block.times
+        places = np.searchsorted(times, np.array(borders, np.int64)).tolist()
+        bounds = sorted({0, len(times), *places})
+        return [self._piece(a, b) for a, b in pairwise(bounds)]
+
+    def load(self, piece: Piece) -> Block | None:
+        """The piece's rows."""
+        return self._block.slice(piece.first, piece.stop)
+
+
+class FilePieces:
+    """One file's chunks of the requested columns."""
+
+    def __init__(
+        self,
+        order: int,
+        file: FileSource,
+        index: DeviceIndex,
+        request: ScanRequest,
+        tombstones: Sequence[Tombstone],
+        cache: ChunkCache,
+        counters: ReadCounters,
+    ) -> None:
+        #: Place among the sources: the higher one's values win.
+        self.order = order
+        self._file = file
+        self._index = index
+        self._request = request
+        self._cache = cache
+        self._counters = counters
+        #: Request column of each column that is read.
+        self._places: list[int] = []
+        names = []
+        for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
+            found = index.series.get(measurement)
+            if found is not None and found.type is type_:
+                names.append(measurement)
+                self._places.append(place)
+        self._names = tuple(names)
+        #: The chunk that was looked at last, and its pages.
+        self._last: tuple[int, list[PageSpan]] | None = None
+        self._deleted: tuple[DeletedTimes | None, ...] = ()
+        if tombstones:
+            deleted = [deleted_times(tombstones, request.device, m, file.rank, memory=False) for m in names]
+            self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
+
+    @property
+    def empty(self) -> bool:
+        """True if the file has none of the columns."""
+        return not self._names
+
+    def chunks(self) -> list[Piece]:
+        """Its chunks that may have wanted points; `stop` is not known yet (0)."""
+        index, time = self._index, self._request.time
+        columns = [index.series[name].chunks for name in self._names]
+        spans = columns[0] if index.time is None else index.time.chunks
+        found = []
+        for number, span in enumerate(spans):
+            known = span.statistics
+            if known is None:
+                continue
+            statistics = self._in_order([chunks[number].statistics for chunks in columns])
+            wanted = known.start < time.end and known.end >= time.start
+            if not wanted or all(s is None for s in statistics) or self._all_deleted(known.start, known.end):
+                self._counters.chunks_skipped += 1
+                continue
+            found.append(Piece(self, number, 0, 0, known.start, known.end, known.count, statistics))
+        return found
+
+    def pages(self, chunk: Piece) -> list[Piece]:
+        """The chunk's pages that may have wanted points."""
+        time = self._request.time
+        found = []
+        spans = self._pages_of(chunk.chunk)
+        for number, span in enumerate(spans):
+            wanted = span.start < time.end and span.end >= time.start
+            nothing = all(s is None for s in span.statistics)
+            if not wanted or nothing or self._all_deleted(span.start, span.end):
+                self._counters.pages_skipped += 1
+                continue
+            statistics = self._in_order(span.statistics)
+            found.append(Piece(self, chunk.chunk, number, number + 1, span.start, span.end, span.count, statistics))
+        return found
+
+    def _pages_of(self, chunk: int) -> list[PageSpan]:
+        if self._last is None or self._last[0] != chunk:
+            self._last = (chunk, self._file.access.pages(self._index, self._names, chunk))
+        return self._last[1]
+
+    def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
+        """Statistics of the request's columns from those of the columns that are read."""
+        if len(self._places) == len(self._request.measurements):
+            return tuple(statistics)
+        found: list[Statistics | None] = [None] * len(self._request.measurements)
+        for place, known in zip(self._places, statistics, strict=True):
+            found[place] = known
+        return tuple(found)
+
+    def touched(self, start: int, end: int) -> bool:
+        """Whether a tombstone takes something from these times (inclusive)."""
+        return any(d is not None and d.touch(start, end) for d in self._deleted)
+
+    def _all_deleted(self, start: int, end: int) -> bool:
+        return bool(self._deleted) and all(d is not None and d.cover(start, end) for d in self._deleted)
+
+    def load(self, piece: Piece) -> Block | None:
+        """Rows of a run of pages of one chunk; None if none are left."""
+        block = self._decode(piece)
+        time = self._request.time
+        if piece.start < time.start or piece.end >= time.end:
+            first, stop = np.searchsorted(block.times, np.array([time.start, time.end]))
+            block = block.slice(int(first), int(stop))
+        if block.rows and self._deleted:
+            block = self._without_deleted(block)
+        if block.rows and all(c.valid is not None for c in block.columns):
+            present = block.columns[0].present
+            for column in block.columns[1:]:
+                present = present | column.present
+            block = block.compress(present)
+        return self._widen(block) if block.rows else None
+
+    def _without_deleted(self, block: Block) -> Block:
+        columns = []
+        times = block.times
+        for column, deleted in zip(block.columns, self._deleted, strict=True):
+            if deleted is not None and deleted.touch(int(times[0]), int(times[-1])):
+                kept = deleted.kept(times)
+                columns.append(Column(column.type, column.values, column.present & kept))
+            else:
+                columns.append(column)
+        return Block.timed(times, columns)
+
+    def _widen(self, block: Block) -> Block:
+        """The block with a column for each of the request's."""
+        types = self._request.types
+        if len(self._places) == len(types):
+            return block
+        columns: list[Column | None] = [None] * len(types)
+        for place, column in zip(self._places, block.columns, strict=True):
+            columns[place] = column
+        filled = [Column.nulls(t, block.rows) if c is None else c for c, t in zip(columns, types, strict=True)]
+        return Block.timed(block.times, filled)
+
+    # ------------------------------------------------------------------ decoding, through the cache
+
+    def _decode(self, piece: Piece) -> Block:
+        spans = self._pages_of(piece.chunk)
+        first = sum(s.count for s in spans[: piece.first])
+        stop = first + sum(s.count for s in spans[piece.first : piece.stop])
+        if self._index.time is None:
+            return self._cached(piece, self._names, first, stop)
+        key = (self._file.path, self._request.device)
+        kept = [self._cache.get((*key, name, piece.chunk), first, stop) for name in (TIMES, *self._names)]
+        missing = [n for n, block in zip(self._names, kept[1:], strict=True) if block is None]
+        if kept[0] is not None and not missing:
+            self._counters.cache_hits += 1
+            return Block.timed(kept[0].times, [b.columns[0] for b in kept[1:] if b is not None])
+        read = self._read(piece, tuple(missing))
+        self._cache.put((*key, TIMES, piece.chunk), first, Block.timed(read.times, ()))
+        columns = []
+        fresh = iter(zip(missing, read.columns, strict=True))
+        for block in kept[1:]:
+            if block is not None:
+                columns.append(block.columns[0])
+                continue
+            name, column = next(fresh)
+            self._cache.put((*key, name, piece.chunk), first, Block.untimed((column,)))
+            columns.append(column)
+        return Block.timed(read.times, columns)
+
+    def _cached(self, piece: Piece, names: tuple[str, ...], first: int, stop: int) -> Block:
+        key = (self._file.path, self._request.device, names[0], piece.chunk)
+        block = self._cache.get(key, first, stop)
+        if block is not None:
+            self._counters.cache_hits += 1
+            return block
+        block = self._read(piece, names)
+        self._cache.put(key, first, block)
+        return block
+
+    def _read(self, piece: Piece, names: tuple[str, ...]) -> Block:
+        block, size = self._file.access.read(self._index, names, piece.chunk, piece.first, piece.stop)
+        self._counters.bytes_read += size
+        self._counters.pages += piece.stop - piece.first
+        return block
+
+
+def memory_pieces(
+    order: int, memory: MemorySource, request: ScanRequest, tombstones: Sequence[Tombstone]
+) -> MemoryPieces | None:
+    """The MemTable's rows that are wanted; None if there are none."""
+    if memory.span(request.device) is None:
+        return None
+    block = memory.read(request)
+    if block is None:
+        return None
+    if tombstones:
+        deleted = [deleted_times(tombstones, request.device, m, memory.rank, memory=True) for m in request.measurements]
+        if any(d is not None for d in deleted):
+            block = _clean(block, deleted)
+    return MemoryPieces(order, block) if block.rows else None
+
+
+def _clean(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
+    columns = []
+    present = np.zeros(block.rows, np.bool_)
+    for column, gone in zip(block.columns, deleted, strict=True):
+        valid = column.present if gone is None else column.present & gone.kept(block.times)
+        present |= valid
+        columns.append(Column(column.type, column.values, valid))
+    return Block.timed(block.times, columns).compress(present)

@@ -1,0 +1,39 @@
+"""`meta/schema`: the schema tree up to a log index, so that the log before it may go.
+
+saros-schema 1 <crc32> <bytes> <log index>        then the tree as `SchemaTree.dump` writes it
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.layout import write_durably
+from saros_storage.schema import SchemaTree
+
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-schema (\d+) ([0-9a-f]{8}) (\d+) (\d+)\n")
+
+
+def save_schema(disk: Disk, path: str, dump: bytes, index: int) -> None:
+    """Replace the file, durably."""
+    head = b"saros-schema %d %08x %d %d\n" % (_VERSION, zlib.crc32(dump), len(dump), index)
+    write_durably(disk, path, head + dump)
+
+
+def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
+    """The tree and the log index it stands at; an empty one at 0 if there is no file. Raises CorruptFile."""
+    if not disk.exists(path):
+        return SchemaTree(), 0
+    data = bytes(disk.map(path))
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        raise CorruptFile(path, 0, "not a schema file")
+    if int(match.group(1)) > _VERSION:
+        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+    dump = data[match.end() :]
+    if len(dump) != int(match.group(3)) or zlib.crc32(dump) != int(match.group(2), 16):
+        raise CorruptFile(path, match.end(), "the schema's checksum does not fit")
+    return SchemaTree.load(dump), int(match.group(4))

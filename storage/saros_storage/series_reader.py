@@ -1,0 +1,326 @@
+"""The series reader: one scan over all that a store holds of a device, merged by rank.
+
+    partition       seq file   |--- chunk A ---|  |--- chunk B ---|         |-- C --|
+                    unseq                    |- D -|
+                    MemTable                                     . .                    . . .
+    clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
+
+Chunks and MemTable rows whose times overlap form a cluster. A chunk alone is answered from its statistics where the
+request allows it, else its pages are read in runs. A cluster of several is cut again at its pages, and only what still
+overlaps is merged: for each time and column the highest source that has a value wins. Merging loads page by page, up to
+the time that all sources have reached, so that memory stays bounded however long the chain of overlaps.
+
+Skipping by value (`bounds`) is done only for what stands alone: in an overlap, a skipped newer value would let an older
+one through.
+
+Belongs to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.deletions import relevant
+from saros_storage.kernels.merge import union_times
+from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
+from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ScanRequest, Summary
+from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.types import Int64Array
+
+Item = Block | Summary
+
+
+class LocalSeriesReader:
+    """Implements `reading.SeriesReader` over partitions in order of slices."""
+
+    def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
+        self._request = request
+        self._cache = cache
+        self._counters = ReadCounters()
+        self._snapshots = snapshots
+        self._items: Iterator[Item] | None = None
+
+    @property
+    def counters(self) -> ReadCounters:
+        """See `SeriesReader.counters`."""
+        return self._counters
+
+    def next(self) -> Item | None:
+        """See `SeriesReader.next`."""
+        if self._items is None:
+            self._items = self._read()
+        return next(self._items, None)
+
+    def close(self) -> None:
+        """See `SeriesReader.close`."""
+        self._items = iter(())
+        self._snapshots = ()
+
+    # ------------------------------------------------------------------ partitions
+
+    def _read(self) -> Iterator[Item]:
+        if self._request.time.empty:
+            return
+        ordered = reversed(self._snapshots) if self._request.descending else self._snapshots
+        for snapshot in ordered:
+            pieces = self._chunks(snapshot)
+            for cluster in self._clusters(pieces):
+                if len(cluster) == 1:
+                    yield from self._alone(cluster[0])
+                else:
+                    yield from self._overlapping(cluster)
+
+    def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
+        """Chunks and MemTables of a partition that may have wanted points."""
+        request, counters = self._request, self._counters
+        device, time = request.device, request.time
+        tombstones = snapshot.tombstones
+        if tombstones:
+            tombstones = tuple(relevant(tombstones, device, request.measurements, time))
+        pieces: list[Piece] = []
+        order = 0
+        for file in snapshot.files:
+            span = file.devices.get(device)
+            if span is None or span.start >= time.end or span.end < time.start:
+                counters.files_skipped += 1
+                continue
+            index = file.access.device(device)
+            if index is None or index.aligned != request.aligned:
+                counters.files_skipped += 1
+                continue
+            source = FilePieces(order, file, index, request, tombstones, self._cache, counters)
+            if source.empty:
+                counters.files_skipped += 1
+                continue
+            counters.files += 1
+            order += 1
+            pieces += source.chunks()
+        for memory in snapshot.memtables:
+            rows = memory_pieces(order, memory, request, tombstones)
+            if rows is not None:
+                order += 1
+                pieces += rows.chunks()
+                counters.memtable_rows += pieces[-1].count
+        return pieces
+
+    def _clusters(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
+        """Pieces whose spans overlap, directly or through others; in the order of the request."""
+        if len(pieces) < 2:
+            return iter([pieces] if pieces else [])
+        pieces.sort(key=lambda p: p.start)
+        clusters = []
+        current = [pieces[0]]
+        end = pieces[0].end
+        for piece in pieces[1:]:
+            if piece.start <= end:
+                current.append(piece)
+                end = max(end, piece.end)
+            else:
+                clusters.append(current)
+                current = [piece]
+                end = piece.end
+        clusters.append(current)
+        return iter(reversed(clusters) if self._request.descending else clusters)
+
+    # ------------------------------------------------------------------ what stands alone
+
+    def _alone(self, chunk: Piece) -> Iterator[Item]:
+        source = chunk.source
+        if isinstance(source, MemoryPieces):
+            yield from self._pieces_of(source.load(chunk))
+            return
+        self._counters.chunks += 1
+        summary = self._summary(chunk)
+        if summary is not None:
+            yield summary
+        elif self._out_of_bounds(chunk):
+            self._counters.chunks_skipped += 1
+        else:
+            yield from self._lone_pages(source.pages(chunk))
+
+    def _lone_pages(self, pages: Sequence[Piece]) -> Iterator[Item]:
+        """Pages that nothing overlaps: summaries, and runs of neighbours that are decoded together."""
+        run: list[Piece] = []
+        rows = 0
+        for page in reversed(pages) if self._request.descending else pages:
+            summary = self._summary(page)
+            if summary is None and self._out_of_bounds(page):
+                self._counters.pages_skipped += 1
+                continue
+            joins = bool(run) and summary is None and rows < BLOCK_ROWS_MAX and _neighbours(run[-1], page)
+            if run and not joins:
+                yield from self._load(run)
+                run, rows = [], 0
+            if summary is not None:
+                yield summary
+            else:
+                run.append(page)
+                rows += page.count
+        if run:
+            yield from self._load(run)
+
+    def _load(self, run: Sequence[Piece]) -> Iterator[Block]:
+        first, last = (run[-1], run[0]) if self._request.descending else (run[0], run[-1])
+        source = first.source
+        whole = Piece(source, first.chunk, first.first, last.stop, first.start, last.end, 0, ())
+        yield from self._pieces_of(source.load(whole))
+
+    def _pieces_of(self, block: Block | None) -> Iterator[Block]:
+        """A block in the order of the request, in parts of bounded size."""
+        if block is None:
+            return
+        if self._request.descending:
+            block = block.take(np.arange(block.rows - 1, -1, -1))
+        if block.rows <= 2 * BLOCK_ROWS_MAX:
+            yield block
+            return
+        for start in range(0, block.rows, BLOCK_ROWS_MAX):
+            yield block.slice(start, start + BLOCK_ROWS_MAX)
+
+    def _summary(self, piece: Piece) -> Summary | None:
+        request = self._request
+        grid, time, source = request.grid, request.time, piece.source
+        if grid is None or request.bounds or not piece.statistics or not isinstance(source, FilePieces):
+            return None
+        if piece.start < time.start or piece.end >= time.end or not grid.same_window(piece.start, piece.end):
+            return None
+        if source.touched(piece.start, piece.end):
+            return None
+        self._counters.summaries += 1
+        return Summary(piece.start, piece.end, piece.statistics)
+
+    def _out_of_bounds(self, piece: Piece) -> bool:
+        """Whether no row of the piece can have the values that are wanted."""
+        if not piece.statistics:
+            return False
+        for bound in self._request.bounds:
+            known = piece.statistics[bound.column]
+            if known is None:
+                return True
+            if known.minimum is None or known.maximum is None:
+                continue
+            above = bound.low is not None and known.maximum < bound.low
+            below = bound.high is not None and known.minimum > bound.high
+            if above or below:
+                return True
+        return False
+
+    # ------------------------------------------------------------------ overlaps
+
+    def _overlapping(self, chunks: Sequence[Piece]) -> Iterator[Item]:
+        pages: list[Piece] = []
+        for chunk in chunks:
+            if isinstance(chunk.source, FilePieces):
+                self._counters.chunks += 1
+                pages += chunk.source.pages(chunk)
+        borders = [border for page in pages for border in (page.start, page.end + 1)]
+        for chunk in chunks:
+            if isinstance(chunk.source, MemoryPieces):
+                pages += chunk.source.cut(borders)
+        alone: list[Piece] = []
+        for cluster in self._clusters(pages):
+            if len(cluster) == 1 and isinstance(cluster[0].source, FilePieces):
+                # `_lone_pages` turns them round again.
+                alone.append(cluster[0])
+                continue
+            yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
+            alone = []
+            if len(cluster) == 1:
+                yield from self._pieces_of(cluster[0].source.load(cluster[0]))
+            else:
+                yield from self._merge(cluster)
+        yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
+
+    def _merge(self, cluster: Sequence[Piece]) -> Iterator[Block]:
+        """Load and merge pieces of several sources, up to the time that all have reached."""
+        descending = self._request.descending
+        waiting: dict[int, deque[Piece]] = {}
+        for piece in reversed(cluster) if descending else cluster:
+            waiting.setdefault(piece.source.order, deque()).append(piece)
+        loaded: dict[int, Block] = {}
+        while waiting or loaded:
+            for order in list(waiting):
+                queue = waiting[order]
+                while order not in loaded and queue:
+                    piece = queue.popleft()
+                    block = piece.source.load(piece)
+                    if block is not None:
+                        loaded[order] = block
+                if not queue:
+                    del waiting[order]
+            ready: list[Block] = []
+            for order in sorted(loaded):
+                now, later = _split(loaded[order], waiting, descending=descending)
+                if now is not None:
+                    ready.append(now)
+                if later is None:
+                    del loaded[order]
+                else:
+                    loaded[order] = later
+            if ready:
+                yield from self._pieces_of(ready[0] if len(ready) == 1 else merge_blocks(ready))
+
+
+def _neighbours(a: Piece, b: Piece) -> bool:
+    """Whether two pages of one chunk follow one another."""
+    return a.source is b.source and a.chunk == b.chunk and (a.stop == b.first or b.stop == a.first)
+
+
+def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
+    """The rows that no piece that is still to be loaded can touch or come before, and the others."""
+    if not waiting:
+        return block, None
+    if descending:
+        horizon = max(queue[0].end for queue in waiting.values())
+        cut = int(np.searchsorted(block.times, horizon, "right"))
+        now, later = block.slice(cut, block.rows), block.slice(0, cut)
+    else:
+        horizon = min(queue[0].start for queue in waiting.values())
+        cut = int(np.searchsorted(block.times, horizon, "left"))
+        now, later = block.slice(0, cut), block.slice(cut, block.rows)
+    return now if now.rows else None, later if later.rows else None
+
+
+def merge_blocks(blocks: Sequence[Block]) -> Block:
+    """Union of blocks (times rising strictly in each), lowest rank first: the highest value that is not null wins."""
+    times, places = union_times([block.times for block in blocks])
+    columns = []
+    for parts in zip(*(block.columns for block in blocks), strict=True):
+        merge = _merge_text if parts[0].type.is_text else _merge_numbers
+        columns.append(merge(parts, places, len(times)))
+    return Block.timed(times, columns)
+
+
+def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
+    values = np.zeros(rows, parts[0].numbers.dtype)
+    valid = np.zeros(rows, np.bool_)
+    for part, at in zip(parts, places, strict=True):
+        if part.valid is None:
+            values[at] = part.numbers
+            valid[at] = True
+        else:
+            kept = at[part.valid]
+            values[kept] = part.numbers[part.valid]
+            valid[kept] = True
+    return Column(parts[0].type, values, None if valid.all() else valid)
+
+
+def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
+    """As for numbers, by the place of each value in the parts one after the other."""
+    chosen = np.full(rows, -1, np.int64)
+    start = 0
+    for part, at in zip(parts, places, strict=True):
+        numbers = np.arange(start, start + len(part))
+        if part.valid is None:
+            chosen[at] = numbers
+        else:
+            chosen[at[part.valid]] = numbers[part.valid]
+        start += len(part)
+    valid = chosen >= 0
+    taken = Column.concat([Column(p.type, p.values) for p in parts]).take(np.maximum(chosen, 0))
+    return Column(taken.type, taken.values, None if valid.all() else valid)
