@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from saros_engine.coordinator import Result, SessionContext
 
+from saros_engine.coordinator import SessionContext
+from saros_engine.result import Result
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file

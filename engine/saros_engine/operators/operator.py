@@ -11,18 +11,52 @@
   - blocks are never empty and never changed after they are returned.
   - an operator is used by one thread at a time (its driver's).
 
-`OperatorStatistics` counts what EXPLAIN ANALYZE shows; the driver times each call.
+`OperatorStatistics` counts what EXPLAIN ANALYZE shows; each operator times itself (`base.py`), the children included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from saros_scheduler.task import Blocked
 from saros_storage.block import Block
+from saros_storage.clock import Clock, SystemClock
 from saros_storage.reading import ReadCounters
+from saros_storage.types import TimeUnit
+
+
+class MemoryAccount(Protocol):
+    """A query's memory: operators that keep rows (sort, aggregation, fill, joins) reserve what they keep."""
+
+    def reserve(self, count: int) -> None:
+        """Add `count` bytes; raises an error with code 709 if the query may not have them."""
+        ...
+
+    def release(self, count: int) -> None:
+        """Give `count` reserved bytes back."""
+        ...
+
+
+class UnlimitedMemory:
+    """An account that never refuses."""
+
+    def reserve(self, count: int) -> None:
+        """See `MemoryAccount.reserve`."""
+
+    def release(self, count: int) -> None:
+        """See `MemoryAccount.release`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorContext:
+    """What all operators of one query share."""
+
+    memory: MemoryAccount = field(default_factory=UnlimitedMemory)
+    #: Only calendar windows need it: to know which instant a time is.
+    time_unit: TimeUnit = TimeUnit.MILLISECOND
+    clock: Clock = field(default_factory=SystemClock)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,508 @@
+"""The aggregate functions: `AGGREGATES`, by lower-case name.
+
+An aggregate is three pure functions over columns, so that it works the same on rows, on states that came over the wire,
+and on stored statistics:
+
+    partial   rows, cut into slices            -> one row of state columns per slice
+    merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
+    final     states                           -> values
+
+A state is a row of columns (`state_types`), and states travel as blocks. The state of no rows is null (for counts: 0)
+and merging it changes nothing. Sums are DOUBLE and added in row order; min, max and extreme pass over NaN unless there
+is nothing else; `count` of nothing is 0, everything else null.
+
+    count                   count INT64                     first_value, last_value   value, its time
+    sum                     sum                             min_time, max_time        time
+    avg                     count, sum                      time_duration             first time, last time
+    min_value, max_value,   value                           max_by, min_by            y, x, time of both
+    extreme                                                 count_if                  see `_CountIf`
+    stddev..., var...       count, mean, squares            mode                      see `mode.py`
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_engine.expression import InputColumn
+from saros_engine.plan import AggregateCall
+from saros_engine.text import text_ranks
+from saros_storage.block import Column
+from saros_storage.errors import UserMistake
+from saros_storage.kernels.windows import (
+    window_edges,
+    window_extremes_f64,
+    window_extremes_i64,
+    window_moments,
+    window_sums,
+)
+from saros_storage.reading import Statistics
+from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, Int64Array, Scalar
+
+States = list[Column]
+
+_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+_ORDERED = _NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
+_ALL_VALID = np.empty(0, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Row ranges [starts[k], stops[k]); they may be empty and may overlap."""
+
+    starts: Int64Array
+    stops: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to be aggregated: the arguments' values, and the rows' times."""
+
+    columns: Sequence[Column]
+    time: Column
+
+
+class Aggregate:
+    """One entry of `AGGREGATES`; subclasses fill in what differs."""
+
+    #: Argument types, position by position.
+    arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
+    #: Result type; None: that of the first argument.
+    result: DataType | None = None
+    #: Types whose stored statistics give the state (None: this aggregate needs the rows).
+    summarised: frozenset[DataType] | None = None
+    #: Types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
+    state: tuple[DataType | str, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
+        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        self._check_attributes(dict(attributes))
+        if len(types) != len(self.arguments) or any(t not in a for t, a in zip(types, self.arguments, strict=True)):
+            wanted = ", ".join(_describe(allowed) for allowed in self.arguments)
+            given = ", ".join(t.name for t in types) or "nothing"
+            raise UserMistake(f"{self.name} takes ({wanted}) and was given ({given})", code=701)
+        return types[0] if self.result is None else self.result
+
+    def _check_attributes(self, attributes: Mapping[str, str]) -> None:
+        if attributes:
+            raise UserMistake(f"{self.name} takes no attributes", code=701)
+
+    def state_types(self, types: Sequence[DataType]) -> tuple[DataType, ...]:
+        """Types of the state's columns for arguments of `types`."""
+        names = dict(zip("xy", types, strict=False))
+        return tuple(names[part] if isinstance(part, str) else part for part in self.state)
+
+    def of(self, call: AggregateCall) -> Aggregate:
+        """This aggregate with the call's attributes."""
+        assert call.function == self.name
+        return self
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        """States of slices of rows."""
+        raise NotImplementedError
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        """States of slices of states."""
+        raise NotImplementedError
+
+    def final(self, states: Sequence[Column]) -> Column:
+        """The values."""
+        raise NotImplementedError
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        """The state that stored statistics stand for (only if `summarised`)."""
+        raise NotImplementedError
+
+
+def retyped(type_: DataType, column: Column) -> Column:
+    """The same values under the type that a call asks for."""
+    if column.type is type_ or type_.is_text:
+        return Column(type_, column.values, column.valid)
+    return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
+
+
+def _describe(allowed: frozenset[DataType]) -> str:
+    return "any type" if len(allowed) == len(DataType) else "/".join(t.name for t in DataType if t in allowed)
+
+
+def aggregate_of(call: AggregateCall) -> Aggregate:
+    """The function of a call, with its attributes."""
+    return AGGREGATES[call.function].of(call)
+
+
+def state_types(function: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """Types of the state columns of `function` over arguments of `types`."""
+    return AGGREGATES[function].state_types(types)
+
+
+def uses_summaries(call: AggregateCall) -> bool:
+    """Whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
+    summarised = AGGREGATES[call.function].summarised
+    if summarised is None or len(call.arguments) != 1:
+        return False
+    argument = call.arguments[0]
+    return isinstance(argument, InputColumn) and argument.type in summarised
+
+
+# ---------------------------------------------------------------------------------------------- kernels' arguments
+
+
+def _mask(column: Column) -> BoolArray:
+    return _ALL_VALID if column.valid is None else np.ascontiguousarray(column.valid)
+
+
+def _doubles(column: Column) -> Float64Array:
+    return np.ascontiguousarray(column.numbers, np.float64)
+
+
+def _sums(column: Column, slices: Slices) -> tuple[Int64Array, Float64Array]:
+    counts, sums = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
+    window_sums(_doubles(column), _mask(column), slices.starts, slices.stops, counts, sums)
+    return counts, sums
+
+
+def _counts(column: Column, slices: Slices) -> Int64Array:
+    if column.valid is None:
+        return slices.stops - slices.starts
+    return _prefix_sums(column.valid.view(np.int8), slices)
+
+
+def _prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: Slices) -> Int64Array:
+    """Exact integer sums of slices."""
+    total = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=total[1:])
+    return total[slices.stops] - total[slices.starts]
+
+
+def _edges(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+    """Positions of the first and last present row, -1 if none."""
+    if column.valid is None:
+        empty = slices.starts >= slices.stops
+        return np.where(empty, -1, slices.starts), np.where(empty, -1, slices.stops - 1)
+    first, last = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
+    window_edges(_mask(column), slices.starts, slices.stops, first, last)
+    return first, last
+
+
+def _extremes(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+    """Positions of the first smallest and first largest present value, -1 if none."""
+    least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
+    if column.type in (DataType.FLOAT, DataType.DOUBLE):
+        window_extremes_f64(_doubles(column), _mask(column), slices.starts, slices.stops, least, most)
+    else:
+        keys = text_ranks(column.text) if column.type.is_text else column.numbers
+        keys = np.ascontiguousarray(keys, np.int64)
+        window_extremes_i64(keys, _mask(column), slices.starts, slices.stops, least, most)
+    return least, most
+
+
+def _pick(column: Column, positions: Int64Array) -> Column:
+    """The rows at `positions`; null where the position is -1."""
+    missing = positions < 0
+    if len(column) == 0:
+        return Column.nulls(column.type, len(positions))
+    if not missing.any():
+        return column.take(positions)
+    taken = column.take(np.where(missing, 0, positions))
+    return Column(taken.type, taken.values, taken.present & ~missing)
+
+
+def _nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
+    return Column(type_, values, None if present.all() else present)
+
+
+# ---------------------------------------------------------------------------------------------- count, sum, avg
+
+
+class _Count(Aggregate):
+    result = DataType.INT64
+    summarised: frozenset[DataType] | None = frozenset(DataType)
+
+    state = (DataType.INT64,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return [Column(DataType.INT64, _counts(rows.columns[0], slices))]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        # Whoever joins windows of different fragments may have made nulls of counts that are not there.
+        counts = np.where(states[0].present, states[0].numbers, 0)
+        return [Column(DataType.INT64, _prefix_sums(counts, slices))]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return Column(DataType.INT64, states[0].numbers)
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.count,)
+
+
+class _CountTime(_Count):
+    """`count_time(*)`: rows, whatever is in them."""
+
+    arguments = ()
+    summarised = None
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        assert not rows.columns
+        return [Column(DataType.INT64, slices.stops - slices.starts)]
+
+
+class _Sum(Aggregate):
+    arguments = (_NUMBERS,)
+    result = DataType.DOUBLE
+    summarised = _NUMBERS
+    state: tuple[DataType | str, ...] = (DataType.DOUBLE,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return self.merge(rows.columns, slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        counts, sums = _sums(states[0], slices)
+        return [_nullable(DataType.DOUBLE, sums, counts > 0)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.total,)
+
+
+class _Average(_Sum):
+    state = (DataType.INT64, DataType.DOUBLE)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        counts, sums = _sums(rows.columns[0], slices)
+        return [Column(DataType.INT64, counts), Column(DataType.DOUBLE, sums)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        _, sums = _sums(states[1], slices)
+        counts = np.where(states[0].present, states[0].numbers, 0)
+        return [Column(DataType.INT64, _prefix_sums(counts, slices)), Column(DataType.DOUBLE, sums)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        counts = states[0].numbers
+        return _nullable(DataType.DOUBLE, states[1].numbers / np.maximum(counts, 1), counts > 0)
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.count, statistics.total)
+
+
+# ---------------------------------------------------------------------------------------------- least and largest
+
+
+class _Extremum(Aggregate):
+    """min_value, max_value and extreme: the state is the value, so rows are states already."""
+
+    arguments = (_ORDERED,)
+    summarised = _NUMBERS
+
+    state = ("x",)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return self.merge(rows.columns, slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        return [_pick(states[0], least if self.name == "min_value" else most)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.minimum if self.name == "min_value" else statistics.maximum,)
+
+
+class _Extreme(_Extremum):
+    """The value furthest from zero; the positive one of two."""
+
+    arguments = (_NUMBERS,)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        if len(states[0]):
+            values = states[0].numbers
+            # min < -max rather than |min| > max: -max of the largest type cannot overflow, |min| can.
+            further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
+            most = np.where(further, least, most)
+        return [_pick(states[0], most)]
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        low, high = statistics.minimum, statistics.maximum
+        assert low is not None
+        assert high is not None
+        return (low if low < -high else high,)
+
+
+class _By(Aggregate):
+    """max_by(x, y), min_by(x, y): x where y is largest or smallest, the earliest of equals; x may be null there."""
+
+    arguments = (frozenset(DataType), _ORDERED)
+
+    state = ("y", "x", DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        x, y = rows.columns
+        return self.merge([y, x, rows.time], slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        positions = most if self.name == "max_by" else least
+        return [_pick(column, positions) for column in states]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[1]
+
+
+# ---------------------------------------------------------------------------------------------- first and last
+
+
+class _Edge(Aggregate):
+    """first_value and last_value."""
+
+    summarised = frozenset(DataType)
+
+    state = ("x", DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = _edges(rows.columns[0], slices)
+        positions = first if self.name == "first_value" else last
+        return [_pick(rows.columns[0], positions), _pick(rows.time, positions)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, latest = _extremes(states[1], slices)
+        positions = earliest if self.name == "first_value" else latest
+        return [_pick(column, positions) for column in states]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        if self.name == "first_value":
+            return (statistics.first, statistics.start)
+        return (statistics.last, statistics.end)
+
+
+class _TimeEdge(Aggregate):
+    """min_time and max_time."""
+
+    result = DataType.INT64
+    summarised = frozenset(DataType)
+
+    state = (DataType.TIMESTAMP,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = _edges(rows.columns[0], slices)
+        return [_pick(rows.time, first if self.name == "min_time" else last)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, latest = _extremes(states[0], slices)
+        return [_pick(states[0], earliest if self.name == "min_time" else latest)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.start if self.name == "min_time" else statistics.end,)
+
+
+class _Duration(Aggregate):
+    """time_duration: last time minus first time."""
+
+    result = DataType.INT64
+    summarised = frozenset(DataType)
+
+    state = (DataType.TIMESTAMP, DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = _edges(rows.columns[0], slices)
+        return [_pick(rows.time, first), _pick(rows.time, last)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, _ = _extremes(states[0], slices)
+        _, latest = _extremes(states[1], slices)
+        return [_pick(states[0], earliest), _pick(states[1], latest)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return Column(DataType.INT64, states[1].numbers - states[0].numbers, states[0].valid)
+
+    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
+        return (statistics.start, statistics.end)
+
+
+# ---------------------------------------------------------------------------------------------- deviation
+
+
+class _Moments(Aggregate):
+    """The variance family. States merge by Chan, Golub and LeVeque's formula for counts, means and squares."""
+
+    arguments = (_NUMBERS,)
+    result = DataType.DOUBLE
+
+    state = (DataType.INT64, DataType.DOUBLE, DataType.DOUBLE)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        counts, means = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
+        squares = np.empty(len(slices), np.float64)
+        column = rows.columns[0]
+        window_moments(_doubles(column), _mask(column), slices.starts, slices.stops, counts, means, squares)
+        return self._state(counts, means, squares)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        counts = np.where(states[0].present, states[0].numbers, 0)
+        weighted = Column(DataType.DOUBLE, np.where(counts > 0, states[1].numbers * counts, 0.0))
+        total = _prefix_sums(counts, slices)
+        means = _sums(weighted, slices)[1] / np.maximum(total, 1)
+        # Slices may overlap, so their rows are laid out one slice after the other.
+        lengths = slices.stops - slices.starts
+        owner = np.repeat(np.arange(len(slices)), lengths)
+        rows = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + slices.starts[owner]
+        spread = counts[rows] * (states[1].numbers[rows] - means[owner]) ** 2
+        inner = np.where(counts > 0, states[2].numbers, 0.0)[rows]
+        squares = np.bincount(owner, spread + inner, len(slices)).astype(np.float64)
+        return self._state(total, means, squares)
+
+    def _state(self, counts: Int64Array, means: Float64Array, squares: Float64Array) -> States:
+        return [
+            Column(DataType.INT64, counts),
+            Column(DataType.DOUBLE, means),
+            Column(DataType.DOUBLE, squares),
+        ]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        counts, squares = states[0].numbers, states[2].numbers
+        freedom = counts if self.name.endswith("_pop") else counts - 1
+        values = squares / np.maximum(freedom, 1)
+        if self.name.startswith("stddev"):
+            values = np.sqrt(values)
+        return _nullable(DataType.DOUBLE, values, freedom > 0)
+
+
+AGGREGATES: dict[str, Aggregate] = {
+    aggregate.name: aggregate
+    for aggregate in (
+        _Count("count"),
+        _CountTime("count_time"),
+        _Sum("sum"),
+        _Average("avg"),
+        _Extremum("min_value"),
+        _Extremum("max_value"),
+        _Extreme("extreme"),
+        _Edge("first_value"),
+        _Edge("last_value"),
+        _TimeEdge("min_time"),
+        _TimeEdge("max_time"),
+        _Duration("time_duration"),
+        _By("max_by"),
+        _By("min_by"),
+        *(_Moments(name) for name in ("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp")),
+    )
+}

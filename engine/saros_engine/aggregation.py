@@ -1,0 +1,407 @@
+"""Aggregation of a stream of blocks into windows, without I/O: what AggregateScan and Aggregate have in common.
+
+    add_block / add_summary  ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
+
+`StateTable` holds partial states in parts, one per block, and merges those of one window only when they are asked
+for; windows that are complete leave it, so that it stays about one block in size whatever the number of windows. What
+a `take` answers is decided by the stage: values (SINGLE, FINAL) or states (PARTIAL, MERGE).
+
+    GlobalAggregation     one row of results in all
+    TimeAggregation       windows over time, empty ones too; sliding windows by panes (`windows.py`); either direction
+    LabelAggregation      states that carry their window's label as time, in any order -> one row per label
+
+Windows made by rows (session, variation, condition, count) are in `row_windows.py`. Objects belong to one operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from saros_engine.aggregates import Aggregate, Rows, Slices, aggregate_of, retyped
+from saros_engine.evaluate import Compiled, compile_expression
+from saros_engine.expression import InputColumn
+from saros_engine.plan import AggregateCall, Stage
+from saros_engine.windows import WindowSequence, cut
+from saros_storage.block import Block, Column
+from saros_storage.reading import Summary
+from saros_storage.types import DataType, Int64Array, Scalar
+
+#: Rows of a block of results: enough that a block's cost vanishes, few enough that 1,000 series side by side fit.
+WINDOW_ROWS_MAX = 4_096
+#: Parts of a state table before those of one window are merged: a compaction reads all of them.
+_PARTS_MAX = 256
+_SUMMARIES_MAX = 4_096
+
+
+class Calls:
+    """The compiled calls of one aggregation."""
+
+    def __init__(self, calls: Sequence[AggregateCall], stage: Stage) -> None:
+        self.calls = tuple(calls)
+        self.stage = stage
+        self.aggregates: list[Aggregate] = [aggregate_of(call) for call in calls]
+        self._arguments: list[list[Compiled]] = [[compile_expression(a) for a in call.arguments] for call in calls]
+        self._reads_states = stage in (Stage.FINAL, Stage.MERGE)
+        #: Types of each call's state columns.
+        self.types: list[tuple[DataType, ...]] = [
+            tuple(a.type for a in call.arguments)
+            if self._reads_states
+            else aggregate.state_types([a.type for a in call.arguments])
+            for call, aggregate in zip(calls, self.aggregates, strict=True)
+        ]
+
+    def states(self, block: Block, slices: Slices) -> list[Column]:
+        """State columns of all calls, one after the other: a row per slice of the block's rows."""
+        result: list[Column] = []
+        time = Column(DataType.TIMESTAMP, np.zeros(block.rows, np.int64) if block.time is None else block.time)
+        for aggregate, arguments in zip(self.aggregates, self._arguments, strict=True):
+            columns = [argument(block) for argument in arguments]
+            if self._reads_states:
+                result += aggregate.merge(columns, slices)
+            else:
+                result += aggregate.partial(Rows(columns, time), slices)
+        return result
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> list[Column]:
+        """Merge slices of rows of `states`."""
+        result: list[Column] = []
+        for aggregate, part in self._per_call(states):
+            result += aggregate.merge(part, slices)
+        return result
+
+    def results(self, states: Sequence[Column]) -> list[Column]:
+        """What this stage answers for states: themselves, or values of the calls' types."""
+        if self.stage in (Stage.PARTIAL, Stage.MERGE):
+            return list(states)
+        pairs = zip(self.calls, self._per_call(states), strict=True)
+        return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
+
+    def summary(self, summary: Summary) -> list[Scalar]:
+        """State values that a summary stands for."""
+        values: list[Scalar] = []
+        for call, aggregate, types in zip(self.calls, self.aggregates, self.types, strict=True):
+            argument = call.arguments[0]
+            assert isinstance(argument, InputColumn)
+            statistics = summary.columns[argument.index]
+            values += [None] * len(types) if statistics is None else aggregate.summary(statistics)
+        return values
+
+    def empty(self) -> list[Column]:
+        """No state at all."""
+        return [Column.nulls(type_, 0) for types in self.types for type_ in types]
+
+    def _per_call(self, states: Sequence[Column]) -> list[tuple[Aggregate, Sequence[Column]]]:
+        result, at = [], 0
+        for aggregate, types in zip(self.aggregates, self.types, strict=True):
+            result.append((aggregate, states[at : at + len(types)]))
+            at += len(types)
+        return result
+
+
+class StateTable:
+    """Partial states by window number (*slot*)."""
+
+    def __init__(self, calls: Calls, *, newest_first: bool = False) -> None:
+        self._calls = calls
+        #: States that came later belong to earlier times.
+        self._newest_first = newest_first
+        #: Slots (ascending within a part) and their state columns.
+        self._parts: list[tuple[Int64Array, list[Column]]] = []
+        #: Slots and states of summaries that are not columns yet.
+        self._pending: list[tuple[int, list[Scalar]]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(slots.nbytes + sum(c.nbytes for c in columns) for slots, columns in self._parts)
+
+    def add(self, slots: Int64Array, states: list[Column]) -> None:
+        """States of ascending slots."""
+        self._flush()
+        if len(slots):
+            self._parts.append((slots, states))
+        if len(self._parts) >= _PARTS_MAX:
+            self._compact()
+
+    def add_summary(self, slot: int, states: list[Scalar]) -> None:
+        """One state."""
+        self._pending.append((slot, states))
+        if len(self._pending) >= _SUMMARIES_MAX:
+            self._flush()
+            self._compact()
+
+    def rows(self, low: int, high: int) -> list[Column]:
+        """One state row for each slot in [low, high); slots that nothing was added to have the empty state."""
+        slots, states = self._sorted()
+        numbers = np.arange(low, high, dtype=np.int64)
+        starts = np.searchsorted(slots, numbers).astype(np.int64, copy=False)
+        stops = np.searchsorted(slots, numbers, side="right").astype(np.int64, copy=False)
+        return self._calls.merge(states, Slices(starts, stops))
+
+    def merged(self) -> tuple[Int64Array, list[Column]]:
+        """The slots that have states, ascending, and the state of each."""
+        self._flush()
+        self._compact()
+        return self._parts[0] if self._parts else (np.empty(0, np.int64), self._calls.empty())
+
+    def keep(self, wanted: Callable[[Int64Array], np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]) -> None:
+        """Forget the slots that are not `wanted`."""
+        self._flush()
+        kept = []
+        for slots, states in self._parts:
+            rows = np.flatnonzero(wanted(slots))
+            if len(rows):
+                kept.append((slots[rows], [column.take(rows) for column in states]))
+        self._parts = kept
+
+    def _flush(self) -> None:
+        """Turn pending summaries into a part."""
+        if not self._pending:
+            return
+        if self._newest_first:
+            self._pending.reverse()
+        slots = np.array([slot for slot, _ in self._pending], np.int64)
+        types = [type_ for types in self._calls.types for type_ in types]
+        values = zip(*(states for _, states in self._pending), strict=True)
+        columns = [Column.of(type_, list(column)) for type_, column in zip(types, values, strict=True)]
+        self._pending = []
+        self._parts.append((slots, columns))
+
+    def _sorted(self) -> tuple[Int64Array, list[Column]]:
+        """All parts as one, by slot, within a slot by time."""
+        self._flush()
+        if not self._parts:
+            return np.empty(0, np.int64), self._calls.empty()
+        parts = self._parts[::-1] if self._newest_first else self._parts
+        slots = np.concatenate([part[0] for part in parts])
+        columns = [Column.concat(column) for column in zip(*(part[1] for part in parts), strict=True)]
+        if len(slots) > 1 and (slots[1:] < slots[:-1]).any():
+            order = np.argsort(slots, kind="stable")
+            slots, columns = slots[order], [column.take(order) for column in columns]
+        return slots, columns
+
+    def _compact(self) -> None:
+        """Merge the states of each slot into one."""
+        slots, states = self._sorted()
+        if len(slots) == 0:
+            return
+        starts = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), slots[1:] != slots[:-1])))
+        merged = self._calls.merge(states, Slices(starts, np.append(starts[1:], len(slots))))
+        self._parts = [(slots[starts], merged)]
+
+
+class Aggregation(Protocol):
+    """A stream's way from blocks to results; blocks come in the stream's order."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held between calls."""
+        ...
+
+    def add_block(self, block: Block) -> None:
+        """More rows."""
+        ...
+
+    def finish(self) -> None:
+        """No more rows will come."""
+        ...
+
+    def take(self) -> Block | None:
+        """Results that are complete, if there are enough of them to be worth a block; after `finish`: until None."""
+        ...
+
+
+class GlobalAggregation:
+    """One row of results, without a time."""
+
+    def __init__(self, calls: Calls, *, newest_first: bool = False) -> None:
+        self._calls = calls
+        self._newest_first = newest_first
+        self._table = StateTable(calls, newest_first=newest_first)
+        self._finished = False
+        self._taken = False
+
+    @property
+    def nbytes(self) -> int:
+        """See `Aggregation`."""
+        return self._table.nbytes
+
+    def add_block(self, block: Block) -> None:
+        """See `Aggregation`."""
+        block = reversed_rows(block) if self._newest_first else block
+        whole = Slices(np.zeros(1, np.int64), np.full(1, block.rows, np.int64))
+        self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
+
+    def add_summary(self, summary: Summary) -> None:
+        """Stored statistics instead of rows."""
+        self._table.add_summary(0, self._calls.summary(summary))
+
+    def finish(self) -> None:
+        """See `Aggregation`."""
+        self._finished = True
+
+    def take(self) -> Block | None:
+        """See `Aggregation`."""
+        if not self._finished or self._taken:
+            return None
+        self._taken = True
+        return Block.untimed(self._calls.results(self._table.rows(0, 1)), 1)
+
+
+class TimeAggregation:
+    """Windows over time. `descending`: blocks come last first, and so do results."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        windows: WindowSequence,
+        panes: WindowSequence | None,
+        *,
+        label_end: bool = False,
+        with_end: bool = False,
+        descending: bool = False,
+    ) -> None:
+        self._calls = calls
+        self._windows = windows
+        #: What rows are cut into: windows, or the panes of overlapping ones.
+        self._cells = windows if panes is None else panes
+        self._sliding = panes is not None
+        self._label_end = label_end
+        self._with_end = with_end
+        self._descending = descending
+        self._table = StateTable(calls, newest_first=descending)
+        #: Windows that are complete and not taken yet are [low, high).
+        self._low = 0
+        self._high = windows.count if descending else 0
+        #: How far completeness has come: the number of the first (descending: behind the last) incomplete window.
+        self._border = windows.count if descending else 0
+        self._finished = False
+
+    @property
+    def nbytes(self) -> int:
+        """See `Aggregation`."""
+        return self._table.nbytes
+
+    def add_block(self, block: Block) -> None:
+        """See `Aggregation`."""
+        block = reversed_rows(block) if self._descending else block
+        numbers, slices = cut(self._cells, block.times)
+        filled = np.flatnonzero(slices.starts < slices.stops)
+        slices = Slices(slices.starts[filled], slices.stops[filled])
+        self._table.add(numbers[filled], self._calls.states(block, slices))
+        self._advance(int(block.times[0]), int(block.times[-1]))
+
+    def add_summary(self, summary: Summary) -> None:
+        """Stored statistics instead of rows; the span lies in one cell, or in a gap between windows."""
+        cell = int(self._cells.index_of(np.array([summary.start]))[0])
+        if cell >= 0 and summary.end < int(self._cells.ends(cell, cell + 1)[0]):
+            self._table.add_summary(cell, self._calls.summary(summary))
+        self._advance(summary.start, summary.end)
+
+    def finish(self) -> None:
+        """See `Aggregation`."""
+        self._finished = True
+        self._border = 0 if self._descending else self._windows.count
+
+    def take(self) -> Block | None:
+        """See `Aggregation`."""
+        ready = self._high - self._border if self._descending else self._border - self._low
+        if ready <= 0 or (ready < WINDOW_ROWS_MAX and not self._finished):
+            return None
+        count = min(ready, WINDOW_ROWS_MAX)
+        if self._descending:
+            low, high = self._high - count, self._high
+            self._high = low
+        else:
+            low, high = self._low, self._low + count
+            self._low = high
+        result = self._results(low, high)
+        self._forget()
+        return reversed_rows(result) if self._descending else result
+
+    def _advance(self, first: int, last: int) -> None:
+        """Rows up to these times have come."""
+        if self._descending:
+            self._border = min(self._border, self._windows.count_starting_until(first - 1))
+        else:
+            self._border = max(self._border, self._windows.first_ending_after(last + 1))
+
+    def _results(self, low: int, high: int) -> Block:
+        starts, ends = self._windows.starts(low, high), self._windows.ends(low, high)
+        columns = self._calls.results(self._states(low, high, starts, ends))
+        if self._with_end:
+            columns.insert(0, Column(DataType.TIMESTAMP, ends - 1))
+        return Block.timed(ends - 1 if self._label_end else starts, columns)
+
+    def _states(self, low: int, high: int, starts: Int64Array, ends: Int64Array) -> list[Column]:
+        if not self._sliding:
+            return self._table.rows(low, high)
+        first, stop = self._cells.index_of(starts), self._cells.index_of(ends - 1) + 1
+        base = int(first[0])
+        states = self._table.rows(base, int(stop[-1]))
+        return self._calls.merge(states, Slices(first - base, stop - base))
+
+    def _forget(self) -> None:
+        """Drop the cells that no window to come needs."""
+        if self._descending:
+            if self._high:
+                stop = int(self._windows.ends(self._high - 1, self._high)[0])
+                self._table.keep(lambda slots: slots < self._cells.count_starting_until(stop - 1))
+        elif self._low < self._windows.count:
+            start = int(self._windows.starts(self._low, self._low + 1)[0])
+            self._table.keep(lambda slots: slots >= self._cells.first_ending_after(start))
+
+
+class LabelAggregation:
+    """States whose time is their window's label, from any number of producers, in any order: one row per label."""
+
+    def __init__(
+        self, calls: Calls, *, descending: bool = False, end_of: Callable[[Int64Array], Int64Array] | None = None
+    ) -> None:
+        self._calls = calls
+        self._descending = descending
+        #: Labels -> last times of the windows, if the results have them.
+        self._end_of = end_of
+        self._table = StateTable(calls)
+        #: Labels, ascending, and the state of each; None before the end.
+        self._merged: tuple[Int64Array, list[Column]] | None = None
+        self._taken = 0
+
+    @property
+    def nbytes(self) -> int:
+        """See `Aggregation`."""
+        return self._table.nbytes
+
+    def add_block(self, block: Block) -> None:
+        """See `Aggregation`."""
+        order = np.argsort(block.times, kind="stable")
+        block = block.take(order) if (order[1:] < order[:-1]).any() else block
+        rows = np.arange(block.rows, dtype=np.int64)
+        self._table.add(block.times, self._calls.states(block, Slices(rows, rows + 1)))
+
+    def finish(self) -> None:
+        """See `Aggregation`."""
+        self._merged = self._table.merged()
+
+    def take(self) -> Block | None:
+        """See `Aggregation`."""
+        if self._merged is None or self._taken == len(self._merged[0]):
+            return None
+        labels, states = self._merged
+        count = min(len(labels) - self._taken, WINDOW_ROWS_MAX)
+        low = len(labels) - self._taken - count if self._descending else self._taken
+        self._taken += count
+        labels = labels[low : low + count]
+        columns = self._calls.results([column.slice(low, low + count) for column in states])
+        if self._end_of is not None:
+            columns.insert(0, Column(DataType.TIMESTAMP, self._end_of(labels)))
+        result = Block.timed(labels, columns)
+        return reversed_rows(result) if self._descending else result
+
+
+def reversed_rows(block: Block) -> Block:
+    """The rows last first."""
+    return block.take(np.arange(block.rows - 1, -1, -1))

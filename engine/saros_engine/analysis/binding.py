@@ -1,0 +1,351 @@
+"""Types: from an expression whose paths are whole to a bound one over numbered columns.
+
+    root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
+
+What a path or an aggregate means is the `Columns`' business: before an aggregation paths are the scans' columns, after
+it aggregates are its results. Messages name expressions as they stand, as IoTDB's do.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from saros_engine.errors import NotSupportedError, SemanticError
+from saros_engine.expression import (
+    Bound,
+    Choice,
+    Constant,
+    Conversion,
+    FunctionCall,
+    InputColumn,
+    InputTime,
+    Membership,
+    Negate,
+    Not,
+    NullTest,
+    Operation,
+    PatternMatch,
+)
+from saros_engine.functions import FUNCTIONS
+from saros_engine.time_filter import Moment
+from saros_engine.times import parse_time
+from saros_grammar.ast import (
+    Between,
+    Binary,
+    BinaryOperator,
+    Call,
+    Case,
+    Cast,
+    EndTimeReference,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    LiteralKind,
+    PathExpression,
+    TimeReference,
+    Unary,
+)
+from saros_storage.types import DataType, Scalar
+
+_ARITHMETIC = frozenset(
+    {
+        BinaryOperator.ADD,
+        BinaryOperator.SUBTRACT,
+        BinaryOperator.MULTIPLY,
+        BinaryOperator.DIVIDE,
+        BinaryOperator.MODULO,
+    }
+)
+_LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
+_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.TIMESTAMP})
+_INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What names mean to the operator that evaluates the expression."""
+
+    moment: Moment
+    #: By path; a path that is missing is null (a device without that measurement).
+    paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
+    #: By aggregate call; None: aggregates may not appear here.
+    aggregates: Mapping[Expression, InputColumn] | None = None
+    end_time: InputColumn | None = None
+
+
+def bind(expression: Expression, columns: Columns) -> Bound:
+    """The typed expression. Raises SemanticError, UserMistake (functions' arguments)."""
+    if columns.aggregates is not None:
+        found = columns.aggregates.get(expression)
+        if found is not None:
+            return found
+    binder = _BINDERS.get(type(expression))
+    if binder is None:
+        raise NotSupportedError(f"the expression {expression}")
+    return binder(expression, columns)
+
+
+def predicate(expression: Expression, columns: Columns) -> Bound:
+    """A condition. Raises SemanticError if it is not BOOLEAN."""
+    bound = bind(expression, columns)
+    if bound.type is not DataType.BOOLEAN:
+        raise _wrong_type(expression, bound.type, "BOOLEAN")
+    return bound
+
+
+def _wrong_type(expression: Expression, actual: DataType, expected: str) -> SemanticError:
+    return SemanticError(
+        f"Invalid input expression data type. expression: {expression}, actual data type: {actual.name}, expected data"
+        f" type(s): [{expected}]."
+    )
+
+
+def _path(path: PathExpression, columns: Columns) -> Bound:
+    if columns.aggregates is not None:
+        raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
+    return columns.paths.get(path, _NULL)
+
+
+#: What is missing: null, of a type that goes with everything.
+_NULL = Constant(None, DataType.BOOLEAN)
+
+
+def _literal(literal: Literal, columns: Columns) -> Constant:
+    value, moment = literal.value, columns.moment
+    match literal.kind:
+        case LiteralKind.NULL:
+            return _NULL
+        case LiteralKind.BOOLEAN:
+            return Constant(bool(value), DataType.BOOLEAN)
+        case LiteralKind.INTEGER if isinstance(value, int):
+            large = abs(value) > _INT64_MAX
+            return Constant(float(value), DataType.DOUBLE) if large else Constant(value, DataType.INT64)
+        case LiteralKind.DOUBLE if isinstance(value, (int, float)):
+            return Constant(float(value), DataType.DOUBLE)
+        case LiteralKind.STRING if isinstance(value, str):
+            return Constant(value, DataType.TEXT)
+        case LiteralKind.BLOB if isinstance(value, bytes):
+            return Constant(value, DataType.BLOB)
+        case LiteralKind.TIME:
+            ticks = parse_time(value, moment.zone, moment.unit) if isinstance(value, str) else value
+            assert isinstance(ticks, int)
+            return Constant(ticks, DataType.TIMESTAMP)
+        case _:
+            raise SemanticError(f"{literal} cannot stand here")
+
+
+def _time(_: TimeReference, __: Columns) -> Bound:
+    return InputTime()
+
+
+def _end_time(_: EndTimeReference, columns: Columns) -> Bound:
+    if columns.end_time is None:
+        raise SemanticError("__endTime needs GROUP BY with windows")
+    return columns.end_time
+
+
+def _unary(expression: Unary, columns: Columns) -> Bound:
+    operand = bind(expression.operand, columns)
+    if expression.operator == "-":
+        if operand.type not in _NUMBERS:
+            raise _wrong_type(expression.operand, operand.type, "INT32, INT64, FLOAT, DOUBLE")
+        return Negate(operand, operand.type)
+    if operand.type is not DataType.BOOLEAN:
+        raise _wrong_type(expression.operand, operand.type, "BOOLEAN")
+    return Not(operand)
+
+
+def _is_null(bound: Bound) -> bool:
+    return isinstance(bound, Constant) and bound.value is None
+
+
+def _binary(expression: Binary, columns: Columns) -> Bound:
+    operator = expression.operator
+    left, right = bind(expression.left, columns), bind(expression.right, columns)
+    if operator in _LOGIC:
+        for side, bound in ((expression.left, left), (expression.right, right)):
+            if bound.type is not DataType.BOOLEAN:
+                raise _wrong_type(side, bound.type, "BOOLEAN")
+        return Operation(operator, left, right, DataType.BOOLEAN)
+    if operator in _ARITHMETIC:
+        for side, bound in ((expression.left, left), (expression.right, right)):
+            if bound.type not in _NUMBERS and not _is_null(bound):
+                raise _wrong_type(side, bound.type, "INT32, INT64, FLOAT, DOUBLE")
+        if _is_null(left) or _is_null(right):
+            return Constant(None, DataType.DOUBLE)
+        return Operation(operator, left, right, DataType.DOUBLE)
+    return _compare(operator, expression.left, left, expression.right, right, columns.moment)
+
+
+def _compare(
+    operator: BinaryOperator,
+    left_text: Expression,
+    left: Bound,
+    right_text: Expression,
+    right: Bound,
+    moment: Moment,
+) -> Bound:
+    if _is_null(left) or _is_null(right):
+        return _NULL
+    left, right = _as_like(left, right.type, moment), _as_like(right, left.type, moment)
+    if not _comparable(left.type, right.type):
+        if isinstance(left, Constant) and not isinstance(right, Constant):
+            raise _wrong_type(right_text, right.type, _class_of(left.type))
+        raise _wrong_type(left_text, left.type, _class_of(right.type))
+    return Operation(operator, left, right, DataType.BOOLEAN)
+
+
+def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
+    """A text constant that is compared with a date or a time, as one."""
+    if not isinstance(bound, Constant) or bound.type is not DataType.TEXT or not isinstance(bound.value, str):
+        return bound
+    if other is DataType.TIMESTAMP:
+        return Constant(parse_time(bound.value, moment.zone, moment.unit), other)
+    if other is DataType.DATE:
+        try:
+            day = date.fromisoformat(bound.value)
+        except ValueError as error:
+            raise SemanticError(f"{bound.value!r} is not a date: use YYYY-MM-DD") from error
+        return Constant(day.year * 10_000 + day.month * 100 + day.day, other)
+    return bound
+
+
+def _comparable(a: DataType, b: DataType) -> bool:
+    return a is b or (a in _NUMBERS and b in _NUMBERS) or (a in _TEXTS and b in _TEXTS)
+
+
+def _class_of(type_: DataType) -> str:
+    if type_ in _NUMBERS:
+        return "INT32, INT64, FLOAT, DOUBLE, TIMESTAMP"
+    return "TEXT, STRING" if type_ in _TEXTS else type_.name
+
+
+def _between(expression: Between, columns: Columns) -> Bound:
+    above = Binary(BinaryOperator.GREATER_EQUAL, expression.operand, expression.low)
+    below = Binary(BinaryOperator.LESS_EQUAL, expression.operand, expression.high)
+    bound = bind(Binary(BinaryOperator.AND, above, below), columns)
+    return Not(bound) if expression.negated else bound
+
+
+def _is_null_test(expression: IsNull, columns: Columns) -> Bound:
+    return NullTest(bind(expression.operand, columns), expression.negated)
+
+
+def _cast(expression: Cast, columns: Columns) -> Bound:
+    if expression.type_name not in DataType.__members__:
+        raise SemanticError(f"CAST to {expression.type_name}: there is no such type")
+    return Conversion(bind(expression.operand, columns), DataType[expression.type_name])
+
+
+def _in_list(expression: InList, columns: Columns) -> Bound:
+    operand = bind(expression.operand, columns)
+    if _is_null(operand):
+        return _NULL
+    items: list[Scalar] = []
+    for item in expression.items:
+        constant = _as_like(bind(item, columns), operand.type, columns.moment)
+        if not isinstance(constant, Constant):
+            raise SemanticError(f"{item} in IN (...) is not a constant")
+        if constant.value is not None and not _comparable(constant.type, operand.type):
+            raise _wrong_type(expression.operand, operand.type, _class_of(constant.type))
+        items.append(constant.value)
+    return Membership(operand, tuple(items), expression.negated)
+
+
+def _like(expression: Like, columns: Columns) -> Bound:
+    operand = bind(expression.operand, columns)
+    if _is_null(operand):
+        return _NULL
+    if operand.type not in _TEXTS:
+        raise _wrong_type(expression.operand, operand.type, "TEXT, STRING")
+    pattern = bind(expression.pattern, columns)
+    if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
+        raise SemanticError(f"the pattern of {expression} is not a text")
+    return PatternMatch(operand, pattern.value, expression.regexp, expression.negated)
+
+
+def _case(expression: Case, columns: Columns) -> Bound:
+    whens = []
+    for condition, result in expression.whens:
+        bound = bind(condition, columns)
+        if bound.type is not DataType.BOOLEAN:
+            raise SemanticError(
+                f"The expression in the WHEN clause must return BOOLEAN. expression: {condition}, actual data type:"
+                f" {bound.type.name}."
+            )
+        whens.append((bound, bind(result, columns)))
+    otherwise = None if expression.otherwise is None else bind(expression.otherwise, columns)
+    results = [result for _, result in whens] + ([] if otherwise is None else [otherwise])
+    type_ = _common_type([r.type for r in results if not _is_null(r)])
+    return Choice(
+        tuple((condition, _retyped(result, type_)) for condition, result in whens),
+        None if otherwise is None else _retyped(otherwise, type_),
+        type_,
+    )
+
+
+def _retyped(bound: Bound, type_: DataType) -> Bound:
+    if _is_null(bound):
+        return Constant(None, type_)
+    if bound.type is type_:
+        return bound
+    if isinstance(bound, Constant) and type_ is DataType.DOUBLE and isinstance(bound.value, (int, float)):
+        return Constant(float(bound.value), type_)
+    return Conversion(bound, type_)
+
+
+def _common_type(types: Sequence[DataType]) -> DataType:
+    """The one type of CASE's results: numbers become DOUBLE, other types do not mix."""
+    if not types:
+        return DataType.TEXT
+    for single in (DataType.BOOLEAN, DataType.TEXT):
+        family = _TEXTS if single is DataType.TEXT else {single}
+        inside = [t in family for t in types]
+        if all(inside):
+            return single
+        if any(inside):
+            raise SemanticError(f"CASE expression: {single.name} and other types cannot exist at the same time")
+    if all(t in _NUMBERS for t in types):
+        return DataType.DOUBLE
+    if len(set(types)) > 1:
+        raise SemanticError("CASE expression: " + " and ".join(sorted({t.name for t in types})) + " do not mix")
+    return types[0]
+
+
+def _call(expression: Call, columns: Columns) -> Bound:
+    name = expression.name.lower()
+    if name == "now" and not expression.arguments:
+        return Constant(columns.moment.now, DataType.TIMESTAMP)
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise SemanticError(f"Unknown function: {expression.name}. Look with SHOW FUNCTIONS")
+    arguments = tuple(bind(argument, columns) for argument in expression.arguments)
+    type_ = function.check([argument.type for argument in arguments], expression.attributes)
+    if any(_is_null(argument) for argument in arguments):
+        return Constant(None, type_)
+    return FunctionCall(name, arguments, type_, expression.attributes)
+
+
+_BINDERS: dict[type, Callable[[Any, Columns], Bound]] = {
+    PathExpression: _path,
+    Literal: _literal,
+    TimeReference: _time,
+    EndTimeReference: _end_time,
+    Unary: _unary,
+    Binary: _binary,
+    Between: _between,
+    IsNull: _is_null_test,
+    InList: _in_list,
+    Like: _like,
+    Cast: _cast,
+    Case: _case,
+    Call: _call,
+}

@@ -1,0 +1,197 @@
+"""Names: which series a path of an expression means, and what expressions a wildcard makes of one.
+
+    FROM root.a.*          SELECT s1 + s2      ->  root.a.d1.s1 + root.a.d1.s2,  root.a.d1.s1 + root.a.d2.s2, ...
+                           count(*)            ->  count(root.a.d1.s1), count(root.a.d1.s2), ...
+
+Each path is looked up below each FROM path, in order, series in path order; an expression with several paths stands for
+all combinations, its first path varying slowest. What an expansion makes are expressions whose paths are whole and
+belong to exactly one series: `Scope.series` knows which.
+
+In ALIGN BY DEVICE the scope is one device, and paths keep the form the user gave them.
+
+Belongs to one statement.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from saros_engine.errors import SemanticError
+from saros_grammar.ast import (
+    Between,
+    Binary,
+    Call,
+    Case,
+    Cast,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    PathExpression,
+    Unary,
+)
+from saros_storage.paths import parse_pattern
+from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One series, under the name by which the statement found it (its measurement or its alias)."""
+
+    path: PathExpression
+    device: DeviceSchema
+    series: SeriesSchema
+
+
+class Scope:
+    """See the module: the series below some FROM paths."""
+
+    def __init__(self, schema: SchemaTree, prefixes: Sequence[PathExpression]) -> None:
+        self._schema = schema
+        self._prefixes = prefixes
+        #: The series of each path that an expansion has put into an expression.
+        self.series: dict[PathExpression, Leaf] = {}
+        self._found: dict[PathExpression, list[PathExpression]] = {}
+
+    def find(self, path: PathExpression) -> list[PathExpression]:
+        """Whole paths of the series that a path means; none if there is no such series."""
+        found = self._found.get(path)
+        if found is None:
+            wholes = [path] if path.absolute else [PathExpression(p.nodes + path.nodes) for p in self._prefixes]
+            found = self._found[path] = [leaf.path for whole in wholes for leaf in self._leaves(whole)]
+        return found
+
+    def _leaves(self, whole: PathExpression) -> Iterator[Leaf]:
+        if not whole.has_wildcard:
+            device = self._schema.device(".".join(whole.nodes[:-1]))
+            series = None if device is None else device.find(whole.nodes[-1])
+            if device is not None and series is not None:
+                yield self._keep(Leaf(whole, device, series))
+            return
+        for device, series in self._schema.match_series(parse_pattern(str(whole))):
+            path = PathExpression((*device.path.split("."), series.measurement))
+            yield self._keep(Leaf(path, device, series))
+
+    def _keep(self, leaf: Leaf) -> Leaf:
+        self.series[leaf.path] = leaf
+        return leaf
+
+    def expand(self, expression: Expression) -> list[Expression]:
+        """What the expression stands for; empty if a path of it means no series."""
+        if isinstance(expression, PathExpression):
+            return list(self.find(expression))
+        paths = list(paths_of(expression))
+        if not paths:
+            return [expression]
+        found = [self.find(path) for path in paths]
+        if all(len(one) == 1 for one in found):
+            chosen = [one[0] for one in found]
+            return [expression if chosen == paths else with_paths(expression, chosen)]
+        return [with_paths(expression, choice) for choice in itertools.product(*found)]
+
+
+class DeviceScope:
+    """The series of one device, for ALIGN BY DEVICE: paths are measurements, or `*`."""
+
+    def __init__(self, device: DeviceSchema) -> None:
+        self.device = device
+        self.series: dict[PathExpression, Leaf] = {}
+
+    def find(self, path: PathExpression) -> list[PathExpression]:
+        """The measurements that a path means."""
+        if len(path.nodes) != 1 or path.nodes[0] == "**":
+            raise SemanticError(
+                f"{path}: with ALIGN BY DEVICE the suffix paths can only be measurement or one-level wildcard"
+            )
+        if path.has_wildcard:
+            pattern = parse_pattern(f"root.{path}")
+            names = [name for name in sorted(self.device.series) if pattern.matches(("root", name))]
+        else:
+            names = [path.nodes[0]]
+        found = []
+        for name in names:
+            series = self.device.find(name)
+            if series is not None:
+                whole = PathExpression((name,))
+                self.series[whole] = Leaf(whole, self.device, series)
+                found.append(whole)
+        return found
+
+    def expand(self, expression: Expression) -> list[Expression]:
+        """See `Scope.expand`."""
+        paths = list(paths_of(expression))
+        if not paths:
+            return [expression]
+        found = [self.find(path) for path in paths]
+        return [with_paths(expression, choice) for choice in itertools.product(*found)]
+
+
+def children_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions right below one, as they are written."""
+    match expression:
+        case Unary(_, operand) | IsNull(operand) | Cast(operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return (left, right)
+        case Call():
+            return expression.arguments
+        case Between(operand, low, high):
+            return (operand, low, high)
+        case InList(operand, items):
+            return (operand, *items)
+        case Like(operand, pattern):
+            return (operand, pattern)
+        case Case(whens, otherwise):
+            flat = tuple(part for when in whens for part in when)
+            return flat if otherwise is None else (*flat, otherwise)
+        case _:
+            return ()
+
+
+def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expression:
+    """The expression with other children, as many as `children_of` gives."""
+    match expression:
+        case Unary() | IsNull() | Cast():
+            return replace(expression, operand=children[0])
+        case Binary():
+            return replace(expression, left=children[0], right=children[1])
+        case Call():
+            return replace(expression, arguments=tuple(children))
+        case Between():
+            return replace(expression, operand=children[0], low=children[1], high=children[2])
+        case InList():
+            return replace(expression, operand=children[0], items=tuple(children[1:]))
+        case Like():
+            return replace(expression, operand=children[0], pattern=children[1])
+        case Case(whens, otherwise):
+            pairs = tuple((children[2 * i], children[2 * i + 1]) for i in range(len(whens)))
+            return replace(expression, whens=pairs, otherwise=None if otherwise is None else children[-1])
+        case _:
+            return expression
+
+
+def paths_of(expression: Expression) -> Iterator[PathExpression]:
+    """All paths in an expression, from left to right."""
+    if isinstance(expression, PathExpression):
+        yield expression
+    for child in children_of(expression):
+        yield from paths_of(child)
+
+
+def with_paths(expression: Expression, paths: Sequence[PathExpression]) -> Expression:
+    """The expression with its paths, from left to right, replaced."""
+    return _replaced(expression, iter(paths))
+
+
+def _replaced(expression: Expression, paths: Iterator[PathExpression]) -> Expression:
+    if isinstance(expression, PathExpression):
+        return next(paths)
+    children = children_of(expression)
+    return rebuilt(expression, [_replaced(child, paths) for child in children]) if children else expression
+
+
+def any_part(expression: Expression, wanted: Callable[[Expression], bool]) -> bool:
+    """Whether the expression or something in it is wanted."""
+    return wanted(expression) or any(any_part(child, wanted) for child in children_of(expression))

@@ -1,0 +1,69 @@
+"""Sources: the scans that a set of series needs, joined by time, and the number of each series' column.
+
+    root.a.d1.s1  root.a.d2.x  root.a.d1.s2      d1 aligned, d2 not
+    TimeJoin( Scan d1 (s1, s2), Scan d2 (x) )    columns: d1.s1 0, d1.s2 1, d2.x 2
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from saros_engine.analysis.scope import Leaf
+from saros_engine.expression import InputColumn
+from saros_engine.plan import Field, Node, Scan, TimeJoin
+from saros_grammar.ast import PathExpression
+from saros_storage.reading import ScanRequest, TimeRange
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A scan to be: some series of one device; of a device that is not aligned, one."""
+
+    request: ScanRequest
+    leaves: tuple[Leaf, ...]
+
+
+def sources_of(leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = False) -> list[Source]:
+    """One source per aligned device and per other series, in order of first use; a series appears once."""
+    groups: dict[tuple[str, str], dict[str, Leaf]] = {}
+    for leaf in leaves:
+        own = "" if leaf.device.aligned else leaf.series.measurement
+        groups.setdefault((leaf.device.path, own), {}).setdefault(leaf.series.measurement, leaf)
+    found = []
+    for (device, _), members in groups.items():
+        chosen = tuple(members.values())
+        request = ScanRequest(
+            device,
+            tuple(members),
+            tuple([leaf.series.type for leaf in chosen]),
+            chosen[0].device.aligned,
+            time,
+            descending,
+        )
+        found.append(Source(request, chosen))
+    return found
+
+
+def joined(sources: list[Source], *, descending: bool = False) -> Node:
+    """The scans side by side; at least one."""
+    scans: list[Node] = [
+        Scan(s.request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in s.leaves])) for s in sources
+    ]
+    if len(scans) == 1:
+        return scans[0]
+    fields = tuple(field for scan in scans for field in scan.fields)
+    return TimeJoin(tuple(scans), fields, descending)
+
+
+def column_numbers(sources: list[Source], leaves: Iterable[Leaf]) -> dict[PathExpression, InputColumn]:
+    """Column of each leaf in the join; a series that has two names has one column."""
+    numbers: dict[tuple[str, str], int] = {}
+    for source in sources:
+        for leaf in source.leaves:
+            numbers[leaf.device.path, leaf.series.measurement] = len(numbers)
+    return {
+        leaf.path: InputColumn(numbers[leaf.device.path, leaf.series.measurement], leaf.series.type) for leaf in leaves
+    }

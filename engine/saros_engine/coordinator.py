@@ -1,0 +1,302 @@
+"""The coordinator: one statement from its text to its result.
+
+    text --statement cache--> tree --bind ?--> SELECT   plan (cached by text, schema and zone) -> execution -> blocks
+                                               INSERT   tablets -> store
+                                               others   schema, show, delete, flush, queries
+
+Each SELECT gets an id, a view of the store, a memory account and a deadline; all of them are gone when it is over
+(`open_queries` says what is not). Thread-safe; `execute` runs on the caller's thread up to the first block.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_engine import ddl
+from saros_engine.distribution import distribute
+from saros_engine.errors import NotSupportedError, QueryNotFound
+from saros_engine.execution import QueryExecution
+from saros_engine.explain import explain, explain_analysis
+from saros_engine.functions import FUNCTIONS
+from saros_engine.memory import QueryMemory
+from saros_engine.optimizer import optimize
+from saros_engine.options import EngineOptions
+from saros_engine.plan import Field, QueryPlan
+from saros_engine.planner import PlanContext, plan_select
+from saros_engine.query_registry import QueryRegistry
+from saros_engine.result import Result, fixed_result
+from saros_engine.show import count_schema, show_schema
+from saros_engine.time_filter import Moment, constant_time, time_range
+from saros_engine.times import format_time, zone_of
+from saros_engine.writing import Writer
+from saros_grammar import ast
+from saros_grammar.bind import ParameterBinder
+from saros_grammar.cache import RecentMap, StatementCache
+from saros_scheduler import DriverScheduler
+from saros_storage.block import Column
+from saros_storage.clock import Clock
+from saros_storage.store import Store
+from saros_storage.types import DataType, Int64Array
+
+_TEXT = DataType.TEXT
+_NANOSECONDS_PER_MS = 1_000_000
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """What a session has set; SET TIME ZONE changes it."""
+
+    zone: str = "UTC"
+
+
+class QueryEngine:
+    """See the module."""
+
+    def __init__(self, store: Store, scheduler: DriverScheduler, clock: Clock, options: EngineOptions) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._options = options
+        self._unit = store.options.time_unit
+        self._statements = StatementCache(options.statements_cached)
+        self._binder = ParameterBinder(self._unit.value)
+        self._plans: RecentMap[tuple[int, QueryPlan]] = RecentMap(options.plans_cached)
+        self._registry = QueryRegistry(clock)
+        self._writer = Writer(store, options.default_database_level)
+        self._idle = threading.Condition()
+        self._open = 0
+
+    # ------------------------------------------------------------------ entry points
+
+    def execute(
+        self,
+        text: str,
+        session: SessionContext,
+        parameters: Sequence[object] = (),
+        *,
+        timeout_ms: int | None = None,
+    ) -> Result:
+        """Run one statement. Raises what is wrong with it: ParseError, UserMistake, EngineError, StorageError."""
+        parsed = self._statements.get(text)
+        statement = parsed.statement
+        if parsed.parameters or parameters:
+            statement = self._binder.bind(statement, parameters)
+        elif isinstance(statement, ast.Select):
+            return self._select(statement, session, text, timeout_ms, cached=True)
+        return self._run(statement, session, text, timeout_ms)
+
+    def insert_columns(
+        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None = None
+    ) -> int:
+        """Write a batch of one device; see `writing.Writer.insert_columns`."""
+        return self._writer.insert_columns(device, times, columns, aligned=aligned)
+
+    @property
+    def open_queries(self) -> int:
+        """Queries of which something is left: 0 when all is quiet."""
+        return self._open
+
+    def close(self) -> None:
+        """End all queries and wait until nothing of them is left."""
+        for running in self._registry.running():
+            running.execution.cancel("the database is closing")
+        with self._idle:
+            while self._open:
+                self._idle.wait()
+
+    # ------------------------------------------------------------------ statements
+
+    def _run(self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+        match statement:
+            case ast.Select():
+                return self._select(statement, session, text, timeout_ms, cached=False)
+            case ast.Insert():
+                moment = Moment(session.zone, self._unit, self._now())
+
+                def time_of(expression: ast.Expression | None) -> int:
+                    return constant_time(expression, moment)
+
+                return Result("", count=self._writer.insert(statement, time_of, session.zone, self._unit))
+            case ast.Explain():
+                return self._explain(statement, session, text, timeout_ms)
+            case ast.Show():
+                return self._show(statement, session)
+            case ast.Count():
+                shown = count_schema(statement, self._store.schema)
+                return fixed_result(shown.fields, shown.rows)
+            case ast.NotSupported(what):
+                raise NotSupportedError(what)
+            case _:
+                return Result("", count=self._change(statement, session))
+
+    def _change(self, statement: ast.Statement, session: SessionContext) -> int:
+        """Carry out a statement that answers no rows; how many things it changed."""
+        store = self._store
+        match statement:
+            case ast.DeleteData(paths, where):
+                times = time_range(where, Moment(session.zone, self._unit, self._now()))
+                store.delete([str(path) for path in paths], times)
+                return 0
+            case ast.CreateDatabase():
+                return ddl.create_database(store, statement)
+            case ast.DeleteDatabases():
+                return ddl.delete_databases(store, statement)
+            case ast.CreateTimeseries():
+                return ddl.create_timeseries(store, self._writer, statement)
+            case ast.DeleteTimeseries():
+                return ddl.delete_timeseries(store, statement)
+            case ast.AlterTimeseries():
+                return ddl.alter_timeseries(store, statement)
+            case ast.Flush(databases):
+                store.flush([str(path) for path in databases] or None)
+            case ast.KillQuery(query_id):
+                return self._kill(query_id)
+            case ast.SetTimeZone(zone):
+                zone_of(zone)
+                session.zone = zone
+            case _:
+                raise AssertionError(statement)
+        return 0
+
+    def _kill(self, query_id: str | None) -> int:
+        running = [r for r in self._registry.running() if query_id in (None, r.query)]
+        if query_id is not None and not running:
+            raise QueryNotFound(query_id)
+        return sum(r.execution.cancel("the query was killed") for r in running)
+
+    # ------------------------------------------------------------------ SELECT
+
+    def _select(
+        self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
+    ) -> Result:
+        plan = self._cached_plan(select, session, text) if cached else self._plan(select, session)
+        execution = self._start(plan, text, timeout_ms)
+        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution)
+
+    def _cached_plan(self, select: ast.Select, session: SessionContext, text: str) -> QueryPlan:
+        key = f"{session.zone}\0{text}"
+        version = self._store.schema.version
+        kept = self._plans.get(key)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        plan = self._plan(select, session)
+        if "now" not in text.lower():
+            self._plans.put(key, (version, plan))
+        return plan
+
+    def _plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
+        context = PlanContext(self._store.schema, Moment(session.zone, self._unit, self._now()))
+        logical = plan_select(select, context)
+        root = optimize(logical.root)
+        return QueryPlan(logical.fields, logical.timed, root, distribute(root, self._options.parallelism))
+
+    def _start(self, plan: QueryPlan, text: str, timeout_ms: int | None) -> QueryExecution:
+        view = self._store.view()
+        execution = QueryExecution(
+            self._registry.next_id(),
+            plan,
+            view,
+            QueryMemory(self._options.query_memory_bytes_max),
+            self._clock,
+            self._unit,
+            self._ended,
+        )
+        with self._idle:
+            self._open += 1
+        self._registry.add(text, execution)
+        limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
+        execution.start(self._scheduler, deadline)
+        return execution
+
+    def _ended(self, execution: QueryExecution) -> None:
+        self._registry.remove(execution)
+        with self._idle:
+            self._open -= 1
+            self._idle.notify_all()
+
+    def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+        if not isinstance(statement.statement, ast.Select):
+            raise NotSupportedError("EXPLAIN of a statement that is not a SELECT")
+        plan = self._plan(statement.statement, session)
+        if not statement.analyze:
+            lines = explain(plan)
+        else:
+            started = self._clock.monotonic_ns()
+            execution = self._start(plan, text, timeout_ms)
+            try:
+                while execution.next_block() is not None:
+                    continue
+            finally:
+                execution.close()
+            elapsed = self._clock.monotonic_ns() - started
+            lines = explain_analysis(execution.drivers, elapsed, execution.memory.peak)
+        return fixed_result([Field("distribution plan", _TEXT)], [(line,) for line in lines])
+
+    # ------------------------------------------------------------------ SHOW
+
+    def _show(self, statement: ast.Show, session: SessionContext) -> Result:
+        kind = statement.kind
+        if kind is ast.ShowKind.QUERIES:
+            return self._show_queries(session)
+        if kind is ast.ShowKind.FUNCTIONS:
+            return fixed_result(_texts("function name", "function type"), _function_rows())
+        if kind is ast.ShowKind.VERSION:
+            return fixed_result(_texts("Version"), [(_version(),)])
+        if kind is ast.ShowKind.TIME_ZONE:
+            return fixed_result(_texts("TimeZone"), [(session.zone,)])
+        if kind is ast.ShowKind.CURRENT_TIMESTAMP:
+            now = format_time(self._now(), session.zone, self._unit)
+            return fixed_result(_texts("CurrentTimestamp"), [(now,)])
+        if kind is ast.ShowKind.VARIABLES:
+            return fixed_result(_texts("Variable", "Value"), self._variables())
+        shown = show_schema(statement, self._store.schema)
+        return fixed_result(shown.fields, shown.rows)
+
+    def _show_queries(self, session: SessionContext) -> Result:
+        now = self._clock.monotonic_ns()
+        rows = [
+            (
+                format_time(r.started_ns * self._unit.value // 1_000_000_000, session.zone, self._unit),
+                r.query,
+                "1",
+                f"{(now - r.ticks_ns) / 1e9:.3f}",
+                r.statement,
+            )
+            for r in self._registry.running()
+        ]
+        return fixed_result(_texts("Time", "QueryId", "DataNodeId", "ElapsedTime", "Statement"), rows)
+
+    def _variables(self) -> list[tuple[str, str]]:
+        options = self._store.options
+        return [
+            ("TimestampPrecision", self._unit.suffix),
+            ("TimePartitionInterval", str(options.time_partition_interval)),
+            ("Durability", options.durability),
+            ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
+            ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
+            ("Parallelism", str(self._options.parallelism)),
+        ]
+
+    def _now(self) -> int:
+        return self._clock.now_ns() * self._unit.value // 1_000_000_000
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("saros")
+
+
+def _texts(*names: str) -> list[Field]:
+    return [Field(name, _TEXT) for name in names]
+
+
+def _function_rows() -> list[tuple[str, str]]:
+    from saros_engine.aggregates import AGGREGATES
+
+    rows = [(name, "built-in aggregate function") for name in AGGREGATES]
+    rows += [(name, f"built-in {function.kind} function") for name, function in FUNCTIONS.items()]
+    return sorted(rows)

@@ -1,0 +1,176 @@
+"""Schema statements: CREATE, DROP and ALTER, as changes of the store. Each answers how many things it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from saros_engine.errors import NotSupportedError
+from saros_engine.writing import Writer
+from saros_grammar.ast import (
+    AlterKind,
+    AlterTimeseries,
+    CreateDatabase,
+    CreateTimeseries,
+    DeleteDatabases,
+    DeleteTimeseries,
+    SeriesColumn,
+)
+from saros_storage import schema
+from saros_storage.errors import UserMistake
+from saros_storage.paths import join_nodes, parse_pattern, split_series
+from saros_storage.schema import SeriesSchema
+from saros_storage.store import Store
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
+
+_METADATA = 303
+#: Digits to keep in a lossy encoding: Saros stores such series without loss.
+_IGNORED_PROPERTIES = frozenset({"max_point_number"})
+
+
+def create_database(store: Store, statement: CreateDatabase) -> int:
+    """CREATE DATABASE."""
+    if statement.path.has_wildcard:
+        raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
+    store.change_schema([schema.CreateDatabase(str(statement.path))])
+    return 1
+
+
+def delete_databases(store: Store, statement: DeleteDatabases) -> int:
+    """DROP DATABASE."""
+    count = 0
+    for path in statement.paths:
+        found = store.schema.match_databases(parse_pattern(str(path)))
+        if not found:
+            raise UserMistake(f"Path [{path}] is not a database", code=504)
+        for database in found:
+            store.delete_database(database)
+            count += 1
+    return count
+
+
+def create_timeseries(store: Store, writer: Writer, statement: CreateTimeseries) -> int:
+    """CREATE [ALIGNED] TIMESERIES; the database too, if there is none."""
+    device = join_nodes(statement.device.nodes)
+    if statement.device.has_wildcard:
+        raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
+    series = tuple(_series(column) for column in statement.columns)
+    changes = writer.database_for(device)
+    store.change_schema([*changes, schema.CreateSeries(device, statement.aligned, series)])
+    return len(series)
+
+
+def _series(column: SeriesColumn) -> SeriesSchema:
+    for name, _ in column.properties:
+        if name.lower() not in _IGNORED_PROPERTIES:
+            raise NotSupportedError(f"property {name} of CREATE TIMESERIES")
+    type_ = DataType[_known(column.type_name, DataType.__members__, "data type")]
+    encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
+    if column.encoding is not None:
+        encoding = Encoding[_known(column.encoding, Encoding.__members__, "encoding")]
+    if column.compressor is not None:
+        compressor = Compressor[_known(column.compressor, Compressor.__members__, "compressor")]
+    return SeriesSchema(
+        column.measurement, type_, encoding, compressor, column.alias, dict(column.tags), dict(column.attributes)
+    )
+
+
+def _known(name: str, names: Mapping[str, object], what: str) -> str:
+    if name not in names:
+        raise UserMistake(f"{what} {name} is unknown: there are {', '.join(names)}", code=701)
+    return name
+
+
+def delete_timeseries(store: Store, statement: DeleteTimeseries) -> int:
+    """DROP TIMESERIES."""
+    count = 0
+    for path in statement.paths:
+        removed = store.delete_series(str(path))
+        if not removed:
+            raise UserMistake(f"Timeseries [{path}] does not exist", code=508)
+        count += removed
+    return count
+
+
+def alter_timeseries(store: Store, statement: AlterTimeseries) -> int:
+    """ALTER TIMESERIES."""
+    device, name = split_series(str(statement.path))
+    known = store.schema.device(device)
+    series = None if known is None else known.find(name)
+    if series is None:
+        raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
+    changed = _ALTER[statement.kind](series, statement)
+    store.change_schema(
+        [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
+    )
+    return 1
+
+
+def _rename(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    for old, new in statement.names:
+        if old not in series.tags and old not in series.attributes:
+            raise UserMistake(f"{statement.path} has no tag or attribute {old}", code=_METADATA)
+        if new in series.tags or new in series.attributes:
+            raise UserMistake(f"{statement.path} has a tag or attribute {new} already", code=_METADATA)
+        series = replace(
+            series,
+            tags={new if k == old else k: v for k, v in series.tags.items()},
+            attributes={new if k == old else k: v for k, v in series.attributes.items()},
+        )
+    return series
+
+
+def _set(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    tags, attributes = dict(series.tags), dict(series.attributes)
+    for key, value in statement.names:
+        if key in tags:
+            tags[key] = value
+        elif key in attributes:
+            attributes[key] = value
+        else:
+            raise UserMistake(f"{statement.path} has no tag or attribute {key}", code=_METADATA)
+    return replace(series, tags=tags, attributes=attributes)
+
+
+def _drop(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    gone = {key for key, _ in statement.names}
+    return replace(
+        series,
+        tags={k: v for k, v in series.tags.items() if k not in gone},
+        attributes={k: v for k, v in series.attributes.items() if k not in gone},
+    )
+
+
+def _add_tags(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    _check_new(series.tags, statement.tags, statement)
+    return replace(series, tags={**series.tags, **dict(statement.tags)})
+
+
+def _add_attributes(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    _check_new(series.attributes, statement.attributes, statement)
+    return replace(series, attributes={**series.attributes, **dict(statement.attributes)})
+
+
+def _check_new(known: Mapping[str, str], added: tuple[tuple[str, str], ...], statement: AlterTimeseries) -> None:
+    for key, _ in added:
+        if key in known:
+            raise UserMistake(f"{statement.path} has {key} already: use SET or UPSERT", code=_METADATA)
+
+
+def _upsert(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
+    return replace(
+        series,
+        alias=series.alias if statement.alias is None else statement.alias,
+        tags={**series.tags, **dict(statement.tags)},
+        attributes={**series.attributes, **dict(statement.attributes)},
+    )
+
+
+_ALTER = {
+    AlterKind.RENAME: _rename,
+    AlterKind.SET: _set,
+    AlterKind.DROP: _drop,
+    AlterKind.ADD_TAGS: _add_tags,
+    AlterKind.ADD_ATTRIBUTES: _add_attributes,
+    AlterKind.UPSERT: _upsert,
+}

@@ -1,0 +1,84 @@
+"""Distribution: cutting a plan at exchanges, so that its scans run as several drivers.
+
+    TimeJoin                     fragment 0   TimeJoin
+     - Scan a  Scan b                          - Exchange 1   Exchange 2
+     - Scan c  Scan d            fragment 1   TimeJoin(Scan a, Scan b)
+                                 fragment 2   TimeJoin(Scan c, Scan d)
+
+The highest join whose children are many enough is cut into as many runs of children as there may be drivers. Joins by
+time or by window come together again by the same join. Devices that follow one after the other become instances of one
+fragment, which its receiver takes in order. On one node each fragment has one holder: this one.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+
+from saros_engine.plan import (
+    Aggregate,
+    DeviceMerge,
+    ExchangeSource,
+    FillNode,
+    Filter,
+    FragmentInstance,
+    Limit,
+    Node,
+    PlanFragment,
+    Project,
+    Sort,
+    TimeJoin,
+    WindowJoin,
+)
+
+#: Fewer children than this are not worth a second driver.
+CHILDREN_MIN = 8
+
+
+def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
+    """The fragment instances of a plan, the root fragment's first."""
+    cut: list[PlanFragment] = []
+    top = _cut(root, parallelism, cut) if parallelism > 1 else root
+    instances = [FragmentInstance(PlanFragment(0, top), 0, None)]
+    counts: dict[int, int] = {}
+    for fragment in cut:
+        instance = counts.get(fragment.number, 0)
+        counts[fragment.number] = instance + 1
+        instances.append(FragmentInstance(fragment, instance, 0))
+    return tuple(instances)
+
+
+def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
+    """The node with its large join cut; the parts are added to `fragments`."""
+    if isinstance(node, (Filter, Project, Aggregate, FillNode, Sort, Limit)):
+        return replace(node, child=_cut(node.child, parallelism, fragments))
+    if not isinstance(node, (TimeJoin, WindowJoin, DeviceMerge)) or len(node.children) < CHILDREN_MIN:
+        return node
+    if isinstance(node, DeviceMerge):
+        return node if node.by_time else _cut_devices(node, parallelism, fragments)
+    sources: list[Node] = []
+    for run in _runs(node.children, parallelism):
+        number = len(fragments) + 1
+        fields = tuple(chain.from_iterable(child.fields for child in run))
+        fragments.append(PlanFragment(number, replace(node, children=run, fields=fields)))
+        sources.append(ExchangeSource(number, fields))
+    return replace(node, children=tuple(sources))
+
+
+def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragment]) -> Node:
+    number = len(fragments) + 1
+    start = 0
+    for run in _runs(node.children, parallelism):
+        part = replace(node, children=run, devices=node.devices[start : start + len(run)])
+        fragments.append(PlanFragment(number, part))
+        start += len(run)
+    return ExchangeSource(number, node.fields)
+
+
+def _runs(children: Sequence[Node], count: int) -> list[tuple[Node, ...]]:
+    """Runs of about equal length, none empty."""
+    bounds = [len(children) * i // count for i in range(count + 1)]
+    return [tuple(children[a:b]) for a, b in pairwise(bounds) if a < b]

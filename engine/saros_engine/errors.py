@@ -1,0 +1,59 @@
+"""What the engine raises beside storage's and the grammar's errors, one class per what the caller should do.
+
+EngineError            root: `code` (see `saros_wire.status`) and a sentence that says what to do
+ ├─ SemanticError      the statement does not fit the schema or itself: change it
+ ├─ NotSupportedError  part of the dialect that is not built yet: use another way
+ ├─ MemoryExceeded     the query holds too much: narrow it
+ ├─ QueryKilled        somebody ended the query
+ └─ QueryNotFound      there is no such query
+"""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Root of the engine's errors."""
+
+    code: int = 2001
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class SemanticError(EngineError):
+    """The statement cannot mean anything as it is."""
+
+    code = 701
+
+
+class NotSupportedError(EngineError):
+    """`what` is part of the dialect and not built yet."""
+
+    code = 2002
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not supported yet")
+        self.what = what
+
+
+class MemoryExceeded(EngineError):
+    """The query may not hold what it needs."""
+
+    code = 709
+
+
+class QueryKilled(EngineError):
+    """The query was ended before it was done."""
+
+    code = 715
+
+
+class QueryNotFound(EngineError):
+    """No query has this id."""
+
+    code = 714
+
+    def __init__(self, query: str) -> None:
+        super().__init__(f"no query {query} is running: look with SHOW QUERIES")
+        self.query = query

@@ -1,0 +1,166 @@
+"""Exchanges: bounded buffers of blocks between fragments, and from the last fragment to the client.
+
+    driver A -- put --> [block block] -- take --> driver B                       A waits when full, B when empty
+                                      -- wait_take --> the client's thread
+
+Either end may leave: `finish` is the writer's "that was all", `fail` the query's end by an error, `leave` the reader's
+"enough", upon which the writer stops as well. What waits is a future; it is resolved outside the lock.
+
+Thread-safe, for one writer and one reader.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from saros_engine.operators.base import PullOperator
+from saros_engine.operators.operator import OperatorContext
+from saros_engine.plan import ExchangeSource
+from saros_scheduler.task import Blocked
+from saros_storage.block import Block
+
+#: A writer that has put more than this waits until the reader took some.
+_BYTES_MAX = 8 << 20
+
+
+class ExchangeBuffer:
+    """See the module."""
+
+    def __init__(self, bytes_max: int = _BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._blocks: deque[Block] = deque()
+        self._bytes = 0
+        self._finished = False
+        self._left = False
+        self._failure: BaseException | None = None
+        self._for_reader: Blocked | None = None
+        self._for_writer: Blocked | None = None
+
+    # ------------------------------------------------------------------ the writer's end
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the reader wants no more."""
+        return self._left
+
+    def writable(self) -> Blocked | None:
+        """None if a block may be put, else what to wait for."""
+        with self._lock:
+            if self._left or self._bytes < self._bytes_max:
+                return None
+            if self._for_writer is None:
+                self._for_writer = Blocked()
+            return self._for_writer
+
+    def put(self, block: Block) -> None:
+        """Append a block."""
+        with self._lock:
+            if self._left:
+                return
+            self._blocks.append(block)
+            self._bytes += block.nbytes
+            waiting, self._for_reader = self._for_reader, None
+        _resolve(waiting)
+
+    def finish(self) -> None:
+        """No more blocks will come."""
+        with self._lock:
+            self._finished = True
+            waiting, self._for_reader = self._for_reader, None
+        _resolve(waiting)
+
+    def fail(self, cause: BaseException) -> None:
+        """The query ended by `cause`: the reader gets it instead of what is left."""
+        with self._lock:
+            self._failure = cause
+            self._blocks.clear()
+            self._bytes = 0
+            waiting, self._for_reader = self._for_reader, None
+            writer, self._for_writer = self._for_writer, None
+        _resolve(waiting)
+        _resolve(writer)
+
+    # ------------------------------------------------------------------ the reader's end
+
+    @property
+    def drained(self) -> bool:
+        """Whether all blocks were taken and no more will come."""
+        return self._left or (self._finished and not self._blocks and self._failure is None)
+
+    def readable(self) -> Blocked | None:
+        """None if `take` has something to say, else what to wait for."""
+        with self._lock:
+            if self._blocks or self._finished or self._left or self._failure is not None:
+                return None
+            if self._for_reader is None:
+                self._for_reader = Blocked()
+            return self._for_reader
+
+    def take(self) -> Block | None:
+        """The next block, or None if there is none now. Raises what `fail` was given."""
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if not self._blocks:
+                return None
+            block = self._blocks.popleft()
+            self._bytes -= block.nbytes
+            waiting = None
+            if self._bytes < self._bytes_max:
+                waiting, self._for_writer = self._for_writer, None
+        _resolve(waiting)
+        return block
+
+    def wait_take(self) -> Block | None:
+        """The next block, waited for; None at the end. For a thread that is not a driver's."""
+        while True:
+            future = self.readable()
+            if future is not None:
+                future.result()
+            block = self.take()
+            if block is not None or self.drained:
+                return block
+
+    def leave(self) -> None:
+        """The reader wants no more. Idempotent."""
+        with self._lock:
+            self._left = True
+            self._blocks.clear()
+            self._bytes = 0
+            reader, self._for_reader = self._for_reader, None
+            writer, self._for_writer = self._for_writer, None
+        _resolve(reader)
+        _resolve(writer)
+
+
+def _resolve(future: Blocked | None) -> None:
+    if future is not None:
+        future.set_result(None)
+
+
+class ExchangeOperator(PullOperator):
+    """Receives the rows of another fragment: its instances' buffers one after the other."""
+
+    def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
+        super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
+        self._buffers = list(buffers)
+
+    def blocked(self) -> Blocked | None:
+        """See `Operator.blocked`."""
+        return self._buffers[0].readable() if self._buffers else None
+
+    def _next(self) -> Block | None:
+        block = None
+        if self._buffers:
+            block = self._buffers[0].take()
+            if block is None and self._buffers[0].drained:
+                del self._buffers[0]
+        self._finished = not self._buffers
+        return block
+
+    def _release(self) -> None:
+        for buffer in self._buffers:
+            buffer.leave()

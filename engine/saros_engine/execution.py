@@ -1,0 +1,116 @@
+"""A running query: its drivers, buffers, memory and view, from `start` until nothing of it is left.
+
+    QueryPlan -- one driver and one buffer per fragment instance --> scheduler
+    client <-- blocks -- the root fragment's buffer
+
+The listener's call is the one end of every query, however it came: then the view is closed, the account must be empty,
+and the registry forgets it. The client may still take what lies in the root's buffer after a good end.
+
+Thread-safe: the client's thread and the scheduler's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from saros_engine.driver import PipelineDriver
+from saros_engine.errors import QueryKilled
+from saros_engine.exchange import ExchangeBuffer, ExchangeOperator
+from saros_engine.memory import QueryMemory
+from saros_engine.operators.build import build
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan import ExchangeSource, QueryPlan
+from saros_scheduler import DriverScheduler
+from saros_scheduler.task import DriverId, QueryId
+from saros_storage.block import Block
+from saros_storage.clock import Clock
+from saros_storage.reading import ReadView
+from saros_storage.types import TimeUnit
+
+
+class QueryExecution:
+    """See the module."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        plan: QueryPlan,
+        view: ReadView,
+        memory: QueryMemory,
+        clock: Clock,
+        time_unit: TimeUnit,
+        ended: Callable[[QueryExecution], None],
+    ) -> None:
+        """Build the drivers; takes over the view. `ended` is called once. Raises UserMistake; then nothing is left."""
+        self.query = query
+        self.plan = plan
+        self.memory = memory
+        #: The exception that ended the query, once it has ended by one.
+        self.cause: BaseException | None = None
+        self._view = view
+        self._ended = ended
+        self._over = threading.Event()
+        self._scheduler: DriverScheduler | None = None
+        self._buffers = [ExchangeBuffer() for _ in plan.instances]
+        context = OperatorContext(memory, time_unit, clock)
+        self.drivers: list[PipelineDriver] = []
+        try:
+            for number, instance in enumerate(plan.instances):
+                root = build(instance.fragment.root, view, context, lambda node: self._receive(node, context))
+                id_ = DriverId(query, instance.fragment.number, instance.instance, 0)
+                self.drivers.append(PipelineDriver(id_, root, self._buffers[number], clock))
+        except BaseException:
+            view.close()
+            raise
+
+    def _receive(self, node: ExchangeSource, context: OperatorContext) -> Operator:
+        pairs = zip(self.plan.instances, self._buffers, strict=True)
+        return ExchangeOperator(node, [b for i, b in pairs if i.fragment.number == node.fragment], context)
+
+    def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
+        """Hand the drivers to the scheduler. Raises what `submit` raises; then nothing is left."""
+        self._scheduler = scheduler
+        try:
+            scheduler.submit(self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns)
+        except BaseException:
+            for driver in self.drivers:
+                driver.close(None)
+            self._end()
+            raise
+
+    # ------------------------------------------------------------------ the scheduler's thread
+
+    def query_finished(self, query: QueryId) -> None:  # noqa: ARG002 (the listener's protocol)
+        """See `QueryListener.query_finished`."""
+        self._end()
+
+    def query_aborted(self, query: QueryId, cause: BaseException) -> None:  # noqa: ARG002
+        """See `QueryListener.query_aborted`."""
+        self.cause = cause
+        for buffer in self._buffers:
+            buffer.fail(cause)
+        self._end()
+
+    def _end(self) -> None:
+        self._view.close()
+        self._ended(self)
+        self._over.set()
+
+    # ------------------------------------------------------------------ the client's thread
+
+    def next_block(self) -> Block | None:
+        """The next rows; None at the end. Raises what ended the query."""
+        return self._buffers[0].wait_take()
+
+    def cancel(self, reason: str) -> bool:
+        """End the query, if it still runs; its client gets QueryKilled."""
+        assert self._scheduler is not None
+        return self._scheduler.abort(self.query, QueryKilled(reason))
+
+    def close(self) -> None:
+        """The client wants no more: end what runs, and wait until nothing of it is left. Idempotent."""
+        self._buffers[0].leave()
+        if not self._over.is_set():
+            self.cancel("the client closed the result")
+            self._over.wait()

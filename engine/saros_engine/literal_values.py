@@ -1,0 +1,117 @@
+"""Literals of INSERT as columns of a series' type. Pure: any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+
+from saros_engine.times import parse_time
+from saros_grammar.ast import Literal, LiteralKind
+from saros_storage.block import Column
+from saros_storage.types import DataType, Scalar, TimeUnit
+
+_INFERRED = {
+    LiteralKind.BOOLEAN: DataType.BOOLEAN,
+    LiteralKind.INTEGER: DataType.DOUBLE,
+    LiteralKind.DOUBLE: DataType.DOUBLE,
+    LiteralKind.STRING: DataType.TEXT,
+    LiteralKind.BLOB: DataType.BLOB,
+    LiteralKind.TIME: DataType.TIMESTAMP,
+}
+_BITS = {DataType.INT32: 31, DataType.INT64: 63, DataType.TIMESTAMP: 63}
+_NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
+
+
+def inferred_type(literals: Sequence[Literal]) -> DataType | None:
+    """The type of a series that is made for these values; None if all are null."""
+    return next((_INFERRED[v.kind] for v in literals if v.kind is not LiteralKind.NULL), None)
+
+
+def column_of_literals(literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit) -> Column:
+    """The values as a column. Raises ValueError naming the first that does not fit, and its row."""
+    take = _TAKERS[type_]
+    values: list[Scalar] = []
+    for row, literal in enumerate(literals):
+        if literal.kind is LiteralKind.NULL:
+            values.append(None)
+            continue
+        value = take(literal, type_, zone, unit)
+        if value is None:
+            reason = " because Invalid date format. Please use YYYY-MM-DD format." if type_ is DataType.DATE else ""
+            where = f", row {row + 1}" if len(literals) > 1 else ""
+            raise ValueError(
+                f"data type is not consistent, input {literal.text}, registered {type_.name}{where}{reason}"
+            )
+        values.append(value)
+    return Column.of(type_, values)
+
+
+def _boolean(literal: Literal, *_: object) -> Scalar:
+    if literal.kind is LiteralKind.BOOLEAN:
+        return literal.value if isinstance(literal.value, bool) else None
+    if literal.kind is LiteralKind.INTEGER and literal.value in (0, 1):
+        return bool(literal.value)
+    return None
+
+
+def _integer(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Scalar:
+    value = literal.value
+    if literal.kind is LiteralKind.TIME and type_ is not DataType.INT32:
+        value = parse_time(value, zone, unit) if isinstance(value, str) else value
+    elif literal.kind is LiteralKind.STRING and type_ is DataType.TIMESTAMP and isinstance(value, str):
+        value = parse_time(value, zone, unit)
+    elif literal.kind is not LiteralKind.INTEGER:
+        return None
+    assert isinstance(value, int)
+    limit = 1 << _BITS[type_]
+    return value if -limit <= value < limit else None
+
+
+def _float(literal: Literal, type_: DataType, *_: object) -> Scalar:
+    if literal.kind not in _NUMBERS or not isinstance(literal.value, (int, float)):
+        return None
+    try:
+        value = float(literal.value)
+    except OverflowError:
+        return None
+    too_large = type_ is DataType.FLOAT and _FLOAT_MAX < abs(value) < float("inf")
+    return None if too_large else value
+
+
+#: The largest double that rounds to a finite 32-bit float.
+_FLOAT_MAX = 3.4028235677973362e38
+
+
+def _text(literal: Literal, *_: object) -> Scalar:
+    if literal.kind is LiteralKind.STRING and isinstance(literal.value, str):
+        return literal.value
+    return literal.text if literal.kind in (*_NUMBERS, LiteralKind.BOOLEAN) else None
+
+
+def _date(literal: Literal, *_: object) -> Scalar:
+    if literal.kind is not LiteralKind.STRING or not isinstance(literal.value, str):
+        return None
+    try:
+        day = date.fromisoformat(literal.value)
+    except ValueError:
+        return None
+    return day.year * 10_000 + day.month * 100 + day.day
+
+
+def _blob(literal: Literal, *_: object) -> Scalar:
+    return literal.value if isinstance(literal.value, bytes) else None
+
+
+_Taker = Callable[[Literal, DataType, str, TimeUnit], Scalar]
+_TAKERS: dict[DataType, _Taker] = {
+    DataType.BOOLEAN: _boolean,
+    DataType.INT32: _integer,
+    DataType.INT64: _integer,
+    DataType.TIMESTAMP: _integer,
+    DataType.FLOAT: _float,
+    DataType.DOUBLE: _float,
+    DataType.TEXT: _text,
+    DataType.STRING: _text,
+    DataType.DATE: _date,
+    DataType.BLOB: _blob,
+}

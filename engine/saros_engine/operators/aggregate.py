@@ -1,0 +1,104 @@
+"""Aggregate: aggregates over the child's rows, per window of any kind, or over states that another fragment made."""
+
+from __future__ import annotations
+
+from saros_engine.aggregation import Aggregation, Calls, GlobalAggregation, LabelAggregation, TimeAggregation
+from saros_engine.operators.base import PullOperator
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan import Aggregate, Stage, TimeWindows
+from saros_engine.row_windows import RowWindowAggregation, newest_first
+from saros_engine.windows import pane_sequence, window_sequence
+from saros_storage.block import Block
+from saros_storage.types import Int64Array
+
+
+class AggregateOperator(PullOperator):
+    """Streams where it can; with `descending` all results are kept until the child has ended."""
+
+    def __init__(self, node: Aggregate, child: Operator, context: OperatorContext) -> None:
+        super().__init__("Aggregate", context, (child,), detail=_describe(node))
+        self._child = child
+        self._aggregation = _aggregation(node, context)
+        #: Results that wait to be turned around (descending only).
+        self._waiting: list[Block] | None = [] if node.descending else None
+        self._drained = False
+
+    def _next(self) -> Block | None:
+        if self._drained:
+            return self._last_blocks()
+        block = self._take()
+        if block is None:
+            if self._child.finished:
+                self._drain()
+                return None
+            piece = self._child.next()
+            if piece is not None:
+                self._aggregation.add_block(piece)
+                self._hold(self._aggregation.nbytes + sum(b.nbytes for b in self._waiting or ()))
+        return block
+
+    def _take(self) -> Block | None:
+        block = self._aggregation.take()
+        if block is not None and self._waiting is not None:
+            self._waiting.append(block)
+            return None
+        return block
+
+    def _drain(self) -> None:
+        self._drained = True
+        self._aggregation.finish()
+        if self._waiting is not None:
+            while (block := self._aggregation.take()) is not None:
+                self._waiting.append(block)
+            self._waiting = newest_first(self._waiting)
+
+    def _last_blocks(self) -> Block | None:
+        if self._waiting is None:
+            block = self._aggregation.take()
+            self._finished = block is None
+            return block
+        self._finished = not self._waiting
+        return self._waiting.pop(0) if self._waiting else None
+
+
+def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
+    calls = Calls(node.calls, node.stage)
+    windows = node.windows
+    if windows is None:
+        return GlobalAggregation(calls)
+    if node.stage in (Stage.FINAL, Stage.MERGE):
+        end_of = None
+        if node.end_time:
+            assert isinstance(windows, TimeWindows)
+            end_of = _LastTimes(windows, context)
+        return LabelAggregation(calls, end_of=end_of)
+    if not isinstance(windows, TimeWindows):
+        return RowWindowAggregation(node.calls, node.stage, windows, with_end=node.end_time)
+    return TimeAggregation(
+        calls,
+        window_sequence(windows, context.time_unit),
+        pane_sequence(windows, context.time_unit),
+        label_end=windows.label_end,
+        with_end=node.end_time,
+    )
+
+
+class _LastTimes:
+    """From labels of windows to their last times."""
+
+    def __init__(self, windows: TimeWindows, context: OperatorContext) -> None:
+        self._sequence = window_sequence(windows, context.time_unit)
+        self._label_end = windows.label_end
+
+    def __call__(self, labels: Int64Array) -> Int64Array:
+        """Last times of the windows labelled so."""
+        if self._label_end or len(labels) == 0:
+            return labels
+        numbers = self._sequence.index_of(labels)
+        low, high = int(numbers.min()), int(numbers.max()) + 1
+        return self._sequence.ends(low, high)[numbers - low] - 1
+
+
+def _describe(node: Aggregate) -> str:
+    windows = "" if node.windows is None else f" by {type(node.windows).__name__}"
+    return f"{node.stage.value}: {', '.join(call.function for call in node.calls)}{windows}"

@@ -1,0 +1,97 @@
+"""What all operators share: statistics, timing, closing. Subclasses write `_next`, and `_release` if they hold much.
+
+An operator with several children waits for the first one that it needs and that is blocked. An operator belongs to its
+driver's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
+from saros_scheduler.task import Blocked
+from saros_storage.block import Block
+
+
+class PullOperator:
+    """Base of the operators: see `operator.Operator` for the contract."""
+
+    def __init__(
+        self, name: str, context: OperatorContext, children: Sequence[Operator] = (), detail: str = ""
+    ) -> None:
+        self._statistics = OperatorStatistics(name, detail)
+        self._context = context
+        self._children = tuple(children)
+        #: Set by subclasses when no further block will come.
+        self._finished = False
+        self._closed = False
+        #: Bytes reserved in the query's account.
+        self._reserved = 0
+
+    @property
+    def statistics(self) -> OperatorStatistics:
+        """See `Operator.statistics`."""
+        return self._statistics
+
+    @property
+    def children(self) -> Sequence[Operator]:
+        """See `Operator.children`."""
+        return self._children
+
+    @property
+    def finished(self) -> bool:
+        """See `Operator.finished`."""
+        return self._finished
+
+    def blocked(self) -> Blocked | None:
+        """See `Operator.blocked`."""
+        for child in self._needed():
+            if not child.finished:
+                future = child.blocked()
+                if future is not None:
+                    return future
+        return None
+
+    def next(self) -> Block | None:
+        """See `Operator.next`."""
+        started = self._context.clock.monotonic_ns()
+        block = self._next()
+        statistics = self._statistics
+        statistics.time_ns += self._context.clock.monotonic_ns() - started
+        if block is not None:
+            assert block.rows > 0
+            statistics.rows += block.rows
+            statistics.blocks += 1
+            statistics.bytes += block.nbytes
+        return block
+
+    def close(self) -> None:
+        """See `Operator.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        self._finished = True
+        self._release()
+        self._hold(0)
+        for child in self._children:
+            child.close()
+
+    def _next(self) -> Block | None:
+        """The work of one `next`."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        """Let go of what is not a child; called once."""
+
+    def _needed(self) -> Sequence[Operator]:
+        """The children that the next `_next` would pull from."""
+        return self._children
+
+    def _hold(self, count: int) -> None:
+        """State how many bytes this operator keeps now; raises what the account raises."""
+        more = count - self._reserved
+        if more > 0:
+            self._context.memory.reserve(more)
+        elif more < 0:
+            self._context.memory.release(-more)
+        self._reserved = count

@@ -1,0 +1,90 @@
+"""From plan nodes to operators: the one place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from saros_engine.operators.aggregate import AggregateOperator
+from saros_engine.operators.aggregate_scan import AggregateScanOperator
+from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMergeOperator
+from saros_engine.operators.fill import FillOperator, LinearFillOperator
+from saros_engine.operators.filter import FilterOperator
+from saros_engine.operators.last import LastScanOperator
+from saros_engine.operators.limit import LimitOperator
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.operators.project import ProjectOperator
+from saros_engine.operators.rows import RowsOperator
+from saros_engine.operators.scan import ScanOperator
+from saros_engine.operators.sort import SortOperator
+from saros_engine.operators.time_join import TimeJoinOperator
+from saros_engine.operators.window_join import WindowJoinOperator
+from saros_engine.plan import (
+    Aggregate,
+    AggregateScan,
+    DeviceMerge,
+    ExchangeSource,
+    FillKind,
+    FillNode,
+    Filter,
+    LastScan,
+    Limit,
+    Node,
+    Project,
+    Rows,
+    Scan,
+    Sort,
+    TimeJoin,
+    WindowJoin,
+)
+from saros_storage.reading import ReaderFactory
+
+#: Makes the operator that receives another fragment's rows.
+Exchange = Callable[[ExchangeSource], Operator]
+
+
+def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange: Exchange) -> Operator:
+    """The operator tree of a plan tree; nothing is opened before it is first pulled.
+
+    Raises UserMistake for what is wrong whatever the data (too many windows, a bad regular expression).
+    """
+
+    def below(child: Node) -> Operator:
+        return build(child, readers, context, exchange)
+
+    match node:
+        case Scan(request):
+            return ScanOperator(request, readers, context)
+        case AggregateScan():
+            return AggregateScanOperator(node, readers, context)
+        case LastScan():
+            return LastScanOperator(node, readers, context)
+        case TimeJoin() | WindowJoin() | DeviceMerge():
+            return _joined(node, [below(child) for child in node.children], context)
+        case Filter():
+            return FilterOperator(node, below(node.child), context)
+        case Project():
+            return ProjectOperator(node, below(node.child), context)
+        case Aggregate():
+            return AggregateOperator(node, below(node.child), context)
+        case FillNode():
+            kind = LinearFillOperator if node.kind is FillKind.LINEAR else FillOperator
+            return kind(node, below(node.child), context)
+        case Sort():
+            return SortOperator(node, below(node.child), context)
+        case Limit():
+            return LimitOperator(node, below(node.child), context)
+        case Rows():
+            return RowsOperator(node, context)
+        case ExchangeSource():
+            return exchange(node)
+
+
+def _joined(node: TimeJoin | WindowJoin | DeviceMerge, children: list[Operator], context: OperatorContext) -> Operator:
+    if isinstance(node, TimeJoin):
+        types = [tuple(field.type for field in child.fields) for child in node.children]
+        return TimeJoinOperator(node, children, types, context)
+    if isinstance(node, WindowJoin):
+        return WindowJoinOperator(children, context)
+    if node.by_time:
+        return DeviceMergeOperator(node, children, context)
+    return DeviceAppendOperator(node, children, context)

@@ -1,0 +1,38 @@
+"""Limit: skips rows, then lets a number of them through, then ends and closes what is below."""
+
+from __future__ import annotations
+
+from saros_engine.operators.base import PullOperator
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan import Limit
+from saros_storage.block import Block
+
+
+class LimitOperator(PullOperator):
+    """Does not pull once it has enough."""
+
+    def __init__(self, node: Limit, child: Operator, context: OperatorContext) -> None:
+        super().__init__("Limit", context, (child,), detail=f"offset {node.offset} count {node.count}")
+        self._child = child
+        self._skip = node.offset
+        self._left = node.count
+        self._finished = node.count == 0
+
+    def _next(self) -> Block | None:
+        if self._child.finished:
+            self._finished = True
+            return None
+        block = self._child.next()
+        if block is None:
+            return None
+        skipped = min(self._skip, block.rows)
+        self._skip -= skipped
+        stop = block.rows if self._left is None else min(block.rows, skipped + self._left)
+        if self._left is not None:
+            self._left -= stop - skipped
+            if self._left == 0:
+                self._finished = True
+                self._child.close()
+        if stop == skipped:
+            return None
+        return block if stop - skipped == block.rows else block.slice(skipped, stop)

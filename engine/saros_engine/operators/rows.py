@@ -1,0 +1,24 @@
+"""Rows: rows that were known when the query was planned."""
+
+from __future__ import annotations
+
+from saros_engine.operators.base import PullOperator
+from saros_engine.operators.operator import OperatorContext
+from saros_engine.plan import Rows
+from saros_storage.block import Block
+from saros_storage.reading import BLOCK_ROWS_MAX
+
+
+class RowsOperator(PullOperator):
+    """Hands the rows out block by block."""
+
+    def __init__(self, node: Rows, context: OperatorContext) -> None:
+        super().__init__("Rows", context)
+        self._block = node.block
+        self._at = 0
+        self._finished = node.block.rows == 0
+
+    def _next(self) -> Block | None:
+        start, self._at = self._at, min(self._at + BLOCK_ROWS_MAX, self._block.rows)
+        self._finished = self._at == self._block.rows
+        return self._block.slice(start, self._at)

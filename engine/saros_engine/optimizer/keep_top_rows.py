@@ -1,0 +1,28 @@
+"""Rule: a limit above a sort lets the sort keep no more rows than it takes.
+
+Limit(offset 10, count 5) over Sort      Sort keeps 15 rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from saros_engine.optimizer.rewrite import bottom_up
+from saros_engine.plan import Limit, Node, Project, Sort
+
+
+def keep_top_rows(root: Node) -> Node:
+    """See the module."""
+    return bottom_up(root, _keep)
+
+
+def _keep(node: Node) -> Node:
+    if not isinstance(node, Limit) or node.count is None:
+        return node
+    wanted = node.offset + node.count
+    child = node.child
+    if isinstance(child, Sort):
+        return replace(node, child=replace(child, limit=wanted))
+    if isinstance(child, Project) and isinstance(child.child, Sort) and not child.drop_null_rows:
+        return replace(node, child=replace(child, child=replace(child.child, limit=wanted)))
+    return node

@@ -1,0 +1,90 @@
+"""Rule: a filter's comparisons with constants become the scans' bounds, so that whole pages are skipped.
+
+    Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
+
+Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
+value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from saros_engine.expression import Bound, Constant, InputColumn, Operation
+from saros_engine.optimizer.rewrite import bottom_up
+from saros_engine.plan import Filter, Node, Scan, TimeJoin
+from saros_grammar.ast import BinaryOperator
+from saros_storage.reading import ValueBound
+from saros_storage.types import DataType
+
+_TURNED = {
+    BinaryOperator.LESS: BinaryOperator.GREATER,
+    BinaryOperator.LESS_EQUAL: BinaryOperator.GREATER_EQUAL,
+    BinaryOperator.GREATER: BinaryOperator.LESS,
+    BinaryOperator.GREATER_EQUAL: BinaryOperator.LESS_EQUAL,
+    BinaryOperator.EQUAL: BinaryOperator.EQUAL,
+}
+_BELOW = (BinaryOperator.LESS, BinaryOperator.LESS_EQUAL)
+_ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)
+#: Types whose statistics have a minimum and a maximum.
+_BOUNDED = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+
+
+def push_value_bounds(root: Node) -> Node:
+    """See the module."""
+    return bottom_up(root, _push)
+
+
+def _push(node: Node) -> Node:
+    if not isinstance(node, Filter):
+        return node
+    bounds = list(_bounds(node.predicate))
+    if not bounds:
+        return node
+    child = node.child
+    if isinstance(child, Scan):
+        return replace(node, child=_bounded(child, bounds, 0))
+    if isinstance(child, TimeJoin) and all(isinstance(c, Scan) for c in child.children):
+        scans = []
+        first = 0
+        for scan in child.children:
+            assert isinstance(scan, Scan)
+            scans.append(_bounded(scan, bounds, first))
+            first += len(scan.fields)
+        return replace(node, child=replace(child, children=tuple(scans)))
+    return node
+
+
+def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
+    """The scan with the bounds of its columns, which are numbered from `first` in the filter."""
+    own = [replace(b, column=b.column - first) for b in bounds if first <= b.column < first + len(scan.fields)]
+    return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
+
+
+def _bounds(predicate: Bound) -> Iterator[ValueBound]:
+    if not isinstance(predicate, Operation):
+        return
+    if predicate.operator is BinaryOperator.AND:
+        yield from _bounds(predicate.left)
+        yield from _bounds(predicate.right)
+        return
+    operator: BinaryOperator = predicate.operator
+    left, right = predicate.left, predicate.right
+    if isinstance(left, Constant):
+        operator, left, right = _TURNED.get(operator, operator), right, left
+    if operator not in _TURNED or not isinstance(left, InputColumn) or not isinstance(right, Constant):
+        return
+    value = right.value
+    if left.type not in _BOUNDED or not isinstance(value, (int, float)) or isinstance(value, bool):
+        return
+    if isinstance(value, float) and math.isnan(value):
+        return
+    if left.type is DataType.FLOAT:
+        value = float(np.float32(value))  # as the comparison rounds it
+    low = value if operator not in _BELOW else None
+    high = value if operator not in _ABOVE else None
+    yield ValueBound(left.index, low, high)

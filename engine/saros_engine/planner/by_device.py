@@ -1,0 +1,159 @@
+"""ALIGN BY DEVICE: a body per device, each with the same columns; the device's name stands in front.
+
+    select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
+
+A column is there if one device has it; a device without any of them gives no rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from saros_engine.analysis.scope import DeviceScope, paths_of
+from saros_engine.errors import SemanticError
+from saros_engine.expression import Bound, Constant
+from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
+from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
+from saros_engine.planner.context import LogicalPlan, PlanContext
+from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
+from saros_engine.time_filter import split_time
+from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
+from saros_storage.block import Block
+from saros_storage.paths import parse_pattern
+from saros_storage.schema import DeviceSchema
+from saros_storage.types import DataType
+
+_NULL = Literal(LiteralKind.NULL, None, "null")
+_DEVICE = Field("Device", DataType.TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A result column: which devices have it, and by what expression."""
+
+    name: str
+    by_device: dict[str, Expression]
+
+
+def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
+    """See the module."""
+    order = select.order_by
+    scopes = [DeviceScope(device) for device in _devices(select, context)]
+    if (order and str(order[0].expression).lower() == "device" and order[0].descending) or (
+        len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending
+    ):
+        scopes.reverse()
+    columns = _cut(_columns(select, scopes), select)
+    used = [s for s in scopes if any(s.device.path in column.by_device for column in columns)]
+    if not used:
+        return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
+    descending = any(is_time(key.expression) and key.descending for key in order)
+    planned = [plan_body(_body(select, scope, columns, context, descending=descending), context) for scope in used]
+    bodies = _same_types([p.root for p in planned], len(columns))
+    timed = planned[0].timed
+    by_time = bool(order) and is_time(order[0].expression) and timed
+    fields = (_DEVICE, *bodies[0].fields)
+    names = tuple(scope.device.path for scope in used)
+    node: Node = DeviceMerge(tuple(bodies), names, fields, by_time, descending)
+    node = filled(node, select.fill, context.moment, descending=descending)
+    if any(not _is_order(key) for key in order):
+        outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
+        node = sorted_by(node, order, outputs, ("device",))
+    node = limited(node, select)
+    return LogicalPlan(node.fields, timed, node)
+
+
+def _is_order(key: SortKey) -> bool:
+    """Whether ORDER BY speaks of time or device only, which the merge does by itself."""
+    return is_time(key.expression) or str(key.expression).lower() == "device"
+
+
+def _devices(select: Select, context: PlanContext) -> list[DeviceSchema]:
+    found: dict[str, DeviceSchema] = {}
+    for path in select.from_paths:
+        if path.has_wildcard:
+            for device in context.schema.match_devices(parse_pattern(str(path))):
+                found[device.path] = device
+        else:
+            known = context.schema.device(str(path))
+            if known is not None:
+                found[known.path] = known
+    return [found[path] for path in sorted(found, key=lambda p: p.split("."))]
+
+
+def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:
+    columns: list[_Column] = []
+    for item in select.items:
+        own: dict[str, _Column] = {}
+        for scope in scopes:
+            expanded = scope.expand(item.expression)
+            if item.alias is not None and len(expanded) > 1:
+                raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
+            for expression in expanded:
+                name = item.alias or str(expression)
+                own.setdefault(name, _Column(name, {})).by_device[scope.device.path] = expression
+        if not own and isinstance(item.expression, PathExpression) and not item.expression.has_wildcard:
+            name = item.alias or str(item.expression)
+            own[name] = _Column(name, {})
+        columns += own.values()
+    return columns
+
+
+def _cut(columns: list[_Column], select: Select) -> list[_Column]:
+    outputs = [Output(column.name, _NULL) for column in columns]
+    kept = {id(output) for output in cut_columns(outputs, select)}
+    return [column for column, output in zip(columns, outputs, strict=True) if id(output) in kept]
+
+
+def _body(
+    select: Select, scope: DeviceScope, columns: list[_Column], context: PlanContext, *, descending: bool
+) -> Body:
+    outputs = [Output(column.name, column.by_device.get(scope.device.path, _NULL)) for column in columns]
+    keys = extra_keys(select.order_by, outputs, ("device",)) if any(not _is_order(k) for k in select.order_by) else []
+    time, rest = split_time(select.where, context.moment)
+    for condition in (rest, select.having, *keys, *_window_expressions(select)):
+        for path in () if condition is None else paths_of(condition):
+            scope.find(path)  # makes the series known; a measurement that the device lacks is null
+    return Body(
+        outputs,
+        keys,
+        time,
+        conjunction([] if rest is None else scope.expand(rest) or [rest]),
+        select.group_by,
+        conjunction([] if select.having is None else scope.expand(select.having) or [select.having]),
+        scope.series,
+        descending,
+    )
+
+
+def _window_expressions(select: Select) -> list[Expression]:
+    group_by = select.group_by
+    if isinstance(group_by, GroupByCondition):
+        return [group_by.predicate]
+    control = getattr(group_by, "control", None)
+    return [] if control is None else [control]
+
+
+def _same_types(bodies: list[Project], width: int) -> list[Project]:
+    """The bodies with typed nulls where a device lacks a column. Raises SemanticError if the devices' types differ."""
+    types: list[DataType | None] = [None] * len(bodies[0].fields)
+    for body in bodies:
+        for number, bound in enumerate(body.expressions):
+            if _missing(bound):
+                continue
+            if types[number] not in (None, bound.type) and number < width:
+                raise SemanticError("data types of the same measurement column should be the same across devices.")
+            types[number] = bound.type
+    return [_retyped(body, types) for body in bodies]
+
+
+def _missing(bound: Bound) -> bool:
+    return isinstance(bound, Constant) and bound.value is None
+
+
+def _retyped(body: Project, types: list[DataType | None]) -> Project:
+    expressions = []
+    for bound, type_ in zip(body.expressions, types, strict=True):
+        expressions.append(Constant(None, DataType.TEXT if type_ is None else type_) if _missing(bound) else bound)
+    fields = tuple(Field(f.name, e.type) for f, e in zip(body.fields, expressions, strict=True))
+    return replace(body, expressions=tuple(expressions), fields=fields)

@@ -1,0 +1,100 @@
+"""Queries aligned by time: one row per time (or window, or one in all), one column per expanded select item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from saros_engine.analysis.scope import Scope, paths_of
+from saros_engine.errors import SemanticError
+from saros_engine.plan import Rows
+from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
+from saros_engine.planner.context import LogicalPlan, PlanContext
+from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
+from saros_engine.time_filter import split_time
+from saros_grammar.ast import (
+    Expression,
+    GroupByCondition,
+    GroupByCount,
+    GroupByVariation,
+    GroupByWindow,
+    Select,
+    SortKey,
+)
+from saros_storage.block import Block
+
+
+def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
+    """See the module."""
+    scope = Scope(context.schema, select.from_paths)
+    outputs = cut_columns(_outputs(select, scope), select)
+    time, rest = split_time(select.where, context.moment)
+    order_by = _expanded_keys(select.order_by, outputs, scope)
+    only_time = len(order_by) == 1 and is_time(order_by[0].expression)
+    descending = only_time and order_by[0].descending
+    if not outputs:
+        return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
+    body = Body(
+        outputs,
+        extra_keys(order_by, outputs),
+        time,
+        conjunction(_condition(rest, scope)),
+        _expanded_windows(select.group_by, scope),
+        conjunction(_condition(select.having, scope)),
+        scope.series,
+        descending,
+    )
+    planned = plan_body(body, context)
+    node = filled(planned.root, select.fill, context.moment, descending=descending)
+    if order_by and not only_time:
+        node = sorted_by(node, order_by, outputs)
+    node = limited(node, select)
+    return LogicalPlan(node.fields, planned.timed, node)
+
+
+def _outputs(select: Select, scope: Scope) -> list[Output]:
+    found = []
+    for item in select.items:
+        expanded = scope.expand(item.expression)
+        if item.alias is not None and len(expanded) > 1:
+            raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
+        found += [Output(item.alias or str(expression), expression) for expression in expanded]
+    return found
+
+
+def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
+    """A condition, which must hold for every series that its paths mean; a path without a series is null."""
+    if condition is None:
+        return []
+    if all(scope.find(path) for path in paths_of(condition)):
+        return scope.expand(condition)
+    return [condition]
+
+
+def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope) -> list[SortKey]:
+    """ORDER BY with whole paths."""
+    names = {output.name for output in outputs}
+    found = []
+    for key in order_by:
+        if is_time(key.expression) or str(key.expression) in names:
+            found.append(key)
+            continue
+        found += [replace(key, expression=expression) for expression in scope.expand(key.expression)]
+    return found
+
+
+def _expanded_windows(group_by: GroupByWindow | None, scope: Scope) -> GroupByWindow | None:
+    """GROUP BY with whole paths. Raises SemanticError unless its expression means exactly one series' values."""
+    match group_by:
+        case GroupByVariation() | GroupByCount():
+            return replace(group_by, control=_only(group_by.control, scope))
+        case GroupByCondition():
+            return replace(group_by, predicate=_only(group_by.predicate, scope))
+        case _:
+            return group_by
+
+
+def _only(expression: Expression, scope: Scope) -> Expression:
+    found = scope.expand(expression)
+    if len(found) != 1:
+        raise SemanticError(f"the expression {expression} of GROUP BY should be one series and is {len(found)}")
+    return found[0]

@@ -1,0 +1,26 @@
+"""What planning looks at and what it gives. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saros_engine.plan import Field, Node
+from saros_engine.time_filter import Moment
+from saros_storage.schema import SchemaTree
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """The schema, and the session's zone, unit and now."""
+
+    schema: SchemaTree
+    moment: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPlan:
+    """A plan before the optimiser; `timed`: a Time column stands in front of `fields`."""
+
+    fields: tuple[Field, ...]
+    timed: bool
+    root: Node

@@ -1,0 +1,125 @@
+"""What follows a body: FILL, ORDER BY, LIMIT. Pure: any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saros_engine.errors import SemanticError
+from saros_engine.expression import Bound, InputColumn, InputTime
+from saros_engine.plan import Field, FillKind, FillNode, Limit, Node, Project, Sort, SortItem
+from saros_engine.planner.body import Output, is_time
+from saros_engine.time_filter import Moment
+from saros_engine.times import duration_ticks
+from saros_grammar.ast import Expression, Fill, FillMethod, Literal, Select, SortKey
+from saros_storage.types import DataType, Scalar
+
+_KINDS = {
+    FillMethod.PREVIOUS: FillKind.PREVIOUS,
+    FillMethod.LINEAR: FillKind.LINEAR,
+    FillMethod.VALUE: FillKind.VALUE,
+}
+_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
+_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
+_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+
+
+def row_count(expression: Expression | None, what: str) -> int | None:
+    """The number of LIMIT and its like. Raises SemanticError."""
+    if expression is None:
+        return None
+    value = expression.value if isinstance(expression, Literal) else None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise SemanticError(f"{what} should be a whole number that is not negative, not {expression}")
+
+
+def limited(node: Node, select: Select) -> Node:
+    """With LIMIT and OFFSET."""
+    count, offset = row_count(select.limit, "LIMIT"), row_count(select.offset, "OFFSET")
+    if count is None and not offset:
+        return node
+    return Limit(node, offset or 0, count, node.fields)
+
+
+def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
+    """With SLIMIT and SOFFSET."""
+    count, offset = row_count(select.slimit, "SLIMIT"), row_count(select.soffset, "SOFFSET") or 0
+    if offset and offset >= len(outputs):
+        raise SemanticError(
+            f"The value of SOFFSET ({offset}) is equal to or exceeds the number of sequences ({len(outputs)}) that can"
+            " actually be returned."
+        )
+    return outputs[offset:] if count is None else outputs[offset : offset + count]
+
+
+def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool) -> Node:
+    """With FILL."""
+    if fill is None:
+        return node
+    bound = None if fill.bound is None else duration_ticks(fill.bound, moment.unit)
+    values: tuple[Scalar, ...] = ()
+    if fill.method is FillMethod.VALUE:
+        assert isinstance(fill.value, Literal)
+        values = tuple(_fill_value(fill.value, field) for field in node.fields)
+    return FillNode(node, _KINDS[fill.method], values, bound, node.fields, descending)
+
+
+def _fill_value(literal: Literal, field: Field) -> Scalar:
+    """The value for one column; None where it does not go with the column's type."""
+    value, type_ = literal.value, field.type
+    if type_ in _TEXTS:
+        return value if isinstance(value, str) else literal.text
+    if isinstance(value, bool):
+        return value if type_ is DataType.BOOLEAN else None
+    if isinstance(value, int) and type_ in _INTEGERS:
+        return value
+    return float(value) if isinstance(value, (int, float)) and type_ in _FLOATS else None
+
+
+def extra_keys(order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = ()) -> list[Expression]:
+    """Expressions of ORDER BY that are neither outputs, nor the time, nor one of the `named` columns."""
+    names = {output.name for output in outputs}
+    shown = {output.expression for output in outputs}
+    return [
+        key.expression
+        for key in order_by
+        if not is_time(key.expression)
+        and key.expression not in shown
+        and str(key.expression) not in names
+        and str(key.expression).lower() not in named
+    ]
+
+
+def sorted_by(node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = ()) -> Node:
+    """With ORDER BY; `node` has the `named` columns, the outputs, and the extra keys. The keys are then gone."""
+    extra = extra_keys(order_by, outputs, named)
+    first = len(named)
+    items = []
+    for key in order_by:
+        expression = key.expression
+        bound: Bound
+        if is_time(expression):
+            bound = InputTime()
+        else:
+            number = _column_of(expression, outputs, extra, named)
+            bound = InputColumn(number, node.fields[number].type)
+        nulls_first = key.descending if key.nulls_first is None else key.nulls_first
+        items.append(SortItem(bound, key.descending, nulls_first))
+    width = first + len(outputs)
+    node = Sort(node, tuple(items), node.fields)
+    if len(node.fields) == width:
+        return node
+    shown = node.fields[:width]
+    return Project(node, tuple(InputColumn(i, field.type) for i, field in enumerate(shown)), shown)
+
+
+def _column_of(
+    expression: Expression, outputs: Sequence[Output], extra: Sequence[Expression], named: Sequence[str]
+) -> int:
+    text = str(expression)
+    if text.lower() in named:
+        return list(named).index(text.lower())
+    for number, output in enumerate(outputs):
+        if expression == output.expression or text == output.name:
+            return len(named) + number
+    return len(named) + len(outputs) + list(extra).index(expression)

@@ -1,0 +1,47 @@
+"""SELECT LAST: the latest point of each series, as rows (Time, Timeseries, Value, DataType)."""
+
+from __future__ import annotations
+
+from saros_engine.analysis.scope import Scope
+from saros_engine.errors import SemanticError
+from saros_engine.plan import Field, LastItem, LastScan, Node
+from saros_engine.planner.body import Output
+from saros_engine.planner.context import LogicalPlan, PlanContext
+from saros_engine.planner.finish import limited, sorted_by
+from saros_engine.time_filter import split_time
+from saros_grammar.ast import PathExpression, Select
+from saros_storage.types import DataType
+
+_NAMES = ("timeseries", "value", "datatype")
+_FIELDS = (
+    Field("Timeseries", DataType.TEXT),
+    Field("Value", DataType.TEXT),
+    Field("DataType", DataType.TEXT),
+)
+
+
+def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
+    """See the module."""
+    scope = Scope(context.schema, select.from_paths)
+    time, rest = split_time(select.where, context.moment)
+    if rest is not None:
+        raise SemanticError("Only time filters are supported in LAST query.")
+    items: dict[str, LastItem] = {}
+    for item in select.items:
+        if not isinstance(item.expression, PathExpression):
+            raise SemanticError("Last queries can only be applied on raw time series.")
+        for path in scope.find(item.expression):
+            leaf = scope.series[path]
+            name = item.alias or str(path)
+            items[name] = LastItem(
+                leaf.device.path, leaf.series.measurement, leaf.series.type, leaf.device.aligned, name
+            )
+    node: Node = LastScan(tuple(items.values()), time.start, time.end, _FIELDS)
+    if select.order_by:
+        for key in select.order_by:
+            if str(key.expression).lower() not in ("time", *_NAMES):
+                raise SemanticError(f"LAST is ordered by time, {', '.join(_NAMES)}, not by {key.expression}")
+        none: list[Output] = []
+        node = sorted_by(node, select.order_by, none, _NAMES)
+    node = limited(node, select)
+    return LogicalPlan(_FIELDS, True, node)

@@ -1,0 +1,69 @@
+"""GROUP BY as windows of the plan. Pure: any thread."""
+
+from __future__ import annotations
+
+from saros_engine.analysis.binding import Columns, bind, predicate
+from saros_engine.errors import SemanticError
+from saros_engine.plan import (
+    ConditionWindows,
+    CountWindows,
+    SessionWindows,
+    TimeWindows,
+    VariationWindows,
+    Windows,
+)
+from saros_engine.time_filter import Moment, constant_time
+from saros_engine.times import duration_ticks
+from saros_grammar.ast import (
+    Duration,
+    GroupByCondition,
+    GroupByCount,
+    GroupBySession,
+    GroupByTime,
+    GroupByVariation,
+    GroupByWindow,
+)
+
+
+def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: Moment) -> Windows | None:
+    """The windows; None without GROUP BY, and for windows over rows if there are no `columns` to bind to."""
+    match group_by:
+        case GroupByTime():
+            return _time_windows(group_by, moment)
+        case GroupBySession(gap):
+            return SessionWindows(duration_ticks(gap, moment.unit))
+        case _ if columns is None or group_by is None:
+            return None
+        case GroupByVariation(control, delta, ignore_null):
+            return VariationWindows(bind(control, columns), delta, ignore_null)
+        case GroupByCondition(condition, keep, ignore_null):
+            operator, count = (None, 0) if keep is None else (keep[0].value, keep[1])
+            return ConditionWindows(predicate(condition, columns), operator, count, ignore_null)
+        case GroupByCount(control, size, ignore_null):
+            if size < 1:
+                raise SemanticError("the size of GROUP BY COUNT should be a positive integer")
+            return CountWindows(bind(control, columns), size, ignore_null)
+
+
+def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
+    if group_by.start is None or group_by.end is None:
+        raise SemanticError("GROUP BY needs a range of time: GROUP BY ([start, end), interval)")
+    start, end = constant_time(group_by.start, moment), constant_time(group_by.end, moment)
+    if start >= end:
+        raise SemanticError("Start time should be smaller than endTime in GroupBy")
+    interval = _step(group_by.interval, "second parameter time interval", moment)
+    step = _step(group_by.step, "third parameter time slidingStep", moment)
+    shift = int(group_by.left_open)
+    return TimeWindows(start + shift, end + shift, *interval, *step, group_by.left_open, moment.zone)
+
+
+def _step(duration: Duration, what: str, moment: Moment) -> tuple[int, int]:
+    """(ticks, months), one of them 0."""
+    if duration.months and duration.nanoseconds:
+        raise SemanticError(f"The {what} mixes months with fixed lengths: use one of them")
+    if duration.months > 0:
+        return 0, duration.months
+    ticks = duration_ticks(duration, moment.unit)
+    if ticks <= 0:
+        raise SemanticError(f"The {what} should be a positive integer")
+    return ticks, 0

@@ -1,0 +1,58 @@
+"""The queries that run: for SHOW QUERIES, KILL QUERY and closing the engine. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from saros_engine.execution import QueryExecution
+from saros_scheduler.task import QueryId
+from saros_storage.clock import Clock
+
+_NUMBERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """One query; `started_ns` is wall-clock time, `ticks_ns` monotonic."""
+
+    query: QueryId
+    statement: str
+    started_ns: int
+    ticks_ns: int
+    execution: QueryExecution
+
+
+class QueryRegistry:
+    """See the module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._number = 0
+        self._running: dict[QueryId, RunningQuery] = {}
+
+    def next_id(self) -> QueryId:
+        """A new id: second of the start, number, node."""
+        with self._lock:
+            self._number = (self._number + 1) % _NUMBERS
+            number = self._number
+        second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
+        return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_1")
+
+    def add(self, statement: str, execution: QueryExecution) -> None:
+        """Before the execution starts."""
+        entry = RunningQuery(execution.query, statement, self._clock.now_ns(), self._clock.monotonic_ns(), execution)
+        with self._lock:
+            self._running[execution.query] = entry
+
+    def remove(self, execution: QueryExecution) -> None:
+        """When nothing of it is left."""
+        with self._lock:
+            self._running.pop(execution.query, None)
+
+    def running(self) -> list[RunningQuery]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._running.values())

@@ -1,0 +1,250 @@
+"""SHOW and COUNT: what the schema, the queries and the engine are, as rows. Columns are named as IoTDB names them.
+
+Answers (fields, rows); the coordinator makes a result of them. Pure, but for the schema and the registry it looks at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_engine.errors import NotSupportedError, SemanticError
+from saros_engine.plan import Field
+from saros_grammar.ast import (
+    Binary,
+    BinaryOperator,
+    Call,
+    Count,
+    Expression,
+    IsNull,
+    Literal,
+    PathExpression,
+    Show,
+    ShowKind,
+    Unary,
+)
+from saros_storage.paths import PathPattern, parse_pattern
+from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+from saros_storage.types import DataType, Scalar
+
+_TEXT, _INT64 = DataType.TEXT, DataType.INT64
+_NO_TTL = "INF"
+_SERIES_COLUMNS = (
+    "Timeseries",
+    "Alias",
+    "Database",
+    "DataType",
+    "Encoding",
+    "Compression",
+    "Tags",
+    "Attributes",
+    "Deadband",
+    "DeadbandParameters",
+    "ViewType",
+)
+Row = Sequence[Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Rows and what their columns are."""
+
+    fields: tuple[Field, ...]
+    rows: list[Row]
+
+
+#: What a condition looks at: subject -> text, None if there is none.
+Subjects = Mapping[str, str | None]
+
+
+def show_schema(statement: Show, schema: SchemaTree) -> Shown:
+    """SHOW of databases, devices, series and paths."""
+    make = _SHOW[statement.kind]
+    shown = make(statement, schema)
+    start = _number(statement.offset, 0)
+    stop = None if statement.limit is None else start + _number(statement.limit, 0)
+    return Shown(shown.fields, shown.rows[start:stop])
+
+
+def count_schema(statement: Count, schema: SchemaTree) -> Shown:
+    """COUNT of databases, devices, series and nodes."""
+    pattern = _pattern(statement.path)
+    kind = statement.kind
+    if kind is ShowKind.DATABASES:
+        return _one("count(databases)", len(schema.match_databases(pattern)))
+    if kind is ShowKind.DEVICES:
+        return _one("count(devices)", len(_devices(schema, pattern, statement.where)))
+    if kind is ShowKind.NODES:
+        if statement.level is None:
+            raise SemanticError("COUNT NODES needs LEVEL = n")
+        return _one("count(nodes)", len(schema.nodes_at_level(pattern, statement.level)))
+    found = _series(schema, pattern, statement.where)
+    if statement.level is None:
+        return _one("count(timeseries)", len(found))
+    counts: dict[str, int] = {}
+    for device, series in found:
+        nodes = f"{device.path}.{series.measurement}".split(".")
+        prefix = ".".join(nodes[: statement.level + 1])
+        counts[prefix] = counts.get(prefix, 0) + 1
+    fields = (Field("Column", _TEXT), Field("count(timeseries)", _INT64))
+    return Shown(fields, [(name, counts[name]) for name in sorted(counts)])
+
+
+def _one(name: str, count: int) -> Shown:
+    return Shown((Field(name, _INT64),), [(count,)])
+
+
+def _pattern(path: PathExpression | None) -> PathPattern:
+    return parse_pattern("root.**" if path is None else str(path))
+
+
+def _number(expression: Expression | None, default: int) -> int:
+    if expression is None:
+        return default
+    assert isinstance(expression, Literal)
+    assert isinstance(expression.value, int)
+    return expression.value
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, _TEXT) for name in names)
+
+
+# ---------------------------------------------------------------------------------------------- kinds
+
+
+def _show_databases(statement: Show, schema: SchemaTree) -> Shown:
+    found = schema.match_databases(_pattern(statement.path))
+    return Shown(_texts("Database"), [(database,) for database in found])
+
+
+def _show_devices(statement: Show, schema: SchemaTree) -> Shown:
+    rows: list[Row] = []
+    for device in _devices(schema, _pattern(statement.path), statement.where):
+        database = (device.database,) if statement.details else ()
+        rows.append((device.path, *database, str(device.aligned).lower(), None, _NO_TTL))
+    database_column = ("Database",) if statement.details else ()
+    return Shown(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
+
+
+def _show_timeseries(statement: Show, schema: SchemaTree) -> Shown:
+    rows: list[Row] = [
+        (
+            f"{device.path}.{series.measurement}",
+            series.alias,
+            device.database,
+            series.type.name,
+            series.encoding.name,
+            series.compressor.name,
+            _json(series.tags),
+            _json(series.attributes),
+            None,
+            None,
+            "BASE",
+        )
+        for device, series in _series(schema, _pattern(statement.path), statement.where)
+    ]
+    return Shown(_texts(*_SERIES_COLUMNS), rows)
+
+
+def _json(words: Mapping[str, str]) -> str | None:
+    return json.dumps(dict(words), ensure_ascii=False, separators=(",", ":")) if words else None
+
+
+def _show_child_paths(statement: Show, schema: SchemaTree) -> Shown:
+    found = schema.child_paths(_child_pattern(statement.path))
+    databases = schema.databases()
+    rows: list[Row] = [(path, _node_type(path, schema, databases)) for path in found]
+    return Shown(_texts("ChildPaths", "NodeTypes"), rows)
+
+
+def _child_pattern(path: PathExpression | None) -> PathPattern:
+    return parse_pattern("root" if path is None else str(path))
+
+
+def _node_type(path: str, schema: SchemaTree, databases: Iterable[str]) -> str:
+    if path in databases:
+        return "DATABASE"
+    if schema.device(path) is not None:
+        return "DEVICE"
+    device, _, measurement = path.rpartition(".")
+    known = schema.device(device)
+    if known is not None and measurement in known.series:
+        return "TIMESERIES"
+    inside = any(path.startswith(database + ".") for database in databases)
+    return "INTERNAL" if inside else "SG INTERNAL"
+
+
+def _show_child_nodes(statement: Show, schema: SchemaTree) -> Shown:
+    return Shown(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
+
+
+_SHOW: dict[ShowKind, Callable[[Show, SchemaTree], Shown]] = {
+    ShowKind.DATABASES: _show_databases,
+    ShowKind.DEVICES: _show_devices,
+    ShowKind.TIMESERIES: _show_timeseries,
+    ShowKind.CHILD_PATHS: _show_child_paths,
+    ShowKind.CHILD_NODES: _show_child_nodes,
+}
+
+# ---------------------------------------------------------------------------------------------- conditions
+
+
+def _devices(schema: SchemaTree, pattern: PathPattern, where: Expression | None) -> list[DeviceSchema]:
+    found = schema.match_devices(pattern)
+    if where is None:
+        return found
+    return [d for d in found if _holds(where, {"device": d.path, "template": None, "database": d.database})]
+
+
+def _series(
+    schema: SchemaTree, pattern: PathPattern, where: Expression | None
+) -> list[tuple[DeviceSchema, SeriesSchema]]:
+    """Series that match by their name or by their alias."""
+    found = schema.match_series(pattern)
+    if not found and not pattern.has_wildcard and len(pattern.nodes) > 1:
+        device = schema.device(".".join(pattern.nodes[:-1]))
+        series = None if device is None else device.find(pattern.nodes[-1])
+        found = [] if device is None or series is None else [(device, series)]
+    if where is None:
+        return found
+    return [(d, s) for d, s in found if _holds(where, _subjects_of(d, s))]
+
+
+def _subjects_of(device: DeviceSchema, series: SeriesSchema) -> Subjects:
+    path = f"{device.path}.{series.measurement}"
+    tags = {f"tags({key})": value for key, value in series.tags.items()}
+    return {"timeseries": path, "datatype": series.type.name, "database": device.database, **tags}
+
+
+def _holds(where: Expression, subjects: Subjects) -> bool:
+    """Whether a condition of SHOW or COUNT is true."""
+    match where:
+        case Binary(BinaryOperator.AND, left, right):
+            return _holds(left, subjects) and _holds(right, subjects)
+        case Binary(BinaryOperator.OR, left, right):
+            return _holds(left, subjects) or _holds(right, subjects)
+        case Binary(BinaryOperator.EQUAL, subject, Literal(_, value, _)):
+            return _value(subject, subjects) == value
+        case Binary(BinaryOperator.NOT_EQUAL, subject, Literal(_, value, _)):
+            return _value(subject, subjects) not in (None, value)
+        case Call("contains", (subject, Literal(_, str(part), _))):
+            return part in (_value(subject, subjects) or "")
+        case IsNull(subject, negated):
+            return (_value(subject, subjects) is None) != negated
+        case Unary("!", operand):
+            return not _holds(operand, subjects)
+        case _:
+            raise NotSupportedError(f"the condition {where} in SHOW or COUNT")
+
+
+def _value(subject: Expression, subjects: Subjects) -> str | None:
+    if isinstance(subject, Call):
+        (key,) = subject.arguments
+        word = key.value if isinstance(key, Literal) and isinstance(key.value, str) else str(key)
+        return subjects.get(f"tags({word})")
+    name = str(subject)
+    if name not in subjects:
+        raise SemanticError(f"{name} cannot be asked for here: there are {', '.join(subjects)}")
+    return subjects[name]

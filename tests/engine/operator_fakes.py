@@ -1,0 +1,165 @@
+"""Scripted readers and operators, and the plain-Python side of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import numpy as np
+
+from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
+from saros_engine.plan import Field
+from saros_storage.block import Block, Column
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary
+from saros_storage.types import DataType, Scalar
+
+DOUBLE, INT, LONG, TEXT, BOOL, STAMP = (
+    DataType.DOUBLE,
+    DataType.INT32,
+    DataType.INT64,
+    DataType.TEXT,
+    DataType.BOOLEAN,
+    DataType.TIMESTAMP,
+)
+CONTEXT = OperatorContext()
+#: A row: its time (or None) and its values.
+Row = tuple[Scalar, ...]
+
+
+def block(types: Sequence[DataType], rows: Sequence[Row], *, timed: bool = True) -> Block:
+    """Rows as a block; timed rows begin with their time."""
+    first = 1 if timed else 0
+    columns = [Column.of(type_, [row[first + i] for row in rows]) for i, type_ in enumerate(types)]
+    if not timed:
+        return Block.untimed(columns, len(rows))
+    return Block.timed(np.array([row[0] for row in rows], np.int64), columns)
+
+
+def blocks(types: Sequence[DataType], rows: Sequence[Row], size: int, *, timed: bool = True) -> list[Block]:
+    """Rows as blocks of `size` rows."""
+    return [block(types, rows[at : at + size], timed=timed) for at in range(0, len(rows), size)]
+
+
+def rows_of(produced: Sequence[Block]) -> list[Row]:
+    """Blocks as rows."""
+    result: list[Row] = []
+    for one in produced:
+        columns = [column.to_list() for column in one.columns]
+        times = [] if one.time is None else [one.time.tolist()]
+        result += zip(*times, *columns, strict=True)
+    return result
+
+
+def pull(operator: Operator) -> list[Block]:
+    """Everything, as a driver would get it."""
+    result = []
+    for _ in range(1_000_000):
+        if operator.finished:
+            operator.close()
+            return result
+        assert operator.blocked() is None
+        piece = operator.next()
+        if piece is not None:
+            assert piece.rows > 0
+            result.append(piece)
+    raise AssertionError("the operator never finishes")
+
+
+def fields(*types: DataType) -> tuple[Field, ...]:
+    return tuple(Field(f"c{i}", type_) for i, type_ in enumerate(types))
+
+
+class Source:
+    """An operator with scripted answers; None is an answer too ("nothing yet")."""
+
+    def __init__(self, pieces: Sequence[Block | None]) -> None:
+        self.pieces = list(pieces)
+        self.statistics = OperatorStatistics("Source")
+        self.children: tuple[Operator, ...] = ()
+        self.closed = False
+        self.pulled = 0
+        self.waits_for: Future[None] | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.closed or not self.pieces
+
+    def blocked(self) -> Future[None] | None:
+        return self.waits_for
+
+    def next(self) -> Block | None:
+        assert not self.finished
+        self.pulled += 1
+        return self.pieces.pop(0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeReader:
+    """A series reader with scripted pieces."""
+
+    def __init__(self, pieces: Sequence[Block | Summary]) -> None:
+        self.pieces = list(pieces)
+        self.counters = ReadCounters()
+        self.closed = False
+
+    def next(self) -> Block | Summary | None:
+        assert not self.closed
+        return self.pieces.pop(0) if self.pieces else None
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeReaders:
+    """A reader factory: the same pieces for every request, whose order is the request's."""
+
+    def __init__(self, pieces: Sequence[Block | Summary]) -> None:
+        self.pieces = list(pieces)
+        self.requests: list[ScanRequest] = []
+        self.opened: list[FakeReader] = []
+
+    def open(self, request: ScanRequest) -> FakeReader:
+        pieces = self.pieces
+        if request.descending:
+            pieces = [p if isinstance(p, Summary) else p.take(np.arange(p.rows - 1, -1, -1)) for p in pieces[::-1]]
+        reader = FakeReader(pieces)
+        self.requests.append(request)
+        self.opened.append(reader)
+        return reader
+
+
+class Account:
+    """A memory account that remembers, with a limit."""
+
+    def __init__(self, limit: int = 2**60) -> None:
+        self.limit = limit
+        self.used = 0
+        self.peak = 0
+
+    def reserve(self, count: int) -> None:
+        if self.used + count > self.limit:
+            raise MemoryError
+        self.used += count
+        self.peak = max(self.peak, self.used)
+
+    def release(self, count: int) -> None:
+        self.used -= count
+        assert self.used >= 0
+
+
+def summary_of(one: Block) -> Summary:
+    """Exact statistics of a block of number columns."""
+    columns: list[Statistics | None] = []
+    for column in one.columns:
+        points = [(t, v) for t, v in zip(one.times.tolist(), column.to_list(), strict=True) if v is not None]
+        values = [v for _, v in points]
+        columns.append(
+            Statistics(
+                len(points), points[0][0], points[-1][0], values[0], values[-1], min(values), max(values), sum(values)
+            )
+            if points
+            else None
+        )
+    return Summary(int(one.times[0]), int(one.times[-1]), tuple(columns))
