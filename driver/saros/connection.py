@@ -47,10 +47,7 @@ def connect(
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
     if "://" in target:
         raise NotSupportedError(f"cannot connect to {target}: this version opens folders only", 2002)
-    try:
-        from saros_server.session import open_session  # the engine is loaded when it is first needed
-    except ModuleNotFoundError as error:
-        raise NotSupportedError(f"this build cannot open a database: it lacks {error.name}", 2002) from error
+    from saros_server.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():
         session = open_session(target, time_zone=time_zone, options=dict(options or {}))

@@ -109,8 +109,11 @@ class QueryExecution:
         return self._scheduler.abort(self.query, QueryKilled(reason))
 
     def close(self) -> None:
-        """The client wants no more: end what runs, and wait until nothing of it is left. Idempotent."""
-        self._buffers[0].leave()
+        """The client wants no more: end what runs, and wait until nothing of it is left. Idempotent.
+
+        Another thread that reads at this moment gets QueryKilled, not an end that looks like the result's.
+        """
         if not self._over.is_set():
             self.cancel("the client closed the result")
             self._over.wait()
+        self._buffers[0].leave()

@@ -28,7 +28,7 @@ class ConfigurationError(Exception):
 
 
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_DURATIONS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def _size(value: object) -> int:
@@ -39,9 +39,9 @@ def _size(value: object) -> int:
 
 
 def _duration_ms(value: object) -> int:
-    match = re.fullmatch(r"(\d+)\s*([a-z]+)", str(value).strip().lower())
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
     if match is None or match.group(2) not in _DURATIONS_MS or int(match.group(1)) == 0:
-        raise ValueError("a duration such as 500ms, 30s, 12h or 7d")
+        raise ValueError("milliseconds, or a duration such as 500ms, 30s, 12h or 7d")
     return int(match.group(1)) * _DURATIONS_MS[match.group(2)]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import saros
@@ -49,9 +46,3 @@ def test_type_objects_compare_with_type_names_in_both_directions() -> None:
 def test_servers_are_not_supported_yet() -> None:
     with pytest.raises(saros.NotSupportedError):
         saros.connect("saros://localhost:6667")
-
-
-def test_a_build_without_the_engine_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "saros_server.session", None)
-    with pytest.raises(saros.NotSupportedError, match="cannot open a database"):
-        saros.connect(str(tmp_path))

@@ -1,0 +1,187 @@
+"""An embedded database through the driver, from an empty folder: what a newcomer does in the first hour."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import saros
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[saros.Connection]:
+    with saros.connect(str(tmp_path / "data"), timestamps="epoch", options={"durability": "os"}) as opened:
+        yield opened
+
+
+def rows(connection: saros.Connection, text: str, parameters: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    return connection.execute(text, parameters).fetchall()
+
+
+def test_insert_and_select(connection: saros.Connection) -> None:
+    cursor = connection.execute("insert into root.a.d(time, s, t) values (1, 1.5, 'x'), (2, null, 'y')")
+    assert 3 == cursor.rowcount
+    assert [(1, 1.5, "x"), (2, None, "y")] == rows(connection, "select s, t from root.a.d")
+    assert [(2, "y")] == rows(connection, "select t from root.a.d where t = ?", ("y",))
+
+
+def test_parameters_are_values_and_never_text(connection: saros.Connection) -> None:
+    evil = "x'); drop database root.a; --"
+    connection.execute("insert into root.a.d(time, t) values (?, ?)", (1, evil))
+    assert [(1, evil)] == rows(connection, "select t from root.a.d")
+
+
+def test_columnar_insert_from_numpy_arrow_and_pandas(connection: saros.Connection) -> None:
+    times = np.arange(1_000) * 10
+    values = np.sin(times)
+    assert 2_000 == connection.insert("root.a.d", times, {"x": values, "n": np.arange(1_000, dtype=np.int32)})
+    table = connection.execute("select x, n from root.a.d").fetch_arrow()
+    assert np.array_equal(values, table.column(1).to_numpy())
+    assert pa.int32() == table.schema.field(2).type
+    more = pd.to_datetime(times + 10_000, unit="ms", utc=True)
+    connection.insert("root.a.d", more, {"x": pa.array([None, *values[1:]])})
+    assert [(1_999,)] == rows(connection, "select count(x) from root.a.d")
+    frame = connection.execute("select x from root.a.d where time < 30").fetch_pandas()
+    assert list(values[:3]) == frame.iloc[:, 1].tolist()
+
+
+def test_times_may_repeat_and_be_unsorted_and_the_last_wins(connection: saros.Connection) -> None:
+    connection.insert("root.a.d", [3, 1, 2, 1], {"x": [30.0, 10.0, 20.0, 11.0]})
+    expected = [(1, 11.0), (2, 20.0), (3, 30.0)]
+    assert expected == rows(connection, "select x from root.a.d")
+    connection.execute("flush")
+    assert expected == rows(connection, "select x from root.a.d")
+
+
+def test_nan_and_infinity_are_values_and_null_is_absent(connection: saros.Connection) -> None:
+    connection.insert("root.a.d", [1, 2, 3], {"x": np.array([np.nan, np.inf, -np.inf])})
+    connection.execute("insert into root.a.d(time, x) values (4, null)")
+    assert [(3, np.inf, -np.inf)] == rows(connection, "select count(x), max_value(x), min_value(x) from root.a.d")
+
+
+def test_names_with_dots_spaces_and_other_alphabets(connection: saros.Connection) -> None:
+    connection.execute("insert into root.`a.b`.`d 1`(time, `s 1`, 温度) values (1, 1.0, 2.0)")
+    cursor = connection.execute("select * from root.`a.b`.`d 1`")
+    assert ["Time", "root.`a.b`.`d 1`.`s 1`", "root.`a.b`.`d 1`.温度"] == [d[0] for d in cursor.description or ()]
+    assert [(1, 1.0, 2.0)] == cursor.fetchall()
+    connection.insert("root.`a.b`.`d 1`", [2], {"s 1": [3.0]})
+    assert [(2,)] == rows(connection, "select count(`s 1`) from root.`a.b`.`d 1`")
+
+
+def test_a_value_that_does_not_fit_is_named_and_the_rest_is_written(connection: saros.Connection) -> None:
+    connection.execute("create timeseries root.a.d.n int32")
+    with pytest.raises(saros.DataError, match=r"\[n\].*input 1.5, registered INT32, row 2") as caught:
+        connection.execute("insert into root.a.d(time, n, x) values (1, 1, 1.0), (2, 1.5, 2.0)")
+    assert 507 == caught.value.code
+    assert [(1, 1.0), (2, 2.0)] == rows(connection, "select x from root.a.d")
+    with pytest.raises(saros.DataError, match="INT32"):
+        connection.insert("root.a.d", [5], {"n": ["text"], "x": [5.0]})
+    assert [(2,)] == rows(connection, "select count(x) from root.a.d")
+
+
+def test_wrong_statements_say_where_and_what(connection: saros.Connection) -> None:
+    for text, code, words in [
+        ("selec 1", 700, "did you mean SELECT"),
+        ("select s from", 700, "line 1, column 14"),
+        ("select unknown_function(s) from root.a.d", 701, "SHOW FUNCTIONS"),
+        ("select count(s), s from root.a.d", 701, "hybrid"),
+        ("delete from root.a.d.s where s > 1", 701, "time expressions"),
+        ("create database root", 509, "below root"),
+        ("drop database root.nothing", 504, "not a database"),
+        ("drop timeseries root.a.nothing", 508, "does not exist"),
+        ("kill query 'nothing'", 714, "SHOW QUERIES"),
+        ("set time zone to 'Mars/Olympus'", 701, "time zone"),
+        ("select s into root.b.d(s) from root.a.d", 2002, "not supported yet"),
+        ("select avg(s) from root.a.d group by ([0, 10000000000), 1ms)", 2005, "windows"),
+    ]:
+        connection.execute("insert into root.a.d(time, s) values (1, 1.0)")
+        with pytest.raises(saros.DatabaseError, match=words) as caught:
+            connection.execute(text).fetchall()
+        assert code == caught.value.code, text
+
+
+def test_a_pattern_without_series_gives_nothing_and_no_error(connection: saros.Connection) -> None:
+    assert [] == rows(connection, "select * from root.nothing.**")
+    assert [] == rows(connection, "select last * from root.nothing.**")
+
+
+def test_datetimes_come_in_the_sessions_zone(tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path), time_zone="Asia/Shanghai") as connection:
+        connection.execute("insert into root.a.d(time, s) values (2020-01-01T08:00:00, 1.0)")
+        ((moment, _),) = rows(connection, "select s from root.a.d where time = 2020-01-01T08:00:00+08:00")
+        assert datetime(2020, 1, 1, tzinfo=UTC) == moment
+        assert "Asia/Shanghai" == str(moment.tzinfo)  # type: ignore[attr-defined]
+
+
+def test_everything_is_there_after_closing_and_opening(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    with saros.connect(folder) as connection:
+        connection.execute("create aligned timeseries root.a.d(x double, t text)")
+        connection.execute("insert into root.a.d(time, x, t) aligned values (1, 1.5, 'ä')")
+        connection.execute("flush")
+        connection.execute("insert into root.a.d(time, x) aligned values (2, 2.5)")
+        connection.execute("delete from root.a.d.x where time = 1")
+    with saros.connect(folder, timestamps="epoch") as connection:
+        assert [(1, None, "ä"), (2, 2.5, None)] == rows(connection, "select x, t from root.a.d")
+        assert [("root.a.d", "true", None, "INF")] == rows(connection, "show devices")
+
+
+def test_explain_analyze_shows_fragments_drivers_operators_and_what_was_read(connection: saros.Connection) -> None:
+    for device in range(10):
+        connection.insert(f"root.a.d{device}", np.arange(30_000), {"x": np.arange(30_000.0)})
+    connection.execute("flush")
+    text = "\n".join(
+        str(line)
+        for (line,) in rows(
+            connection, "explain analyze select avg(x) from root.a.** where x > 25000 group by ([0, 30000), 1s)"
+        )
+    )
+    for word in ("Fragment 0", "Fragment 1", "Fragment 2", "Driver", "Aggregate", "Filter", "Exchange", "Scan"):
+        assert word in text
+    assert "pages 1 (skipped 2)" in text
+    assert "files 1 (skipped 0)" in text
+    (first,) = rows(connection, "explain select x from root.a.d1 where x > 7")[0]
+    assert "Logical plan" == first
+
+
+def test_a_result_that_is_left_halfway_leaves_nothing_behind(connection: saros.Connection) -> None:
+    connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
+    cursor = connection.execute("select x + 1 from root.a.d")
+    assert (0, 1.0) == cursor.fetchone()
+    cursor.close()
+    assert [] == rows(connection, "show queries")
+
+
+def test_a_query_past_its_time_out_ends_with_its_cause(tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path), options={"durability": "os"}, timeout=0.05) as connection:
+        connection.insert("root.a.d", np.arange(300_000), {f"x{i}": np.arange(300_000.0) for i in range(20)})
+        columns = ", ".join(f"sin(x{i}) + cos(x{i})" for i in range(20))
+        with pytest.raises(saros.OperationalError, match="not done in time") as caught:
+            connection.execute(f"select {columns} from root.a.d").fetch_arrow()
+        assert 712 == caught.value.code
+        assert [] == rows(connection, "show queries")
+
+
+def test_another_thread_may_cancel(connection: saros.Connection) -> None:
+    connection.insert("root.a.d", np.arange(2_000_000), {"x": np.arange(2_000_000.0)})
+    cursor = connection.execute("select " + ", ".join(f"sin(x + {i})" for i in range(50)) + " from root.a.d")
+    threading.Timer(0.05, cursor.cancel).start()
+    with pytest.raises(saros.OperationalError) as caught:
+        cursor.fetchall()
+    assert 715 == caught.value.code
+
+
+def test_a_query_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path), options={"durability": "os", "query_memory_bytes": "1MiB"}) as connection:
+        connection.insert("root.a.d", np.arange(500_000), {"x": np.random.default_rng(1).random(500_000)})
+        with pytest.raises(saros.OperationalError, match="query_memory_bytes") as caught:
+            connection.execute("select x from root.a.d order by x").fetch_arrow()
+        assert 709 == caught.value.code
+        assert [(500_000,)] == rows(connection, "select count(x) from root.a.d")
