@@ -88,7 +88,7 @@ def split_time(where: Expression | None, moment: Moment) -> tuple[TimeRange, Exp
     """The range of times that a condition allows at most, and what is left to be checked row by row."""
     time = ALL_TIME
     rest: Expression | None = None
-    for part in _conjuncts(where):
+    for part in conjuncts(where):
         found = _range(part, moment)
         if found is not None:
             time = time.intersect(found)
@@ -108,10 +108,11 @@ def time_range(where: Expression | None, moment: Moment) -> TimeRange:
     return time
 
 
-def _conjuncts(where: Expression | None) -> Iterator[Expression]:
+def conjuncts(where: Expression | None) -> Iterator[Expression]:
+    """The conditions that a condition joins by AND."""
     if isinstance(where, Binary) and where.operator is BinaryOperator.AND:
-        yield from _conjuncts(where.left)
-        yield from _conjuncts(where.right)
+        yield from conjuncts(where.left)
+        yield from conjuncts(where.right)
     elif where is not None:
         yield where
 

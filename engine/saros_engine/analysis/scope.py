@@ -15,6 +15,7 @@ Belongs to one statement.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,9 @@ from saros_grammar.ast import (
 )
 from saros_storage.paths import parse_pattern
 from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+
+#: An expression with wildcards may stand for so many expressions.
+_COMBINATIONS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class Scope:
         if all(len(one) == 1 for one in found):
             chosen = [one[0] for one in found]
             return [expression if chosen == paths else with_paths(expression, chosen)]
-        return [with_paths(expression, choice) for choice in itertools.product(*found)]
+        return _combinations(expression, found)
 
 
 class DeviceScope:
@@ -124,8 +128,17 @@ class DeviceScope:
         paths = list(paths_of(expression))
         if not paths:
             return [expression]
-        found = [self.find(path) for path in paths]
-        return [with_paths(expression, choice) for choice in itertools.product(*found)]
+        return _combinations(expression, [self.find(path) for path in paths])
+
+
+def _combinations(expression: Expression, found: Sequence[Sequence[PathExpression]]) -> list[Expression]:
+    """The expression with every combination of what its paths mean."""
+    count = math.prod(map(len, found))
+    if count > _COMBINATIONS_MAX:
+        raise SemanticError(
+            f"{expression} stands for {count} combinations of series, more than {_COMBINATIONS_MAX}: name fewer"
+        )
+    return [with_paths(expression, choice) for choice in itertools.product(*found)]
 
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:

@@ -83,11 +83,12 @@ def is_aggregate(expression: Expression) -> bool:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """The parts joined by AND; None if there are none."""
-    whole: Expression | None = None
-    for part in parts:
-        whole = part if whole is None else Binary(BinaryOperator.AND, whole, part)
-    return whole
+    """The parts joined by AND, as a tree of little depth; None if there are none."""
+    level = list(parts)
+    while len(level) > 1:
+        pairs = [Binary(BinaryOperator.AND, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0] if level else None
 
 
 def plan_body(body: Body, context: PlanContext) -> Planned:

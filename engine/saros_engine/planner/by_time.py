@@ -10,7 +10,7 @@ from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
-from saros_engine.time_filter import split_time
+from saros_engine.time_filter import conjuncts, split_time
 from saros_grammar.ast import (
     Expression,
     GroupByCondition,
@@ -63,11 +63,11 @@ def _outputs(select: Select, scope: Scope) -> list[Output]:
 
 def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
     """A condition, which must hold for every series that its paths mean; a path without a series is null."""
-    if condition is None:
-        return []
-    if all(scope.find(path) for path in paths_of(condition)):
-        return scope.expand(condition)
-    return [condition]
+    found = []
+    for part in conjuncts(condition):
+        known = all(scope.find(path) for path in paths_of(part))
+        found += scope.expand(part) if known else [part]
+    return found
 
 
 def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope) -> list[SortKey]:

@@ -1,0 +1,71 @@
+"""A store with an engine on top, in a folder: for tests that ask in SQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from saros_engine.coordinator import QueryEngine, SessionContext
+from saros_engine.options import EngineOptions
+from saros_scheduler import DriverScheduler, SchedulerOptions
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.types import DataType
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Engine:
+    """See the module; `options` are the engine's."""
+
+    def __init__(self, folder: Path, options: EngineOptions | None = None) -> None:
+        clock = SystemClock()
+        self.store = Store.open(str(folder), StoreOptions(durability="os"), LocalDisk(), clock)
+        self.scheduler = DriverScheduler(SchedulerOptions(), clock.monotonic_ns)
+        self.engine = QueryEngine(self.store, self.scheduler, clock, options or EngineOptions())
+        self.session = SessionContext()
+
+    def ask(self, text: str) -> tuple[list[str], list[list[object]]]:
+        """Header and rows of a statement."""
+        result = self.engine.execute(text, self.session)
+        header = (["Time"] if result.timed else []) + [field.name for field in result.fields]
+        rows: list[list[object]] = []
+        try:
+            while (block := result.next_block()) is not None:
+                columns: list[list[object]] = [[_shown(v, c.type) for v in c.to_list()] for c in block.columns]
+                if result.timed:
+                    columns.insert(0, list(block.times.tolist()))
+                rows += [list(row) for row in zip(*columns, strict=True)]
+        finally:
+            result.close()
+        return header, rows
+
+    def close(self) -> None:
+        self.engine.close()
+        self.scheduler.close()
+        self.store.close()
+
+
+def _shown(value: object, type_: DataType) -> object:
+    """Dates and times as the cases write them."""
+    if isinstance(value, float) and type_ is DataType.FLOAT:
+        return str(np.float32(value))
+    if value is None or not isinstance(value, int):
+        return value
+    if type_ is DataType.DATE:
+        return f"{value // 10_000}-{value // 100 % 100:02}-{value % 100:02}"
+    if type_ is DataType.TIMESTAMP:
+        return Instant(value)
+    return value
+
+
+class Instant(int):
+    """A time: equal to its ticks, and written as a date."""
+
+    def __str__(self) -> str:
+        moment = EPOCH + timedelta(milliseconds=int(self))
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{int(self) % 1_000:03}Z"

@@ -1,0 +1,195 @@
+"""Queries as they run: fragments, time-outs, back-pressure, and that nothing of a query is left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine.embedded_engine import Engine
+
+from saros_engine.exchange import ExchangeBuffer
+from saros_engine.execution import QueryExecution
+from saros_engine.options import EngineOptions
+from saros_scheduler import QueryTimedOut
+from saros_storage.block import Block, Column
+from saros_storage.types import DataType
+
+DEVICES, ROWS = 10, 200_000
+HEAVY = "select avg(s) from root.g.** where sin(s) < 2 group by ([0, 200000000), 1s)"
+HEAVIER = "select count(s) from root.g.** where " + " and ".join(f"sin(s + {i}) < 2" for i in range(150))
+QUANTUM_SECONDS = 0.1
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    opened = Engine(tmp_path_factory.mktemp("engine"))
+    values = np.random.default_rng(1).random(ROWS)
+    for device in range(DEVICES):
+        column = Column(DataType.DOUBLE, values)
+        opened.engine.insert_columns(f"root.g.d{device}", np.arange(ROWS) * 1_000, {"s": column})
+    opened.ask("flush")
+    yield opened
+    opened.close()
+
+
+def execution_of(engine: Engine, text: str, timeout_ms: int | None = None) -> QueryExecution:
+    result = engine.engine.execute(text, engine.session, timeout_ms=timeout_ms)
+    assert isinstance(result._rows, QueryExecution)
+    return result._rows
+
+
+def drain(execution: QueryExecution) -> int:
+    rows = 0
+    while (block := execution.next_block()) is not None:
+        rows += block.rows
+    return rows
+
+
+def assert_nothing_is_left(engine: Engine, execution: QueryExecution) -> None:
+    execution.close()
+    assert 0 == engine.engine.open_queries
+    assert 0 == engine.store.status().views
+    assert 0 == execution.memory.reserved
+    assert all(driver.root.finished for driver in execution.drivers)
+
+
+def test_a_finished_query_leaves_nothing(engine: Engine) -> None:
+    execution = execution_of(engine, HEAVY)
+    assert 200_000 == drain(execution)
+    assert_nothing_is_left(engine, execution)
+
+
+def test_a_query_past_its_time_out_ends_within_two_quanta_with_its_cause(engine: Engine) -> None:
+    engine.ask(HEAVY)  # compiles what it needs
+    started = time.perf_counter()
+    execution = execution_of(engine, HEAVY, timeout_ms=30)
+    with pytest.raises(QueryTimedOut):
+        drain(execution)
+    assert time.perf_counter() - started < 0.03 + 2 * QUANTUM_SECONDS + 0.2
+    assert isinstance(execution.cause, QueryTimedOut)
+    assert_nothing_is_left(engine, execution)
+
+
+def test_a_client_that_does_not_read_holds_the_query_back(engine: Engine) -> None:
+    execution = execution_of(engine, "select * from root.g.**")
+    time.sleep(0.3)
+    produced = sum(driver.root.statistics.bytes for driver in execution.drivers)
+    assert produced < ROWS * DEVICES * 8 * 2
+    assert_nothing_is_left(engine, execution)
+
+
+def test_limit_stops_the_scans_early(engine: Engine) -> None:
+    text = "\n".join(str(line[0]) for line in engine.ask("explain analyze select s from root.g.d1 limit 10")[1])
+    assert "rows 10 " in text
+    assert "Scan [root.g.d1.(s)]  rows 200000" not in text
+
+
+def test_many_series_are_scanned_by_several_drivers(engine: Engine) -> None:
+    lines = [str(line[0]) for line in engine.ask("explain select count(s) from root.g.**")[1]]
+    assert ["Fragment 0.0", "Fragment 1.0", "Fragment 2.0"] == [line for line in lines if line.startswith("Fragment")]
+    assert 10 == sum("AggregateScan" in line for line in lines) / 2
+    header, rows = engine.ask("select count(s) from root.g.**")
+    assert [f"count(root.g.d{i}.s)" for i in range(DEVICES)] == header
+    assert [[ROWS] * DEVICES] == rows
+
+
+def test_devices_come_in_order_from_several_drivers(engine: Engine) -> None:
+    _, rows = engine.ask("select count(s) from root.g.** align by device")
+    assert [[f"root.g.d{i}", ROWS] for i in range(DEVICES)] == rows
+
+
+def test_memory_is_bounded_per_query(tmp_path: Path) -> None:
+    small = Engine(tmp_path, EngineOptions(query_memory_bytes_max=1 << 20))
+    values = np.random.default_rng(1).random(ROWS)
+    small.engine.insert_columns("root.g.d", np.arange(ROWS), {"s": Column(DataType.DOUBLE, values)})
+    execution = execution_of(small, "select s from root.g.d order by s")
+    with pytest.raises(Exception, match="query_memory_bytes") as caught:
+        execution.next_block()
+    assert 709 == caught.value.code  # type: ignore[attr-defined]
+    assert_nothing_is_left(small, execution)
+    small.close()
+
+
+def test_short_queries_stay_quick_beside_a_heavy_one(engine: Engine) -> None:
+    def p95(count: int) -> float:
+        seconds = []
+        for number in range(count):
+            started = time.perf_counter()
+            engine.ask(f"select s from root.g.d1 where time = {number * 1_000}")
+            seconds.append(time.perf_counter() - started)
+        return float(np.percentile(seconds, 95))
+
+    p95(50)
+    idle = p95(200)
+    stopping = threading.Event()
+
+    def scan() -> None:
+        while not stopping.is_set():
+            engine.ask(HEAVIER)
+
+    heavy = threading.Thread(target=scan)
+    before = engine.scheduler.metrics()
+    heavy.start()
+    loaded = min(p95(200) for _ in range(3))
+    stopping.set()
+    heavy.join()
+    assert loaded < 5 * max(idle, 0.001)
+    quanta = [after - earlier for after, earlier in zip(engine.scheduler.metrics().quanta, before.quanta, strict=True)]
+    assert quanta[0] >= 600  # the short ones, all on the highest level
+    assert sum(quanta[1:]) > 0  # the heavy one sank
+
+
+# ---------------------------------------------------------------------------------------------- exchange
+
+
+def one(value: int) -> Block:
+    return Block.untimed([Column.of(DataType.INT64, [value])])
+
+
+def test_a_full_buffer_stops_the_writer_until_the_reader_takes() -> None:
+    buffer = ExchangeBuffer(bytes_max=8)
+    assert buffer.writable() is None
+    buffer.put(one(1))
+    future = buffer.writable()
+    assert isinstance(future, Future)
+    assert not future.done()
+    assert buffer.take() is not None
+    assert future.done()
+    assert buffer.writable() is None
+
+
+def test_a_reader_waits_for_a_block_for_the_end_and_for_a_failure() -> None:
+    for wake in (lambda b: b.put(one(1)), lambda b: b.finish(), lambda b: b.fail(ValueError("no"))):
+        buffer = ExchangeBuffer()
+        future = buffer.readable()
+        assert isinstance(future, Future)
+        wake(buffer)
+        assert future.done()
+
+
+def test_what_lies_in_the_buffer_is_read_before_the_end_and_not_after_a_failure() -> None:
+    buffer = ExchangeBuffer()
+    buffer.put(one(1))
+    buffer.finish()
+    assert buffer.wait_take() is not None
+    assert buffer.wait_take() is None
+    failed = ExchangeBuffer()
+    failed.put(one(1))
+    failed.fail(ValueError("no"))
+    with pytest.raises(ValueError, match="no"):
+        failed.wait_take()
+
+
+def test_a_reader_that_leaves_frees_the_writer() -> None:
+    buffer = ExchangeBuffer(bytes_max=8)
+    buffer.put(one(1))
+    future = buffer.writable()
+    assert future is not None
+    buffer.leave()
+    assert future.done()
+    assert buffer.abandoned
