@@ -77,11 +77,11 @@ class Writer:
         """Write a batch; `columns` are by canonical measurement. Answers the points. Raises UserMistake."""
         names = tuple(columns)
         values = tuple(columns.values())
+        rows = len(times)
         for name, column in columns.items():
-            if len(column) != len(times):
-                message = f"column {name} has {len(column)} values for {len(times)} times"
-                raise UserMistake(message, code=2003)
-        if not names or not len(times):
+            if len(column.values) != rows:
+                raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
+        if not names or not rows:
             return 0
         key = (device, names, tuple([c.type for c in values]), aligned)
         shape = self._shapes.get(key)
@@ -89,7 +89,7 @@ class Writer:
             self._store.write([Tablet(shape.device, names, times, values, shape.aligned)])
         else:
             self._insert_new_shape(key, times, values)
-        return sum(len(c) if c.valid is None else int(np.count_nonzero(c.valid)) for c in values)
+        return sum([rows if c.valid is None else int(np.count_nonzero(c.valid)) for c in values])
 
     def _insert_new_shape(
         self,

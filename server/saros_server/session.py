@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -22,6 +23,9 @@ from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
+
+#: Sets of column names that are remembered in their canonical form.
+_SHAPES_CACHED = 4_096
 
 
 @dataclass(slots=True)
@@ -86,7 +90,8 @@ class EmbeddedSession:
         """See the driver's `Session.insert`."""
         self._check_open()
         unit = self._unit
-        ours = {_node_name(name): to_column(values, unit) for name, values in columns.items()}
+        names = _node_names(tuple(columns))
+        ours = {name: to_column(values, unit) for name, values in zip(names, columns.values(), strict=True)}
         return self._node.engine.insert_columns(
             device, to_times(times, unit, self._context.zone), ours, aligned=aligned
         )
@@ -108,6 +113,11 @@ class EmbeddedSession:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the session is closed")
+
+
+@lru_cache(_SHAPES_CACHED)
+def _node_names(names: tuple[str, ...]) -> list[str]:
+    return [_node_name(name) for name in names]
 
 
 def _node_name(name: str) -> str:

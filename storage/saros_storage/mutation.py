@@ -18,6 +18,7 @@ from typing import NamedTuple
 from saros_storage.errors import CorruptFile
 from saros_storage.reading import TimeRange
 from saros_storage.schema import SchemaChange, decode_change, encode_change
+from saros_storage.tablet_codec import TabletFrame
 
 #: The kind of these entries in the log.
 MUTATION = 1
@@ -36,10 +37,11 @@ class Deletion:
 
 
 class Placed(NamedTuple):
-    """A tablet's frame, and how many nodes of its device are its database."""
+    """A tablet's frame, and how many nodes of its device are its database; `known` is the frame looked into."""
 
     depth: int
     frame: bytes | memoryview
+    known: TabletFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,13 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
     """The entry's payload, in parts; frames are not copied."""
     tablets = mutation.tablets
     if len(tablets) == 1 and not mutation.changes and not mutation.deletions:
-        depth, frame = tablets[0]
+        depth, frame, _ = tablets[0]
         return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
     items: list[Placed] = [Placed(0, encode_change(c)) for c in mutation.changes]
     items += [Placed(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
     parts: list[bytes | memoryview] = [_HEAD.pack(len(mutation.changes), len(mutation.deletions), len(tablets), 0)]
-    for depth, content in items:
+    for depth, content, _ in items:
         parts += [_ITEM.pack(len(content), depth), content, _PADDING[-len(content) & 7]]
     return parts
 

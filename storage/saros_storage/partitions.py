@@ -117,7 +117,7 @@ class Partitions:
                 partition.delete(deletion.patterns, deletion.time, index)
 
     def _write(self, index: int, placed: Placed) -> None:
-        frame = TabletFrame(placed.frame)
+        frame = placed.known or TabletFrame(placed.frame)
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval
         if first == last:

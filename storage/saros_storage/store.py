@@ -39,16 +39,18 @@ from saros_storage.partition_files import open_partition
 from saros_storage.partitions import Partitions
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.reading import TimeRange
-from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
+from saros_storage.schema import DeleteDatabase, DeleteSeries, DeviceSchema, SchemaChange, SchemaTree
 from saros_storage.schema_file import load_schema
 from saros_storage.store_options import StoreOptions, parse_durability
 from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import TabletFrame, encode_tablet
+from saros_storage.tablet_codec import FrameHead, TabletFrame, encode_tablet
 from saros_storage.types import TIME_MAX, TIME_MIN
 from saros_storage.view import LocalReadView
 
 #: The group of a store's entries in the log: always 0 outside a cluster.
 _GROUP = 0
+#: Shapes of tablets whose fit is remembered.
+_FITTING_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class Store:
         self._lock = threading.Condition()
         #: Entries that are in the log's queue or in the log, and have not taken effect.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
+        #: By id of a tablet's shape: the device it was found to fit, the shape, the depth of the database.
+        self._fitting: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
         self._cache = ChunkCache(options.cache_bytes)
         self._views = 0
         self._closed = False
@@ -176,10 +180,25 @@ class Store:
             self._check_open()
             if creates:
                 after = self.schema.rehearse(creates, [frame.head.device for frame in frames])
-                self._commit(Mutation(creates, (), _place(frames, after)))
+                self._commit(Mutation(creates, (), self._place(frames, after)))
                 return
-            ticket = self._append(Mutation((), (), _place(frames, self.schema)))
+            ticket = self._append(Mutation((), (), self._place(frames, self.schema)))
         self._await(ticket)
+
+    def _place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
+        """Check that the tablets fit the schema, and find their databases."""
+        placed = []
+        for frame in frames:
+            head = frame.head
+            device = schema.device(head.device)
+            fits = self._fitting.get(id(head))
+            if fits is None or fits[0] is not device or fits[1] is not head:
+                device = _check(device, head)
+                if len(self._fitting) >= _FITTING_MAX:
+                    self._fitting.clear()
+                fits = self._fitting[id(head)] = (device, head, len(split_path(device.database)))
+            placed.append(Placed(fits[2], frame.frame, frame))
+        return placed
 
     def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
         """Delete the points in `time` of all series that a pattern matches; what is written later stays."""
@@ -372,27 +391,20 @@ class Store:
             raise StoreClosed("the store is closed")
 
 
-def _place(frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
-    """Check that the tablets fit the schema."""
-    placed = []
-    for frame in frames:
-        head = frame.head
-        device = schema.device(head.device)
-        if device is None:
-            raise UserMistake(f"Path [{head.device}] does not exist", code=508)
-        if device.aligned != head.aligned:
-            kind = "aligned" if device.aligned else "not aligned"
-            raise UserMistake(f"device {head.device} is {kind}: write to it so", code=511)
-        series = device.series
-        for measurement, type_ in zip(head.measurements, head.types, strict=True):
-            found = series.get(measurement)
-            if found is None:
-                raise UserMistake(f"Path [{head.device}.{measurement}] does not exist", code=508)
-            if found.type is not type_:
-                words = f"{head.device}.{measurement} is {found.type.name}, not {type_.name}"
-                raise UserMistake(words, code=507)
-        placed.append(Placed(len(split_path(device.database)), frame.frame))
-    return placed
+def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
+    """The device that tablets of this shape go to. Raises UserMistake if they do not fit it."""
+    if device is None:
+        raise UserMistake(f"Path [{head.device}] does not exist", code=508)
+    if device.aligned != head.aligned:
+        kind = "aligned" if device.aligned else "not aligned"
+        raise UserMistake(f"device {head.device} is {kind}: write to it so", code=511)
+    for measurement, type_ in zip(head.measurements, head.types, strict=True):
+        found = device.series.get(measurement)
+        if found is None:
+            raise UserMistake(f"Path [{head.device}.{measurement}] does not exist", code=508)
+        if found.type is not type_:
+            raise UserMistake(f"{head.device}.{measurement} is {found.type.name}, not {type_.name}", code=507)
+    return device
 
 
 def _active_bytes(partition: Partition) -> int:

@@ -35,6 +35,11 @@ class FaultyFile:
             raise OSError(self._disk.fail_writes, "no room")
         self._file.write(parts)
 
+    def reserve(self, count: int) -> None:
+        if self._disk.fail_writes:
+            raise OSError(self._disk.fail_writes, "no room")
+        self._file.reserve(count)
+
     def sync(self) -> None:
         self._disk.syncs += 1
         if self._disk.fail_syncs:
@@ -229,3 +234,19 @@ def test_interval_fsyncs_when_it_is_due_and_a_closed_log_says_so(tmp_path: Path)
     log.close()
     with pytest.raises(StoreClosed):
         log.append(3, 7, [b"b"])
+
+
+def test_what_was_reserved_and_not_used_is_no_record_and_goes(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(Durability.FSYNC))
+    write(log, b"first", b"second")
+    (path,) = tmp_path.glob("*.log")
+    crashed = path.read_bytes()
+    assert crashed.endswith(bytes(1 << 20))
+    log.close()
+    assert path.stat().st_size < 200
+    path.write_bytes(crashed)
+    again, found = reopen(tmp_path, options=LogOptions(Durability.FSYNC))
+    assert [b"first", b"second"] == found
+    write(again, b"third")
+    again.close()
+    assert [b"first", b"second", b"third"] == reopen(tmp_path, options=LogOptions(Durability.FSYNC))[1]
