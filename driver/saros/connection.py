@@ -65,7 +65,9 @@ def translated_errors() -> Iterator[None]:
         code = getattr(error, "code", None)
         if not isinstance(code, int):
             raise
-        raise database_error(str(error), code) from error
+        caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
+        message = str(error) if caret is None else f"{error}\n{caret()}"
+        raise database_error(message, code) from error
 
 
 class Connection:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 COMMANDS: dict[str, tuple[str, str]] = {
     "shell": ("saros_shell.command", "SQL shell on a folder; also runs statements from -e, -f or standard input"),
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
+    "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
     "config": ("saros_server.config_command", "print the options in force and where each came from"),
 }

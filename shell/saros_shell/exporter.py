@@ -1,0 +1,147 @@
+"""`saros export PATTERNS`: devices into files, or one query's rows into one file.
+
+    saros export 'root.plant.**' -o out --format parquet      out/root.plant.pump1.parquet ...: one file per device
+    saros export 'root.plant.**' -o plant.tsfile              one TsFile with all of them, with their encodings
+    saros export -e "select ..." -o result.csv                a query's rows
+
+A file appears under its name only when it is whole. Devices are streamed batch by batch, so memory stays small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import saros
+from saros_shell.copying import write_result
+from saros_shell.progress import Progress
+
+FORMATS = ("csv", "json", "parquet", "tsfile")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device to be exported, and its series as (measurement, type, encoding, compressor)."""
+
+    path: str
+    aligned: bool
+    series: tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done."""
+
+    files: int = 0
+    rows: int = 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; 0 done, 1 the database or the disk said no, 2 wrong use."""
+    options = parser().parse_args(arguments)
+    if bool(options.patterns) == bool(options.execute):
+        sys.stderr.write("saros export: give path patterns, or -e SQL\n")
+        return 2
+    try:
+        with saros.connect(options.database, time_zone=options.zone, timestamps="epoch") as connection:
+            report = run(connection, options)
+    except saros.Error as error:
+        sys.stderr.write(f"saros export: {error}\n")
+        return 1
+    sys.stdout.write(f"{report.rows} rows -> {report.files} file(s)\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="saros export", description="Write series or a query's rows to files.")
+    made.add_argument("patterns", nargs="*", metavar="PATTERN", help="series, such as root.plant.** or root.a.d1.s1")
+    made.add_argument("-d", "--database", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
+    made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
+    made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")
+    made.add_argument("--start", metavar="TIME", help="first time")
+    made.add_argument("--end", metavar="TIME", help="time behind the last")
+    made.add_argument("--zone", metavar="NAME", help="zone of --start, --end and of times in CSV")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
+    """Write the files. Raises saros.Error."""
+    target = Path(options.output)
+    suffix = target.suffix.lower().lstrip(".")
+    kind = options.format or (suffix if suffix in FORMATS else "parquet")
+    if options.execute:
+        with connection.execute(options.execute) as cursor:
+            if cursor.description is None:
+                raise saros.InterfaceError("-e needs a query that gives rows")
+            return Report(1, write_result(cursor, target))
+    devices = find_devices(connection, options.patterns)
+    if not devices:
+        raise saros.InterfaceError(f"no series match {', '.join(options.patterns)}")
+    where = _where(options)
+    progress = Progress(len(devices), quiet=options.quiet)
+    if kind == "tsfile":
+        from saros_shell.tsfile_export import write_tsfile
+
+        report = Report(1, write_tsfile(connection, devices, where, target, progress))
+    else:
+        report = _write_each(connection, devices, where, target, kind, progress)
+    progress.finish()
+    return report
+
+
+def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
+    """Devices with series that the patterns match, in path order."""
+    aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
+    found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
+    for pattern in patterns:
+        for path, _, _, type_, encoding, compressor, *_ in connection.execute(f"show timeseries {pattern}"):
+            device, measurement = split(str(path))
+            found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
+    return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]
+
+
+def split(path: str) -> tuple[str, str]:
+    """Device and measurement of a series' path."""
+    match = re.fullmatch(r"(.*)\.(`(?:[^`]|``)*`|[^.`]+)", path, re.DOTALL)
+    assert match is not None
+    return match[1], match[2]
+
+
+def _where(options: argparse.Namespace) -> str:
+    parts = []
+    if options.start:
+        parts.append(f"time >= {options.start}")
+    if options.end:
+        parts.append(f"time < {options.end}")
+    return " where " + " and ".join(parts) if parts else ""
+
+
+def _write_each(
+    connection: saros.Connection, devices: Sequence[Device], where: str, folder: Path, kind: str, progress: Progress
+) -> Report:
+    """One file per device, named by it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise saros.OperationalError(f"cannot make folder {folder}: {error.strerror}", 611) from error
+    report = Report()
+    for device in devices:
+        columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
+        with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
+            report.rows += write_result(cursor, folder / f"{file_name(device.path)}.{kind}")
+        report.files += 1
+        progress.move_to(report.files)
+        progress.show(report.rows, report.rows * len(device.series))
+    return report
+
+
+def file_name(path: str) -> str:
+    """A path as a file name: what a file system may mind becomes `_`."""
+    return re.sub(r"[^\w.\-]", "_", path)

@@ -1,0 +1,108 @@
+"""Export to one TsFile: devices in path order, each series with its declared encoding and compression.
+
+Read batch by batch; a chunk is about a million rows, so that memory stays small whatever a series' length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import saros
+from saros_server.arrow import to_column
+from saros_shell.progress import Progress
+from saros_storage.block import Column
+from saros_storage.disk import LocalDisk
+from saros_storage.schema import stored_encoding
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import Compressor, DataType, Encoding, Int64Array, TimeUnit
+
+if TYPE_CHECKING:
+    from saros_shell.exporter import Device
+
+_CHUNK_ROWS = 1_000_000
+_UNITS = {unit.suffix: unit for unit in TimeUnit}
+
+
+def write_tsfile(
+    connection: saros.Connection, devices: Sequence[Device], where: str, target: Path, progress: Progress
+) -> int:
+    """Write the devices; answers the rows. Raises saros.Error."""
+    part = target.with_name(target.name + ".part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = LocalDisk().create(str(part))
+        try:
+            writer = TsFileWriter(file)
+            rows = 0
+            for number, device in enumerate(devices, 1):
+                rows += _write_device(connection, writer, device, where)
+                progress.move_to(number)
+                progress.show(rows, rows * len(device.series))
+            writer.finish()
+            file.sync()
+        finally:
+            file.close()
+        part.replace(target)
+    except OSError as error:
+        raise saros.OperationalError(f"cannot write {target}: {error.strerror}", 611) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _write_device(connection: saros.Connection, writer: TsFileWriter, device: Device, where: str) -> int:
+    rows = 0
+    if device.aligned:
+        names = ", ".join(name for name, *_ in device.series)
+        for times, columns in _chunks(connection, f"select {names} from {device.path}{where}", device.series):  # noqa: S608
+            stored = [
+                AlignedColumn(name, column.type, *_stored(column.type, encoding, compressor), column)
+                for (name, _, encoding, compressor), column in zip(device.series, columns, strict=True)
+                if column.valid is None or column.valid.any()
+            ]
+            writer.write_aligned(device.path, times, stored)
+            rows += len(times)
+        return rows
+    for series in device.series:
+        name, _, encoding, compressor = series
+        for times, (column,) in _chunks(connection, f"select {name} from {device.path}{where}", (series,)):  # noqa: S608
+            stored_as = _stored(column.type, encoding, compressor)
+            writer.write_series(device.path, name, column.type, *stored_as, times, column.values)
+            rows += len(times)
+    return rows
+
+
+def _stored(type_: DataType, encoding: str, compressor: str) -> tuple[Encoding, Compressor]:
+    return stored_encoding(type_, Encoding[encoding]), Compressor[compressor]
+
+
+def _chunks(
+    connection: saros.Connection, text: str, series: Sequence[tuple[str, str, str, str]]
+) -> Iterator[tuple[Int64Array, list[Column]]]:
+    """The rows of a query in chunks: times, and a column per series."""
+    with connection.execute(text) as cursor:
+        schema, batches = cursor.fetch_stream()
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _CHUNK_ROWS:
+                yield _columns(pa.Table.from_batches(waiting, schema), series)
+                waiting, rows = [], 0
+        if waiting:
+            yield _columns(pa.Table.from_batches(waiting, schema), series)
+
+
+def _columns(table: pa.Table, series: Sequence[tuple[str, str, str, str]]) -> tuple[Int64Array, list[Column]]:
+    unit = _UNITS[table.schema.field(0).type.unit]
+    times = table.column(0).cast(pa.int64()).to_numpy()
+    columns = []
+    for number, (_, type_, _, _) in enumerate(series, 1):
+        column = to_column(table.column(number), unit)
+        columns.append(Column(DataType[type_], column.values, column.valid))
+    return times, columns

@@ -1,0 +1,89 @@
+"""Export of a small database to each format, read back by other libraries or by import."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import saros
+from saros_shell import exporter, importer
+from saros_storage.disk import LocalDisk
+from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.types import DataType
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    data = str(tmp_path / "data")
+    with saros.connect(data, options={"durability": "os"}) as connection:
+        connection.insert("root.a.`d 1`", [1_000, 2_000], {"x": [1.5, None], "n": np.array([7, 8], np.int32)})
+        connection.insert(
+            "root.a.w", [1_000, 2_000, 3_000], {"t": ["a", None, "ä"], "b": [True, False, None]}, aligned=True
+        )
+    return data
+
+
+def export(*arguments: str) -> int:
+    return exporter.main([*arguments, "--quiet"])
+
+
+def test_one_csv_per_device_that_import_reads_back(folder: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert 0 == export("root.**", "-d", folder, "-o", str(out), "--format", "csv")
+    assert ["root.a._d_1_.csv", "root.a.w.csv"] == sorted(path.name for path in out.iterdir())
+    with (out / "root.a._d_1_.csv").open() as stream:
+        assert [
+            ["Time", "n", "x"],
+            ["1970-01-01T00:00:01.000Z", "7", "1.5"],
+            ["1970-01-01T00:00:02.000Z", "8", ""],
+        ] == list(csv.reader(stream))
+    again = str(tmp_path / "again")
+    state = str(tmp_path / "state.json")
+    assert 0 == importer.main(
+        ["-d", again, "--device", "root.b.d", "--state", state, "--quiet", str(out / "root.a._d_1_.csv")]
+    )
+    with saros.connect(again, timestamps="epoch") as connection:
+        rows = connection.execute("select n, x from root.b.d").fetchall()
+    assert [(1_000, 7, 1.5), (2_000, 8, None)] == rows
+
+
+def test_parquet_keeps_types_and_nulls(folder: str, tmp_path: Path) -> None:
+    assert 0 == export("root.a.w.*", "-d", folder, "-o", str(tmp_path / "out"))
+    table = pq.read_table(tmp_path / "out" / "root.a.w.parquet")
+    assert [True, False, None] == table.column("b").to_pylist()
+    assert ["a", None, "ä"] == table.column("t").to_pylist()
+
+
+def test_tsfile_holds_all_devices_as_they_are(folder: str, tmp_path: Path) -> None:
+    target = tmp_path / "all.tsfile"
+    assert 0 == export("root.**", "-d", folder, "-o", str(target))
+    reader = TsFileReader(str(target), LocalDisk().map(str(target)))
+    assert ["root.a.`d 1`", "root.a.w"] == list(reader.devices())
+    plain, aligned = reader.device("root.a.`d 1`"), reader.device("root.a.w")
+    assert plain is not None
+    assert aligned is not None
+    assert (False, True) == (plain.aligned, aligned.aligned)
+    assert {"x": DataType.DOUBLE, "n": DataType.INT32} == {name: s.type for name, s in plain.series.items()}
+    block, _ = reader.read(aligned, ["t", "b"], 0, 0, 9)
+    assert [["a", None, "ä"], [True, False, None]] == [column.to_list() for column in block.columns]
+
+
+def test_a_query_and_a_range(folder: str, tmp_path: Path) -> None:
+    target = tmp_path / "q.csv"
+    assert 0 == export("-e", "select count(n) from root.a.`d 1`", "-d", folder, "-o", str(target))
+    assert "2" == target.read_text().splitlines()[1]
+    out = tmp_path / "out"
+    assert 0 == export("root.a.w.b", "-d", folder, "-o", str(out), "--format", "csv", "--start", "1970-01-01T00:00:02")
+    assert 2 == len((out / "root.a.w.csv").read_text().splitlines())
+
+
+def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == export("root.nothing.**", "-d", folder, "-o", str(tmp_path / "out"))
+    assert "no series match root.nothing.**" in capsys.readouterr().err
+    assert 2 == export("-d", folder, "-o", "x")
+    assert 1 == export("-e", "select n from root.a.`d 1`", "-d", folder, "-o", str(tmp_path / "x.unknown"))
+    assert [] == list(tmp_path.glob("*.part"))
