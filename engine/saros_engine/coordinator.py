@@ -298,5 +298,5 @@ def _function_rows() -> list[tuple[str, str]]:
     from saros_engine.aggregates import AGGREGATES
 
     rows = [(name, "built-in aggregate function") for name in AGGREGATES]
-    rows += [(name, f"built-in {function.kind} function") for name, function in FUNCTIONS.items()]
+    rows += [(name, f"built-in {function.kind.value} function") for name, function in FUNCTIONS.items()]
     return sorted(rows)

@@ -19,12 +19,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from saros_engine.aggregates import Slices
 from saros_engine.plan import TimeWindows
+from saros_engine.times import zone_of
 from saros_storage.errors import UserMistake
 from saros_storage.reading import WindowGrid
 from saros_storage.types import Int64Array, TimeUnit
@@ -248,7 +248,7 @@ class _Calendar:
 
     def __init__(self, ticks: int, unit: TimeUnit, zone: str) -> None:
         self._unit = unit
-        self._zone = ZoneInfo(zone)
+        self._zone = zone_of(zone)
         seconds, self._fraction = divmod(ticks, unit.value)
         try:
             self._local = (_EPOCH + timedelta(seconds=seconds)).astimezone(self._zone)

@@ -17,7 +17,7 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from saros_storage.tablet import Tablet
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType, Int64Array, TimeUnit
 
 _TYPE_MISMATCH = 507
+#: Database, series exist already.
+_EXISTS = (501, 503)
 #: Batch columns of these types may go to series of those.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
@@ -97,26 +99,35 @@ class Writer:
         times: Int64Array,
         columns: Sequence[Column],
     ) -> None:
-        text, names, _, aligned = key
+        text, names, _, asked = key
         path = join_nodes(split_path(text))
-        known = self._store.schema.device(path)
-        target = _aligned_as(known, path, asked=aligned)
-        fitted = []
-        missing = []
-        for name, column in zip(names, columns, strict=True):
-            series = None if known is None else known.find(name)
-            if series is None:
-                missing.append(new_series(name, column.type))
-                fitted.append(column)
+
+        def write() -> None:
+            known = self._store.schema.device(path)
+            aligned = _aligned_as(known, path, asked=asked)
+            found = [None if known is None else known.find(name) for name in names]
+            missing = [new_series(n, c.type) for n, c, s in zip(names, columns, found, strict=True) if s is None]
+            fitted = [c if s is None else _fit(path, s, c) for c, s in zip(columns, found, strict=True)]
+            own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
+            self._store.write([Tablet(path, own, times, tuple(fitted), aligned)], self._creates(path, missing, aligned))
+            if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
+                if len(self._shapes) >= _SHAPES_MAX:
+                    self._shapes.clear()
+                self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
+
+        self._creating(write)
+
+    def _creating(self, write: Callable[[], None]) -> None:
+        """Do a write that creates what is missing; again, if another writer has created it meanwhile."""
+        while True:
+            version = self._store.schema.version
+            try:
+                write()
+            except UserMistake as error:
+                if error.code not in _EXISTS or self._store.schema.version == version:
+                    raise
             else:
-                fitted.append(_fit(path, series, column))
-        measurements = tuple(_own_names(known, names))
-        creates = self._creates(path, missing, aligned=target)
-        self._store.write([Tablet(path, measurements, times, tuple(fitted), target)], creates)
-        if measurements == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
-            if len(self._shapes) >= _SHAPES_MAX:
-                self._shapes.clear()
-            self._shapes[key] = _Shape(self._store.schema.version, path, target)
+                return
 
     # ------------------------------------------------------------------ INSERT
 
@@ -129,39 +140,27 @@ class Writer:
         if len(set(statement.measurements)) < len(statement.measurements):
             raise UserMistake(f"INSERT names a measurement twice: {', '.join(statement.measurements)}", code=701)
         times = np.array([time_of(t) for t in statement.times], np.int64)
-        known = self._store.schema.device(path)
-        aligned = _aligned_as(known, path, asked=statement.aligned or None)
-        names, columns, missing, failures = [], [], [], []
-        for place, name in enumerate(statement.measurements):
-            literals = [value for row in statement.rows if isinstance(value := row[place], Literal)]
-            assert len(literals) == len(times)
-            series = None if known is None else known.find(name)
-            if series is None:
-                type_ = inferred_type(literals)
-                if type_ is None:
-                    continue
-                series = new_series(name, type_)
-                missing.append(series)
-            try:
-                column = column_of_literals(literals, series.type, zone, unit)
-            except ValueError as error:
-                failures.append((name, f"{error}"))
-                missing = [s for s in missing if s.measurement != name]
-                continue
-            names.append(series.measurement)
-            columns.append(column)
-        if columns:
-            creates = self._creates(path, missing, aligned=aligned)
-            self._store.write([Tablet(path, tuple(names), times, tuple(columns), aligned)], creates)
-        if failures:
-            listed = ", ".join(name for name, _ in failures)
-            reasons = "; ".join(reason for _, reason in failures)
+        outcome = _Values()
+
+        def write() -> None:
+            nonlocal outcome
+            known = self._store.schema.device(path)
+            aligned = _aligned_as(known, path, asked=statement.aligned or None)
+            outcome = _values_of(statement, known, zone, unit)
+            if outcome.columns:
+                creates = self._creates(path, outcome.missing, aligned)
+                self._store.write([Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)], creates)
+
+        self._creating(write)
+        if outcome.failures:
+            listed = ", ".join(name for name, _ in outcome.failures)
+            reasons = "; ".join(reason for _, reason in outcome.failures)
             raise UserMistake(f"Fail to insert measurements [{listed}] caused by [{reasons}]", code=_TYPE_MISMATCH)
-        return sum(int(np.count_nonzero(c.present)) for c in columns)
+        return sum(int(np.count_nonzero(column.present)) for column in outcome.columns)
 
     # ------------------------------------------------------------------ schema
 
-    def _creates(self, device: str, missing: Sequence[SeriesSchema], *, aligned: bool) -> list[SchemaChange]:
+    def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:
         changes: list[SchemaChange] = []
         if missing:
             changes += self.database_for(device)
@@ -179,10 +178,39 @@ class Writer:
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
 
 
-def _own_names(device: DeviceSchema | None, names: Sequence[str]) -> list[str]:
-    """Aliases replaced by the names of their series."""
-    found = [None if device is None else device.find(name) for name in names]
-    return [name if series is None else series.measurement for name, series in zip(names, found, strict=True)]
+@dataclass(slots=True)
+class _Values:
+    """What the values of an INSERT came to: columns to write, series to make, measurements that do not fit."""
+
+    names: list[str] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    missing: list[SeriesSchema] = field(default_factory=list)
+    #: Name and reason.
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+def _values_of(statement: Insert, known: DeviceSchema | None, zone: str, unit: TimeUnit) -> _Values:
+    """The statement's values for a device as it is known."""
+    found = _Values()
+    for place, name in enumerate(statement.measurements):
+        literals = [value for row in statement.rows if isinstance(value := row[place], Literal)]
+        series = None if known is None else known.find(name)
+        created = None
+        if series is None:
+            type_ = inferred_type(literals)
+            if type_ is None:
+                continue
+            series = created = new_series(name, type_)
+        try:
+            column = column_of_literals(literals, series.type, zone, unit)
+        except ValueError as error:
+            found.failures.append((name, str(error)))
+            continue
+        found.names.append(series.measurement)
+        found.columns.append(column)
+        if created is not None:
+            found.missing.append(created)
+    return found
 
 
 def _aligned_as(known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from saros_engine.coordinator import QueryEngine
 from saros_engine.options import EngineOptions
-from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.configuration import Configuration
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
 from saros_storage.kernels.jit import use_cache_folder
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
 from saros_storage.types import TimeUnit
 
 UNITS = {unit.suffix: unit for unit in TimeUnit}
@@ -42,7 +41,7 @@ class Node:
         folder: str, configuration: Configuration, *, disk: Disk | None = None, clock: Clock | None = None
     ) -> Node:
         """Open (or make) the database in `folder`. Raises StorageError: in use, newer format, corrupt log."""
-        use_cache_folder(os.path.join(folder, "kernels"))
+        use_cache_folder(fallback=os.path.join(folder, "kernels"))
         clock = clock or SystemClock()
         store = Store.open(folder, store_options(configuration), disk or LocalDisk(), clock)
         try:

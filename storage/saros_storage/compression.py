@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from saros_storage.encoding.errors import DecodeError
-from saros_storage.kernels.lz4 import lz4_size
-from saros_storage.types import Compressor
+from saros_storage.types import ByteArray, Compressor
 
 #: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
 _ZSTD_LEVEL = 3
@@ -58,33 +57,56 @@ def compress(compressor: Compressor, data: bytes | memoryview) -> bytes:
 
 def decompress(compressor: Compressor, data: memoryview, size: int) -> memoryview:
     """The page's `size` bytes; no more than that is ever made. Raises DecodeError."""
+    if compressor is Compressor.UNCOMPRESSED:
+        if len(data) != size:
+            raise DecodeError(f"a page has {len(data)} bytes, not {size}")
+        return data
+    out = np.empty(size, np.uint8)
+    decompress_into(compressor, data, out)
+    return out.data
+
+
+def decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> None:
+    """Fill `out` with the page's bytes, which must be as many. Raises DecodeError."""
     try:
-        result = _decompress(compressor, data, size)
+        size = _decompress_into(compressor, data, out)
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
-    if len(result) != size:
-        raise DecodeError(f"{compressor.name} data has {len(result)} bytes, not {size}")
-    return result
+    if size != len(out):
+        raise DecodeError(f"{compressor.name} data holds {size} bytes, not {len(out)}")
 
 
-def _decompress(compressor: Compressor, data: memoryview, size: int) -> memoryview:
+def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
+    """Answers the bytes that were written, or that there would be."""
+    if compressor in _BLOCKS:
+        return _decode_block(compressor, data, out)
     if compressor is Compressor.UNCOMPRESSED:
-        return data
-    if compressor is Compressor.GZIP:
+        plain = data
+    elif compressor is Compressor.GZIP:
         stream = zlib.decompressobj(_ANY_HEADER)
-        return _whole(stream, stream.decompress(data, size + 1), size)
-    if compressor is Compressor.LZMA2:
+        plain = _whole(stream, stream.decompress(data, len(out) + 1), len(out))
+    else:
         reader = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX)
-        return _whole(reader, reader.decompress(data, size + 1), size)
-    held = size
-    if compressor is Compressor.SNAPPY:
-        held = _snappy_size(data)
-    elif compressor is Compressor.LZ4:  # the library would leave the rest as it found it
-        held = lz4_size(np.frombuffer(data, np.uint8))
-    if held != size:
-        raise DecodeError(f"{compressor.name} data holds {held} bytes, not {size}")
-    # Arrow shows its bytes as signed ones.
-    return memoryview(_codec(compressor).decompress(data, decompressed_size=size)).cast("B")
+        plain = _whole(reader, reader.decompress(data, len(out) + 1), len(out))
+    if len(plain) == len(out):
+        out[:] = np.frombuffer(plain, np.uint8)
+    return len(plain)
+
+
+#: Decoded by cramjam: into our buffer, with the size that really came out, and without the GIL.
+_BLOCKS = frozenset({Compressor.SNAPPY, Compressor.LZ4, Compressor.ZSTD})
+
+
+def _decode_block(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
+    import cramjam
+
+    decode: Any = cramjam.lz4.decompress_block_into
+    if compressor is not Compressor.LZ4:
+        decode = cramjam.snappy.decompress_raw_into if compressor is Compressor.SNAPPY else cramjam.zstd.decompress_into
+    try:
+        return int(decode(data, out))
+    except cramjam.DecompressionError as error:
+        raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
 
 
 def _whole(stream: _Stream, result: bytes, size: int) -> memoryview:
@@ -92,13 +114,3 @@ def _whole(stream: _Stream, result: bytes, size: int) -> memoryview:
     if not stream.eof:
         raise DecodeError(f"a compressed stream does not end after {size} bytes")
     return memoryview(result)
-
-
-def _snappy_size(data: memoryview) -> int:
-    """The size that a raw block begins with; -1 if it does not."""
-    size = 0
-    for index, byte in enumerate(data[:5]):
-        size |= (byte & 127) << (7 * index)
-        if byte < 128:
-            return size
-    return -1

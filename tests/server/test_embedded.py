@@ -185,3 +185,26 @@ def test_a_query_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> None:
             connection.execute("select x from root.a.d order by x").fetch_arrow()
         assert 709 == caught.value.code
         assert [(500_000,)] == rows(connection, "select count(x) from root.a.d")
+
+
+def test_writers_that_create_the_same_things_at_once_all_succeed(connection: saros.Connection) -> None:
+    start = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def write(number: int) -> None:
+        try:
+            for round_ in range(20):
+                start.wait()
+                connection.insert(f"root.r{round_}.d", [number], {"x": [1.0], f"y{number}": [2.0]})
+                connection.execute(f"insert into root.r{round_}.e(time, x) values ({number}, 1.0)")
+        except (saros.Error, threading.BrokenBarrierError) as error:
+            start.abort()
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == failures
+    assert [(4, 4)] == rows(connection, "select count(d.x), count(e.x) from root.r7")

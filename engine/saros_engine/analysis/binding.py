@@ -77,7 +77,7 @@ class Columns:
     #: By path; a path that is missing is null (a device without that measurement).
     paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
     #: By aggregate call; None: aggregates may not appear here.
-    aggregates: Mapping[Expression, InputColumn] | None = None
+    aggregates: Mapping[Expression, Bound] | None = None
     end_time: InputColumn | None = None
 
 
@@ -154,6 +154,8 @@ def _end_time(_: EndTimeReference, columns: Columns) -> Bound:
 
 def _unary(expression: Unary, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
+    if is_null(operand):
+        return _NULL
     if expression.operator == "-":
         if operand.type not in _NUMBERS:
             raise _wrong_type(expression.operand, operand.type, "INT32, INT64, FLOAT, DOUBLE")
@@ -163,7 +165,8 @@ def _unary(expression: Unary, columns: Columns) -> Bound:
     return Not(operand)
 
 
-def _is_null(bound: Bound) -> bool:
+def is_null(bound: Bound) -> bool:
+    """Whether it is null in every row, known before there are any."""
     return isinstance(bound, Constant) and bound.value is None
 
 
@@ -177,9 +180,9 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
         return Operation(operator, left, right, DataType.BOOLEAN)
     if operator in _ARITHMETIC:
         for side, bound in ((expression.left, left), (expression.right, right)):
-            if bound.type not in _NUMBERS and not _is_null(bound):
+            if bound.type not in _NUMBERS and not is_null(bound):
                 raise _wrong_type(side, bound.type, "INT32, INT64, FLOAT, DOUBLE")
-        if _is_null(left) or _is_null(right):
+        if is_null(left) or is_null(right):
             return Constant(None, DataType.DOUBLE)
         return Operation(operator, left, right, DataType.DOUBLE)
     return _compare(operator, expression.left, left, expression.right, right, columns.moment)
@@ -193,7 +196,7 @@ def _compare(
     right: Bound,
     moment: Moment,
 ) -> Bound:
-    if _is_null(left) or _is_null(right):
+    if is_null(left) or is_null(right):
         return _NULL
     left, right = _as_like(left, right.type, moment), _as_like(right, left.type, moment)
     if not _comparable(left.type, right.type):
@@ -247,7 +250,7 @@ def _cast(expression: Cast, columns: Columns) -> Bound:
 
 def _in_list(expression: InList, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
-    if _is_null(operand):
+    if is_null(operand):
         return _NULL
     items: list[Scalar] = []
     for item in expression.items:
@@ -262,7 +265,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
 
 def _like(expression: Like, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
-    if _is_null(operand):
+    if is_null(operand):
         return _NULL
     if operand.type not in _TEXTS:
         raise _wrong_type(expression.operand, operand.type, "TEXT, STRING")
@@ -284,7 +287,7 @@ def _case(expression: Case, columns: Columns) -> Bound:
         whens.append((bound, bind(result, columns)))
     otherwise = None if expression.otherwise is None else bind(expression.otherwise, columns)
     results = [result for _, result in whens] + ([] if otherwise is None else [otherwise])
-    type_ = _common_type([r.type for r in results if not _is_null(r)])
+    type_ = _common_type([r.type for r in results if not is_null(r)])
     return Choice(
         tuple((condition, _retyped(result, type_)) for condition, result in whens),
         None if otherwise is None else _retyped(otherwise, type_),
@@ -293,7 +296,7 @@ def _case(expression: Case, columns: Columns) -> Bound:
 
 
 def _retyped(bound: Bound, type_: DataType) -> Bound:
-    if _is_null(bound):
+    if is_null(bound):
         return Constant(None, type_)
     if bound.type is type_:
         return bound
@@ -328,9 +331,9 @@ def _call(expression: Call, columns: Columns) -> Bound:
     if function is None:
         raise SemanticError(f"Unknown function: {expression.name}. Look with SHOW FUNCTIONS")
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)
+    if any(is_null(argument) for argument in arguments):
+        return _NULL  # of a series that is not here, whose type nobody knows
     type_ = function.check([argument.type for argument in arguments], expression.attributes)
-    if any(_is_null(argument) for argument in arguments):
-        return Constant(None, type_)
     return FunctionCall(name, arguments, type_, expression.attributes)
 
 

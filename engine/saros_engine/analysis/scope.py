@@ -33,7 +33,7 @@ from saros_grammar.ast import (
     PathExpression,
     Unary,
 )
-from saros_storage.paths import parse_pattern
+from saros_storage.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
 
 #: An expression with wildcards may stand for so many expressions.
@@ -75,7 +75,7 @@ class Scope:
                 yield self._keep(Leaf(whole, device, series))
             return
         for device, series in self._schema.match_series(parse_pattern(str(whole))):
-            path = PathExpression((*device.path.split("."), series.measurement))
+            path = PathExpression((*split_path(device.path), series.measurement))
             yield self._keep(Leaf(path, device, series))
 
     def _keep(self, leaf: Leaf) -> Leaf:
@@ -86,6 +86,11 @@ class Scope:
         """What the expression stands for; empty if a path of it means no series."""
         if isinstance(expression, PathExpression):
             return list(self.find(expression))
+        if isinstance(expression, Call) and len(expression.arguments) == 1:
+            argument = expression.arguments[0]
+            if isinstance(argument, PathExpression):  # count(*): most of what there is
+                name, more, from_for = expression.name, expression.attributes, expression.from_for
+                return [Call(name, (path,), more, from_for) for path in self.find(argument)]
         paths = list(paths_of(expression))
         if not paths:
             return [expression]
@@ -94,6 +99,10 @@ class Scope:
             chosen = [one[0] for one in found]
             return [expression if chosen == paths else with_paths(expression, chosen)]
         return _combinations(expression, found)
+
+    def expand_known(self, expression: Expression) -> list[Expression]:
+        """What a condition stands for: paths that mean no series stay as they are, to become null."""
+        return _combinations(expression, [self.find(path) or [path] for path in paths_of(expression)])
 
 
 class DeviceScope:

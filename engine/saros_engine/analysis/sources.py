@@ -26,12 +26,16 @@ class Source:
     leaves: tuple[Leaf, ...]
 
 
+def source_key(leaf: Leaf) -> tuple[str, str]:
+    """Series with one key are read by one scan."""
+    return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
+
+
 def sources_of(leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = False) -> list[Source]:
     """One source per aligned device and per other series, in order of first use; a series appears once."""
     groups: dict[tuple[str, str], dict[str, Leaf]] = {}
     for leaf in leaves:
-        own = "" if leaf.device.aligned else leaf.series.measurement
-        groups.setdefault((leaf.device.path, own), {}).setdefault(leaf.series.measurement, leaf)
+        groups.setdefault(source_key(leaf), {}).setdefault(leaf.series.measurement, leaf)
     found = []
     for (device, _), members in groups.items():
         chosen = tuple(members.values())

@@ -3,7 +3,9 @@
     Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
 
 Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
-value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays.
+value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. Two things
+would make it unsafe, and then nothing is pushed: a function in the filter that looks back at earlier rows (`diff`), and
+a comparison that rounds what the scan's statistics have exactly (an INT64 with a double of 2^53 or more).
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from saros_engine.expression import Bound, Constant, InputColumn, Operation
+from saros_engine.evaluate import parts_of
+from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, Operation
+from saros_engine.function import FunctionKind
+from saros_engine.functions import FUNCTIONS
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan import Filter, Node, Scan, TimeJoin
 from saros_grammar.ast import BinaryOperator
 from saros_storage.reading import ValueBound
-from saros_storage.types import DataType
+from saros_storage.types import DataType, Scalar
 
 _TURNED = {
     BinaryOperator.LESS: BinaryOperator.GREATER,
@@ -32,6 +37,8 @@ _BELOW = (BinaryOperator.LESS, BinaryOperator.LESS_EQUAL)
 _ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)
 #: Types whose statistics have a minimum and a maximum.
 _BOUNDED = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+#: Integers below this are doubles too, so that comparing either way is the same.
+_EXACT_MAX = 1 << 53
 
 
 def push_value_bounds(root: Node) -> Node:
@@ -43,7 +50,7 @@ def _push(node: Node) -> Node:
     if not isinstance(node, Filter):
         return node
     bounds = list(_bounds(node.predicate))
-    if not bounds:
+    if not bounds or _looks_back(node.predicate):
         return node
     child = node.child
     if isinstance(child, Scan):
@@ -57,6 +64,17 @@ def _push(node: Node) -> Node:
             first += len(scan.fields)
         return replace(node, child=replace(child, children=tuple(scans)))
     return node
+
+
+def _looks_back(predicate: Bound) -> bool:
+    """Whether a function in it needs the rows before, also those that are filtered out."""
+    parts = [predicate]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, FunctionCall) and FUNCTIONS[part.name].kind is FunctionKind.SERIES:
+            return True
+        parts += parts_of(part)
+    return False
 
 
 def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
@@ -78,13 +96,24 @@ def _bounds(predicate: Bound) -> Iterator[ValueBound]:
         operator, left, right = _TURNED.get(operator, operator), right, left
     if operator not in _TURNED or not isinstance(left, InputColumn) or not isinstance(right, Constant):
         return
-    value = right.value
-    if left.type not in _BOUNDED or not isinstance(value, (int, float)) or isinstance(value, bool):
+    value = _as_compared(right.value, left.type)
+    if value is None:
         return
-    if isinstance(value, float) and math.isnan(value):
-        return
-    if left.type is DataType.FLOAT:
-        value = float(np.float32(value))  # as the comparison rounds it
     low = value if operator not in _BELOW else None
     high = value if operator not in _ABOVE else None
     yield ValueBound(left.index, low, high)
+
+
+def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
+    """The constant as the comparison with a column of `type_` rounds it; None if it is no bound."""
+    if type_ not in _BOUNDED or not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if type_ is DataType.FLOAT:
+        with np.errstate(over="ignore"):
+            return float(np.float32(value))
+    if type_ is DataType.DOUBLE:
+        return float(value)
+    rounds = isinstance(value, float) and abs(value) >= _EXACT_MAX
+    return None if rounds else value

@@ -9,14 +9,20 @@ finish       what comes after: FILL, ORDER BY, LIMIT
 
 from __future__ import annotations
 
+from saros_engine.analysis.scope import any_part
 from saros_engine.errors import NotSupportedError, SemanticError
+from saros_engine.function import FunctionKind
+from saros_engine.functions import FUNCTIONS
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import plan_last
-from saros_grammar.ast import Select
+from saros_grammar.ast import Call, Case, Expression, Select
 
 __all__ = ["LogicalPlan", "PlanContext", "plan_select"]
+
+#: Functions of a series that give one value per row, as CASE needs it.
+_ROW_BY_ROW = frozenset({"diff"})
 
 
 def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
@@ -27,6 +33,19 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise NotSupportedError("SELECT INTO")
     if select.levels or select.tag_keys:
         raise NotSupportedError("GROUP BY LEVEL and GROUP BY TAGS")
+    for item in select.items:
+        _check_cases(item.expression)
     if select.last:
         return plan_last(select, context)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
+
+
+def _check_cases(expression: Expression) -> None:
+    """Raise SemanticError where CASE meets a function whose points are not its argument's."""
+    if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, _makes_points):
+        raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
+
+
+def _makes_points(expression: Expression) -> bool:
+    name = expression.name.lower() if isinstance(expression, Call) else ""
+    return name in FUNCTIONS and FUNCTIONS[name].kind is FunctionKind.SERIES and name not in _ROW_BY_ROW

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_engine.aggregates import AGGREGATES
-from saros_engine.analysis.binding import Columns, bind, predicate
+from saros_engine.analysis.binding import Columns, bind, is_null, predicate
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
-from saros_engine.analysis.sources import Source, column_numbers, joined, sources_of
+from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
 from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound, InputColumn
+from saros_engine.expression import Bound, Constant, InputColumn
 from saros_engine.plan import (
     Aggregate,
     AggregateCall,
@@ -150,15 +150,16 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
     parts = [output.expression for output in body.outputs] + list(body.keys)
     if body.having is not None:
         parts.append(body.having)
-    calls = list(dict.fromkeys(call for part in parts for call in _calls(part)))
+    asked = list(dict.fromkeys([call for part in parts for call in _calls(part)]))
+    other = [part for part in parts if not is_aggregate(part)]
+    end_time = any(any_part(part, lambda e: isinstance(e, EndTimeReference)) for part in other)
+    sources = None if end_time else _plain_sources(asked, body, context)
+    calls = asked if sources else [call for call in asked if not _is_of_nothing(call, body, context)]
     if not calls:
         raise SemanticError("GROUP BY needs an aggregate in SELECT")
-    end_time = any(any_part(part, lambda e: isinstance(e, EndTimeReference)) for part in parts)
-    sources = None if end_time else _plain_sources(calls, body, context)
     node, first = _scans(sources, body, context) if sources else _rows(calls, body, context, end_time=end_time)
-    results: dict[Expression, InputColumn] = {
-        call: InputColumn(first[call], node.fields[first[call]].type) for call in calls
-    }
+    results: dict[Expression, Bound] = dict.fromkeys(asked, Constant(None, DataType.BOOLEAN))
+    results |= {call: InputColumn(first[call], node.fields[first[call]].type) for call in calls}
     end = InputColumn(0, DataType.TIMESTAMP) if end_time else None
     columns = Columns(context.moment, {}, results, end)
     if body.having is not None:
@@ -169,7 +170,8 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
 def _calls(expression: Expression) -> Iterator[Call]:
     """Aggregate calls in an expression. Raises SemanticError for one inside another."""
     if isinstance(expression, Call) and is_aggregate(expression):
-        if any(any_part(argument, is_aggregate) for argument in expression.arguments):
+        nested = [argument for argument in expression.arguments if not isinstance(argument, PathExpression)]
+        if any(any_part(argument, is_aggregate) for argument in nested):
             raise SemanticError(f"Aggregation results cannot be as input of the aggregation function: {expression}")
         yield expression
         return
@@ -177,28 +179,50 @@ def _calls(expression: Expression) -> Iterator[Call]:
         yield from _calls(child)
 
 
+def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
+    """Whether an argument speaks of a series that the device lacks and is null by that; counts are 0 all the same."""
+    series = body.series
+    if all(argument in series for argument in call.arguments) or call.name.lower().startswith("count"):
+        return False
+    paths = [path for argument in call.arguments for path in paths_of(argument)]
+    known = {path: InputColumn(0, series[path].series.type) for path in paths if path in series}
+    if all(path in known for path in paths):
+        return False
+    columns = Columns(context.moment, known)
+    return any(is_null(bind(argument, columns)) for argument in call.arguments)
+
+
 def _plain_sources(calls: Sequence[Call], body: Body, context: PlanContext) -> list[tuple[Source, list[Call]]] | None:
     """The scans and their calls, if scans can do the whole aggregation; else None."""
     windows = windows_of(body.group_by, Columns(context.moment), context.moment)
     if body.where is not None or not isinstance(windows, TimeWindows | None):
         return None
+    chosen: dict[tuple[str, str], list[Call]] = {}
+    leaves: list[Leaf] = []
     for call in calls:
-        if not call.arguments or any(argument not in body.series for argument in call.arguments):
+        own = [leaf for _, leaf in _arguments(call, body)]
+        if not own or len(own) < len(call.arguments):
             return None
+        key = source_key(own[0])
+        if any(source_key(leaf) != key for leaf in own[1:]):
+            return None
+        chosen.setdefault(key, []).append(call)
+        leaves += own
     backwards = body.descending and windows is not None
-    sources = sources_of(_leaves(calls, body.series), _scan_time(body, windows), descending=backwards)
-    owner = {(leaf.device.path, leaf.series.measurement): source for source in sources for leaf in source.leaves}
-    chosen: dict[int, list[Call]] = {id(source): [] for source in sources}
-    for call in calls:
-        owners = {id(owner[key]) for key in map(_key, _leaves([call], body.series))}
-        if len(owners) > 1:
-            return None
-        chosen[owners.pop()].append(call)
-    return [(source, chosen[id(source)]) for source in sources]
+    sources = sources_of(leaves, _scan_time(body, windows), descending=backwards)
+    return [(source, chosen[source_key(source.leaves[0])]) for source in sources]
 
 
-def _key(leaf: Leaf) -> tuple[str, str]:
-    return leaf.device.path, leaf.series.measurement
+def _arguments(call: Call, body: Body) -> list[tuple[PathExpression, Leaf]]:
+    """Arguments that are nothing but a series."""
+    series = body.series
+    return [(path, series[path]) for path in call.arguments if isinstance(path, PathExpression) and path in series]
+
+
+def _inputs(call: Call, body: Body, column: Mapping[str, int]) -> list[Bound]:
+    """The arguments as columns of a scan, whose measurements `column` numbers."""
+    leaves = [leaf.series for _, leaf in _arguments(call, body)]
+    return [InputColumn(column[series.measurement], series.type) for series in leaves]
 
 
 def _scan_time(body: Body, windows: object) -> TimeRange:
@@ -216,13 +240,10 @@ def _scans(
     children: list[Node] = []
     numbers: dict[Call, int] = {}
     for source, own in sources:
-        paths = column_numbers([source], source.leaves)
+        column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}
         # A series may be asked for by its name and by its alias.
-        paths |= {
-            leaf.path: paths[source.leaves[i].path] for leaf in _leaves(own, body.series) for i in _at(source, leaf)
-        }
-        bound = tuple(_aggregate_call(call, Columns(context.moment, paths)) for call in own)
-        fields = tuple(Field(str(call), b.type) for call, b in zip(own, bound, strict=True))
+        bound = tuple([_aggregate_call(call, _inputs(call, body, column)) for call in own])
+        fields = tuple([Field(str(call), b.type) for call, b in zip(own, bound, strict=True)])
         children.append(AggregateScan(source.request, bound, windows, Stage.SINGLE, fields))
         for call in own:
             numbers[call] = len(numbers)
@@ -232,15 +253,10 @@ def _scans(
     return node, numbers
 
 
-def _at(source: Source, leaf: Leaf) -> list[int]:
-    return [i for i, own in enumerate(source.leaves) if own.series.measurement == leaf.series.measurement]
-
-
-def _aggregate_call(call: Call, columns: Columns) -> AggregateCall:
+def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
     name = call.name.lower()
-    arguments: tuple[Bound, ...] = tuple(bind(argument, columns) for argument in call.arguments)
     type_ = AGGREGATES[name].check([argument.type for argument in arguments], call.attributes)
-    return AggregateCall(name, arguments, type_, call.attributes)
+    return AggregateCall(name, tuple(arguments), type_, call.attributes)
 
 
 def _rows(calls: Sequence[Call], body: Body, context: PlanContext, *, end_time: bool) -> tuple[Node, dict[Call, int]]:
@@ -253,7 +269,7 @@ def _rows(calls: Sequence[Call], body: Body, context: PlanContext, *, end_time: 
         time = _scan_time(body, bare)
     child, columns = _filtered(needed, body, context, time, descending=False)
     windows = bare if isinstance(bare, TimeWindows) else windows_of(body.group_by, columns, context.moment)
-    bound = tuple(_aggregate_call(call, columns) for call in calls)
+    bound = tuple(_aggregate_call(call, [bind(argument, columns) for argument in call.arguments]) for call in calls)
     fields = [Field("__endTime", DataType.TIMESTAMP)] if end_time else []
     numbers = {call: len(fields) + i for i, call in enumerate(calls)}
     fields += [Field(str(call), b.type) for call, b in zip(calls, bound, strict=True)]

@@ -19,7 +19,7 @@ from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited
 from saros_engine.time_filter import split_time
 from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
 from saros_storage.block import Block
-from saros_storage.paths import parse_pattern
+from saros_storage.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema
 from saros_storage.types import DataType
 
@@ -48,6 +48,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     if not used:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     descending = any(is_time(key.expression) and key.descending for key in order)
+    _check_keys(order, columns, scopes)
     planned = [plan_body(_body(select, scope, columns, context, descending=descending), context) for scope in used]
     bodies = _same_types([p.root for p in planned], len(columns))
     timed = planned[0].timed
@@ -61,6 +62,15 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
         node = sorted_by(node, order, outputs, ("device",))
     node = limited(node, select)
     return LogicalPlan(node.fields, timed, node)
+
+
+def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list[DeviceScope]) -> None:
+    """Raise SemanticError for a key of ORDER BY that no device has."""
+    names = {column.name for column in columns}
+    for key in order:
+        known = _is_order(key) or str(key.expression) in names or any(scope.expand(key.expression) for scope in scopes)
+        if not known:
+            raise SemanticError(f"{key.expression} in order by clause doesn't exist.")
 
 
 def _is_order(key: SortKey) -> bool:
@@ -78,7 +88,7 @@ def _devices(select: Select, context: PlanContext) -> list[DeviceSchema]:
             known = context.schema.device(str(path))
             if known is not None:
                 found[known.path] = known
-    return [found[path] for path in sorted(found, key=lambda p: p.split("."))]
+    return [found[path] for path in sorted(found, key=split_path)]
 
 
 def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:

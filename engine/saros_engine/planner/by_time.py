@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from saros_engine.analysis.scope import Scope, paths_of
+from saros_engine.analysis.scope import Scope
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
@@ -28,11 +28,11 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     scope = Scope(context.schema, select.from_paths)
     outputs = cut_columns(_outputs(select, scope), select)
     time, rest = split_time(select.where, context.moment)
+    if not outputs:
+        return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     order_by = _expanded_keys(select.order_by, outputs, scope)
     only_time = len(order_by) == 1 and is_time(order_by[0].expression)
     descending = only_time and order_by[0].descending
-    if not outputs:
-        return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     body = Body(
         outputs,
         extra_keys(order_by, outputs),
@@ -65,20 +65,22 @@ def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
     """A condition, which must hold for every series that its paths mean; a path without a series is null."""
     found = []
     for part in conjuncts(condition):
-        known = all(scope.find(path) for path in paths_of(part))
-        found += scope.expand(part) if known else [part]
+        found += scope.expand_known(part)
     return found
 
 
 def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope) -> list[SortKey]:
-    """ORDER BY with whole paths."""
+    """ORDER BY with whole paths. Raises SemanticError for a key that means no series."""
     names = {output.name for output in outputs}
     found = []
     for key in order_by:
         if is_time(key.expression) or str(key.expression) in names:
             found.append(key)
             continue
-        found += [replace(key, expression=expression) for expression in scope.expand(key.expression)]
+        expanded = scope.expand(key.expression)
+        if not expanded:
+            raise SemanticError(f"{key.expression} in order by clause doesn't exist.")
+        found += [replace(key, expression=expression) for expression in expanded]
     return found
 
 

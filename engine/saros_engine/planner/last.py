@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from saros_engine.analysis.scope import Scope
+from saros_engine.analysis.binding import Columns, predicate
+from saros_engine.analysis.scope import Scope, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Field, LastItem, LastScan, Node
 from saros_engine.planner.body import Output
@@ -24,19 +25,21 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module."""
     scope = Scope(context.schema, select.from_paths)
     time, rest = split_time(select.where, context.moment)
-    if rest is not None:
+    if rest is not None and any(paths_of(rest)):
         raise SemanticError("Only time filters are supported in LAST query.")
-    items: dict[str, LastItem] = {}
+    condition = None if rest is None else predicate(rest, Columns(context.moment))
+    items: dict[tuple[str, str, str], LastItem] = {}
     for item in select.items:
         if not isinstance(item.expression, PathExpression):
             raise SemanticError("Last queries can only be applied on raw time series.")
         for path in scope.find(item.expression):
             leaf = scope.series[path]
             name = item.alias or str(path)
-            items[name] = LastItem(
-                leaf.device.path, leaf.series.measurement, leaf.series.type, leaf.device.aligned, name
+            device, measurement = leaf.device.path, leaf.series.measurement
+            items[name, device, measurement] = LastItem(
+                device, measurement, leaf.series.type, leaf.device.aligned, name
             )
-    node: Node = LastScan(tuple(items.values()), time.start, time.end, _FIELDS)
+    node: Node = LastScan(tuple(items.values()), time.start, time.end, _FIELDS, condition)
     if select.order_by:
         for key in select.order_by:
             if str(key.expression).lower() not in ("time", *_NAMES):

@@ -23,6 +23,7 @@ from saros_grammar.ast import (
     GroupByVariation,
     GroupByWindow,
 )
+from saros_storage.types import TIME_MAX, TIME_MIN
 
 
 def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: Moment) -> Windows | None:
@@ -49,6 +50,8 @@ def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
     if group_by.start is None or group_by.end is None:
         raise SemanticError("GROUP BY needs a range of time: GROUP BY ([start, end), interval)")
     start, end = constant_time(group_by.start, moment), constant_time(group_by.end, moment)
+    if not TIME_MIN < start < TIME_MAX or not TIME_MIN < end < TIME_MAX:
+        raise SemanticError(f"the range of GROUP BY does not fit 64 bits in {moment.unit.suffix}: [{start}, {end})")
     if start >= end:
         raise SemanticError("Start time should be smaller than endTime in GroupBy")
     interval = _step(group_by.interval, "second parameter time interval", moment)

@@ -37,9 +37,18 @@ _SCALARS = {
 }
 
 
-def use_cache_folder(folder: str) -> None:
-    """Keep compiled code below `folder`. To be called before the first kernel runs; later calls change nothing."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", folder)
+def use_cache_folder(fallback: str) -> None:
+    """Keep compiled code in the user's cache, or in `fallback` where that cannot be written.
+
+    To be called before the first kernel runs; later calls change nothing.
+    """
+    folder = default_cache_folder()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        usable = os.access(folder, os.W_OK)
+    except OSError:
+        usable = False
+    os.environ.setdefault("NUMBA_CACHE_DIR", folder if usable else fallback)
 
 
 def default_cache_folder() -> str:

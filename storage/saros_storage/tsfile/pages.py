@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from saros_storage.block import Column, TextArray, Values
-from saros_storage.compression import decompress
+from saros_storage.compression import decompress_into
 from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
@@ -149,13 +149,16 @@ def _batches(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ...])
 
 
 def _decompress(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ...]) -> Batch:
-    try:
-        parts = [decompress(layout.compressor, data[p.offset : p.offset + p.stored], p.size) for p in pages if p.size]
-    except DecodeError as error:
-        raise CorruptFile(layout.file, pages[0].offset, str(error)) from error
     ends = list(accumulate(page.size for page in pages))
     starts = [end - page.size for end, page in zip(ends, pages, strict=True)]
-    return Batch(layout, pages, parts[0] if len(parts) == 1 else memoryview(b"".join(parts)), starts, ends)
+    buffer = np.empty(ends[-1], np.uint8)
+    try:
+        for page, start, end in zip(pages, starts, ends, strict=True):
+            if page.size:
+                decompress_into(layout.compressor, data[page.offset : page.offset + page.stored], buffer[start:end])
+    except DecodeError as error:
+        raise CorruptFile(layout.file, pages[0].offset, str(error)) from error
+    return Batch(layout, pages, buffer.data, starts, ends)
 
 
 # --- times

@@ -1,0 +1,53 @@
+"""The SQL reference runs: every statement in its boxes, from top to bottom; and it leaves none out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import saros
+from saros_engine.aggregates import AGGREGATES
+from saros_engine.functions import FUNCTIONS
+from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
+from saros_grammar.parser import parse
+from saros_shell import bench, command, exporter, importer
+
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = (DOCS / "sql.md").read_text(encoding="utf-8")
+STATEMENTS = [
+    line.removesuffix(";")
+    for box in re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL)
+    for line in box.strip().splitlines()
+]
+
+
+def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path), options={"durability": "os"}) as connection:
+        for text in STATEMENTS:
+            cursor = connection.execute(text)
+            if cursor.description is not None:
+                cursor.fetchall()
+
+
+def test_every_kind_of_statement_is_in_the_reference() -> None:
+    statements = [parse(text).statement for text in STATEMENTS]
+    shown = {statement.kind for statement in statements if isinstance(statement, (Show, Count))}
+    assert set(get_args(Statement)) - {NotSupported} == {type(statement) for statement in statements}
+    assert set(ShowKind) == shown
+
+
+@pytest.mark.parametrize("name", [*AGGREGATES, *FUNCTIONS])
+def test_function_is_documented(name: str) -> None:
+    assert f"`{name}`" in REFERENCE
+
+
+@pytest.mark.parametrize("module", [command, importer, exporter, bench], ids=lambda m: m.__name__)
+def test_options_of_commands_are_documented(module: object) -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    for action in module.parser()._actions:  # type: ignore[attr-defined]
+        for option in action.option_strings:
+            if option not in ("-h", "--help"):
+                assert f"`{option}`" in text, option
