@@ -1,6 +1,6 @@
 """Records of the log as bytes, and finding where a segment's good records end.
 
-    u32 payload bytes | u32 crc32 of the rest | u64 index | u32 group | u8 kind | 0 0 0 | payload, padded to 8
+    u32 payload bytes | u32 crc32 of the rest | u64 index | u32 group | u32 kind | payload, padded to 8
 
 Little-endian. What a payload aligns to 8 bytes is aligned in a mapped segment too.
 Indices of a log rise by one. A segment that a crash cut short ends in anything: half a record, zeroes, old bytes. The
@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_HEADER = struct.Struct("<IIQIB3x")
-_CHECKED = struct.Struct("<QIB")
+_HEADER = struct.Struct("<IIQII")
+_CHECKED = struct.Struct("<QII")
 HEADER_BYTES = _HEADER.size
 _PADDING = tuple(bytes(n) for n in range(8))
 #: A longer payload is refused when it is written, so a longer length is damage when it is read.
