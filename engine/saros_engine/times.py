@@ -19,9 +19,10 @@ from saros_storage.types import TIME_MAX, TIME_MIN, TimeUnit
 _TEXT = re.compile(
     r"(\d{1,4})(?P<separator>[-/.])(\d{1,2})(?P=separator)(\d{1,2})"
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
-    r"\s*(Z|z|[+-]\d{2}:?\d{2})?"
+    r"\s*(Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
 )
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
+#: Seconds are for the local mean times of the 19th century, as +08:05:43.
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS = 1_000_000_000
 _DAY_SECONDS = 86_400
@@ -33,7 +34,8 @@ def zone_of(name: str) -> tzinfo:
     match = _OFFSET.fullmatch(name)
     if match is not None:
         sign = -1 if match.group(1) == "-" else 1
-        offset = sign * timedelta(hours=int(match.group(2)), minutes=int(match.group(3)))
+        hours, minutes, seconds = (int(digits or 0) for digits in match.groups()[1:])
+        offset = sign * timedelta(hours=hours, minutes=minutes, seconds=seconds)
         if abs(offset) < timedelta(days=1):
             return timezone(offset)
     if name in ("Z", "z"):
@@ -90,5 +92,5 @@ def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
     except OverflowError:
         return str(ticks)
     head, offset = moment.strftime("%Y-%m-%dT%H:%M:%S"), moment.strftime("%z")
-    shown = "Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"
+    shown = "Z" if offset == "+0000" else ":".join(filter(None, (offset[:3], offset[3:5], offset[5:7])))
     return f"{head.rjust(19, '0')}.{rest:0{digits}}{shown}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from saros_engine.errors import SemanticError
@@ -127,6 +127,7 @@ def test_durations_without_fixed_length_or_finer_than_a_tick_are_refused() -> No
         (1, "UTC", US, "1970-01-01T00:00:00.000001Z"),
         (1, "-03:30", NS, "1969-12-31T20:30:00.000000001-03:30"),
         (-62_135_596_800_000, "UTC", MS, "0001-01-01T00:00:00.000Z"),
+        (-2_500_000_000_000, "Asia/Shanghai", MS, "1890-10-12T03:39:03.000+08:05:43"),
         (2**63 - 1, "UTC", MS, "9223372036854775807"),
         (-(2**63), "+08:00", MS, "-9223372036854775808"),
     ],
@@ -136,6 +137,7 @@ def test_ticks_as_text(ticks: int, zone: str, unit: TimeUnit, expected: str) -> 
 
 
 @settings(max_examples=50, deadline=None)
+@example(-2_500_000_000_000_000, "Asia/Shanghai", MS)
 @given(
     st.integers(-62_135_000_000_000_000, 253_402_000_000_000_000),
     st.sampled_from(ZONES),
