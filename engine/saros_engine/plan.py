@@ -178,12 +178,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """`expressions` over the child's columns. `drop_null_rows`: rows in which all results are null go (raw queries)."""
+    """`expressions` over the child's columns."""
 
     child: Node
     expressions: tuple[Bound, ...]
     fields: tuple[Field, ...]
-    drop_null_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,15 +166,11 @@ def test_filter_keeps_only_true() -> None:
     assert [(3, 3.0)] == rows_of(pull(operator))
 
 
-def test_project_drops_rows_without_results() -> None:
+def test_project_keeps_all_rows_in_order() -> None:
     rows: list[Row] = [(1, 1.0, None), (2, None, None), (3, None, 5)]
-    expressions = (InputColumn(1, INT), InputColumn(0, DOUBLE))
-    node = Project(NODE, expressions, (), drop_null_rows=True)
-    assert [(1, None, 1.0), (3, 5, None)] == rows_of(
-        pull(ProjectOperator(node, Source(blocks([DOUBLE, INT], rows, 2)), CONTEXT))
-    )
-    kept = ProjectOperator(replace(node, drop_null_rows=False), Source(blocks([DOUBLE, INT], rows, 2)), CONTEXT)
-    assert 3 == len(rows_of(pull(kept)))
+    node = Project(NODE, (InputColumn(1, INT), InputColumn(0, DOUBLE)), ())
+    got = rows_of(pull(ProjectOperator(node, Source(blocks([DOUBLE, INT], rows, 2)), CONTEXT)))
+    assert [(1, None, 1.0), (2, None, None), (3, 5, None)] == got
 
 
 def test_series_functions_go_over_block_borders() -> None:

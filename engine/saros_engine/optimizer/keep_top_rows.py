@@ -23,6 +23,6 @@ def _keep(node: Node) -> Node:
     child = node.child
     if isinstance(child, Sort):
         return replace(node, child=replace(child, limit=wanted))
-    if isinstance(child, Project) and isinstance(child.child, Sort) and not child.drop_null_rows:
+    if isinstance(child, Project) and isinstance(child.child, Sort):
         return replace(node, child=replace(child, child=replace(child.child, limit=wanted)))
     return node

@@ -135,12 +135,12 @@ def _filtered(
     return node, columns
 
 
-def _project(child: Node, body: Body, columns: Columns, *, drop_null_rows: bool = False) -> Project:
+def _project(child: Node, body: Body, columns: Columns) -> Project:
     bound = [bind(output.expression, columns) for output in body.outputs]
     fields = [Field(output.name, b.type) for output, b in zip(body.outputs, bound, strict=True)]
     keys = [bind(key, columns) for key in body.keys]
     fields += [Field(str(key), b.type) for key, b in zip(body.keys, keys, strict=True)]
-    return Project(child, (*bound, *keys), tuple(fields), drop_null_rows and not keys)
+    return Project(child, (*bound, *keys), tuple(fields))
 
 
 # ---------------------------------------------------------------------------------------------- aggregates
