@@ -23,7 +23,7 @@ from saros_engine.functions import FUNCTIONS
 from saros_engine.memory import QueryMemory
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
-from saros_engine.plan import Field, QueryPlan
+from saros_engine.plan import Field, LastItem, LastScan, QueryPlan
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.query_registry import QueryRegistry
 from saros_engine.result import Result, fixed_result
@@ -37,8 +37,9 @@ from saros_grammar.cache import RecentMap, StatementCache
 from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
+from saros_storage.paths import split_series
 from saros_storage.store import Store
-from saros_storage.types import DataType, Int64Array
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
 
 _TEXT = DataType.TEXT
 _NANOSECONDS_PER_MS = 1_000_000
@@ -252,8 +253,28 @@ class QueryEngine:
             return fixed_result(_texts("CurrentTimestamp"), [(now,)])
         if kind is ast.ShowKind.VARIABLES:
             return fixed_result(_texts("Variable", "Value"), self._variables())
-        shown = show_schema(statement, self._store.schema)
+        shown = show_schema(statement, self._store.schema, self._latest_times)
         return fixed_result(shown.fields, shown.rows)
+
+    def _latest_times(self, paths: Sequence[str]) -> dict[str, int]:
+        """The time of each series' latest point; series without points are missing."""
+        items = []
+        for path in paths:
+            device, measurement = split_series(path)
+            known = self._store.schema.device(device)
+            if known is not None and measurement in known.series:
+                items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
+        fields = tuple(_texts("Timeseries", "Value", "DataType"))
+        scan = LastScan(tuple(items), TIME_MIN, TIME_MAX, fields)
+        execution = self._start(QueryPlan(fields, True, scan, distribute(scan, 1)), "show latest timeseries", None)
+        found: dict[str, int] = {}
+        try:
+            while (block := execution.next_block()) is not None:
+                names = [str(name) for name in block.columns[0].to_list()]
+                found.update(zip(names, block.times.tolist(), strict=True))
+        finally:
+            execution.close()
+        return found
 
     def _show_queries(self, session: SessionContext) -> Result:
         now = self._clock.monotonic_ns()

@@ -26,7 +26,7 @@ from saros_grammar.ast import (
 )
 from saros_storage.paths import PathPattern, parse_pattern
 from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
-from saros_storage.types import DataType, Scalar
+from saros_storage.types import TIME_MIN, DataType, Scalar
 
 _TEXT, _INT64 = DataType.TEXT, DataType.INT64
 _NO_TTL = "INF"
@@ -58,10 +58,22 @@ class Shown:
 Subjects = Mapping[str, str | None]
 
 
-def show_schema(statement: Show, schema: SchemaTree) -> Shown:
-    """SHOW of databases, devices, series and paths."""
-    make = _SHOW[statement.kind]
-    shown = make(statement, schema)
+#: Kinds of SHOW that take a condition.
+_FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES})
+#: (path of a series) -> the time of its latest point, or None.
+LatestTimes = Callable[[Sequence[str]], Mapping[str, int]]
+
+
+def show_schema(statement: Show, schema: SchemaTree, latest: LatestTimes) -> Shown:
+    """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
+    if statement.where is not None and statement.kind not in _FILTERED:
+        raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
+    if statement.order_by:
+        raise NotSupportedError("ORDER BY in SHOW")
+    shown = _SHOW[statement.kind](statement, schema)
+    if statement.latest:
+        times = latest([str(row[0]) for row in shown.rows])
+        shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
     start = _number(statement.offset, 0)
     stop = None if statement.limit is None else start + _number(statement.limit, 0)
     return Shown(shown.fields, shown.rows[start:stop])

@@ -208,3 +208,12 @@ def test_writers_that_create_the_same_things_at_once_all_succeed(connection: sar
         thread.join()
     assert [] == failures
     assert [(4, 4)] == rows(connection, "select count(d.x), count(e.x) from root.r7")
+
+
+def test_show_latest_puts_what_was_written_last_in_front(connection: saros.Connection) -> None:
+    connection.execute("insert into root.a.d(time, x) values (5, 1.0)")
+    connection.execute("insert into root.a.d(time, y) values (9, 1.0)")
+    connection.execute("create timeseries root.a.d.a int32")
+    found = [row[0] for row in rows(connection, "show latest timeseries root.a.**")]
+    assert ["root.a.d.y", "root.a.d.x", "root.a.d.a"] == found
+    assert ["root.a.d.x"] == [row[0] for row in rows(connection, "show latest timeseries root.a.** limit 1 offset 1")]

@@ -1,0 +1,105 @@
+"""`saros import` end to end: bad rows, resuming, devices by column, mapping."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_shell import bench, importer
+
+
+def run(tmp_path: Path, *arguments: str) -> int:
+    state = str(tmp_path / "state.json")
+    return importer.main(["-d", str(tmp_path / "data"), "--state", state, "--quiet", *arguments])
+
+
+def rows(tmp_path: Path, text: str) -> list[tuple[object, ...]]:
+    with saros.connect(str(tmp_path / "data"), timestamps="epoch") as connection:
+        return connection.execute(text).fetchall()
+
+
+def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "p.csv"
+    source.write_text(
+        "time,x,n\n1970-01-01T00:00:01,1.5,1\nnot a time,2.5,2\n1970-01-01T00:00:03,oops,3\n1970-01-01T00:00:04,4.5,4\n"
+    )
+    assert 1 == run(tmp_path, "--device", "root.a.d", "--type", "x=DOUBLE", str(source))
+    output = capsys.readouterr()
+    assert "2 bad rows" in output.out
+    assert "row 2" in output.err
+    bad = (tmp_path / "p.csv.bad.csv").read_text()
+    assert "not a time" in bad
+    assert "oops" in bad
+    assert [(1_000, 1.5, 1), (4_000, 4.5, 4)] == rows(tmp_path, "select x, n from root.a.d")
+
+
+def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "p.csv"
+    lines = [f"{1_000_000_000_000 + i},{i}" for i in range(1_000)]
+    source.write_text("time,x\n" + "\n".join(lines) + "\n")
+    insert = saros.Connection.insert
+    written: list[int] = []
+
+    def failing(self: saros.Connection, device: str, times: object, columns: object, **more: object) -> int:
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(1)
+        return insert(self, device, times, columns, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(saros.Connection, "insert", failing)
+    arguments = ("--device", "root.a.d", "--batch-rows", "100", str(source))
+    assert 130 == run(tmp_path, *arguments)
+    monkeypatch.setattr(saros.Connection, "insert", insert)
+    assert json.loads((tmp_path / "state.json").read_text())
+    assert 0 == run(tmp_path, *arguments, "--resume")
+    assert [(1_000,)] == rows(tmp_path, "select count(x) from root.a.d")
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_a_device_per_value_of_a_column_and_other_names(tmp_path: Path) -> None:
+    source = tmp_path / "all.csv"
+    source.write_text(
+        "when;pump;temp in C;junk\n01.02.2024 10:00:00;a 1;1,5;x\n01.02.2024 10:00:01;b;2;y\n".replace("1,5", "1.5")
+    )
+    arguments = ["--device", "root.plant.{device}", "--device-column", "pump", "--time-column", "when"]
+    arguments += ["--time-format", "%d.%m.%Y %H:%M:%S", "--zone", "Europe/Berlin", "--delimiter", ";"]
+    arguments += ["--columns", "temp in C", "--map", "temp in C=temperature", "--aligned"]
+    assert 0 == run(tmp_path, *arguments, str(source))
+    assert [(1_706_778_000_000, 1.5)] == rows(tmp_path, "select temperature from root.plant.`a 1`")
+    assert [("root.plant.`a 1`", "true"), ("root.plant.b", "true")] == [r[:2] for r in rows(tmp_path, "show devices")]
+
+
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "missing.csv"))
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_bench_measures_what_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--groups",
+        "1",
+        "--devices",
+        "2",
+        "--sensors",
+        "3",
+        "--batch",
+        "10",
+        "--points",
+        "600",
+        "--queries",
+        "2",
+    ]
+    assert 0 == bench.main(
+        [*arguments, "--late", "0.5", "--clients", "2", "--bare", "--json", "-d", str(tmp_path / "d")]
+    )
+    results = {r["name"]: r for r in json.loads(capsys.readouterr().out)["results"]}
+    assert (600, 20) == (results["write"]["points"], results["write"]["operations"])
+    assert {"bare loop", "flush", "Q1 exact point", "Q12 count of everything"} <= set(results)
+    with saros.connect(str(tmp_path / "d")) as connection:
+        (count,) = connection.execute("select count(s0) from root.bench.g0.d0").fetchall()[0]
+    assert 60 <= count <= 100
+    assert 0 == bench.main([*arguments, "--queries", "0"])
+    assert "points/s" in capsys.readouterr().out
