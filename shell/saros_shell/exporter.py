@@ -19,6 +19,7 @@ from pathlib import Path
 import saros
 from saros_shell.copying import write_result
 from saros_shell.progress import Progress
+from saros_storage.paths import split_series
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
 
@@ -102,16 +103,9 @@ def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
     for pattern in patterns:
         for path, _, _, type_, encoding, compressor, *_ in connection.execute(f"show timeseries {pattern}"):
-            device, measurement = split(str(path))
+            device, measurement = split_series(str(path))
             found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
     return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]
-
-
-def split(path: str) -> tuple[str, str]:
-    """Device and measurement of a series' path."""
-    match = re.fullmatch(r"(.*)\.(`(?:[^`]|``)*`|[^.`]+)", path, re.DOTALL)
-    assert match is not None
-    return match[1], match[2]
 
 
 def _where(options: argparse.Namespace) -> str:

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import saros
 from saros_shell.progress import Progress
 from saros_shell.sources import SourceBatch, SourceError, SourceOptions, read_source
+from saros_storage.paths import quote_node
 
 #: Bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
@@ -159,7 +160,7 @@ class Part:
 
 def by_device(batch: SourceBatch, template: str, file: Path) -> Iterator[tuple[str, Part]]:
     """Split a batch by device; the device's path is `template` with its fields filled in, quoted as needed."""
-    stem = quoted(file.stem)
+    stem = quote_node(file.stem)
     if batch.devices is None:
         yield template.replace("{file}", stem), Part(batch.times, batch.columns)
         return
@@ -167,14 +168,8 @@ def by_device(batch: SourceBatch, template: str, file: Path) -> Iterator[tuple[s
     for code, name in enumerate(codes.dictionary.to_pylist()):
         mask = pc.equal(codes.indices, code)
         columns = {n: c.filter(mask) for n, c in batch.columns.items()}
-        device = template.replace("{file}", stem).replace("{device}", quoted(name))
+        device = template.replace("{file}", stem).replace("{device}", quote_node(name))
         yield device, Part(batch.times.filter(mask), columns)
-
-
-def quoted(name: str) -> str:
-    """A node's text: back-quoted unless it is a plain name."""
-    plain = name.replace("_", "a").isalnum() and not name.isdigit()
-    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 class BadRows:

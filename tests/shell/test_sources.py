@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saros_shell.importer import by_device, quoted
+from saros_shell.importer import by_device
 from saros_shell.sources import SourceBatch, SourceError, SourceOptions, read_source
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -74,7 +74,6 @@ def test_devices_come_from_a_column_or_the_file(tmp_path: Path) -> None:
     assert [2.0] == parts["root.plant.p2"].columns["v"].to_pylist()
     plain = read(tmp_path, "time,v\n1,1\n")
     assert ["root.skab.`valve1-0`"] == [d for d, _ in by_device(plain, "root.skab.{file}", Path("valve1-0.csv"))]
-    assert ("a1", "`1`", "`a.b`") == (quoted("a1"), quoted("1"), quoted("a.b"))
 
 
 def test_parquet_keeps_its_types(tmp_path: Path) -> None:
