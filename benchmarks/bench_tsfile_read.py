@@ -77,9 +77,11 @@ def serve():
 
 
 def read_saros(path, *, check):
+    from saros_storage.allocator import keep_freed_memory
     from saros_storage.disk import LocalDisk
     from saros_storage.tsfile.reader import TsFileReader
 
+    keep_freed_memory()  # as every node does
     started = time.perf_counter()
     reader = TsFileReader(path, LocalDisk().map(path))
     points, total = 0, 0.0

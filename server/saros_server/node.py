@@ -15,6 +15,7 @@ from saros_engine.coordinator import QueryEngine
 from saros_engine.options import EngineOptions
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.configuration import Configuration
+from saros_storage.allocator import keep_freed_memory
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
 from saros_storage.kernels.jit import use_cache_folder
@@ -41,6 +42,7 @@ class Node:
         folder: str, configuration: Configuration, *, disk: Disk | None = None, clock: Clock | None = None
     ) -> Node:
         """Open (or make) the database in `folder`. Raises StorageError: in use, newer format, corrupt log."""
+        keep_freed_memory()
         use_cache_folder(fallback=os.path.join(folder, "kernels"))
         clock = clock or SystemClock()
         store = Store.open(folder, store_options(configuration), disk or LocalDisk(), clock)

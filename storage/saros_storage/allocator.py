@@ -1,0 +1,28 @@
+"""Freed arrays stay with the process: decoding makes and frees arrays of some hundred kilobytes all the time.
+
+glibc gives each such array fresh pages from the kernel and takes them back at once, and every page costs a fault and a
+zeroing: a quarter of the time of decoding a wide file. With these settings, freed memory up to a bound is used again.
+Other C libraries are left as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+#: Names and numbers of glibc's `mallopt`.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+#: Larger arrays come from the kernel as before; it is the most that glibc allows.
+_ARRAY_BYTES_MAX = 32 << 20
+#: Freed memory beyond this goes back to the kernel.
+_KEPT_BYTES_MAX = 256 << 20
+
+
+def keep_freed_memory() -> bool:
+    """Set the process up; idempotent. False where there is no such setting."""
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, _ARRAY_BYTES_MAX) and mallopt(_TRIM_THRESHOLD, _KEPT_BYTES_MAX))
