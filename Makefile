@@ -5,7 +5,7 @@ BIN := .venv/bin
 MINUTES ?= 10
 ROUNDS ?= 100
 
-.PHONY: help run test lint types imports unit format parser bench campaign-kill clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,6 +41,9 @@ format: .venv/.installed ## rewrite the code as ruff wants it
 parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
 	@cd grammar && ../$(BIN)/antlr4 -Dlanguage=Python3 -visitor -no-listener -Xexact-output-dir -o saros_grammar/generated SqlLexer.g4 Sql.g4 \
 		&& rm -f saros_grammar/generated/*.interp saros_grammar/generated/*.tokens
+
+proto: .venv/.installed ## regenerate the messages from wire/*.proto
+	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/client.proto
 
 bench: .venv/.installed ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done

@@ -33,7 +33,7 @@ def connect(
     timeout: float | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Connection:
-    """Open the database in folder `target`; it is made if it does not exist.
+    """Open the database in folder `target`, which is made if it does not exist, or connect to saros://host[:port].
 
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
     time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
@@ -41,12 +41,18 @@ def connect(
     options     configuration keys for a folder that no connection of this process has open, such as
                 {"durability": "os"}; see docs/configuration.md
 
-    Raises OperationalError (folder in use, newer format), ProgrammingError (bad option), NotSupportedError (saros://).
+    Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option).
     """
     if timestamps not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    session: Session
     if "://" in target:
-        raise NotSupportedError(f"cannot connect to {target}: this version opens folders only", 2002)
+        if options:
+            raise InterfaceError("options belong to the node: give them where it is started")
+        from saros.remote import open_remote
+
+        session = open_remote(target, time_zone=time_zone)
+        return Connection(session, timestamps=timestamps, timeout=timeout)
     from saros_server.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():

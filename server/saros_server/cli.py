@@ -10,9 +10,15 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-#: name -> (module, what it does)
+#: name -> (module or module:function, what it does); the function is `main` if none is named
 COMMANDS: dict[str, tuple[str, str]] = {
-    "shell": ("saros_shell.command", "SQL shell on a folder; also runs statements from -e, -f or standard input"),
+    "start": ("saros_server.server_command:start", "serve a folder to other processes of this machine"),
+    "stop": ("saros_server.server_command:stop", "end the server of a folder"),
+    "status": ("saros_server.server_command:status", "say who serves a folder, and how it is"),
+    "shell": (
+        "saros_shell.command",
+        "SQL shell on a folder or a server; -e, -f and standard input too",
+    ),
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
@@ -35,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"saros: there is no command {words[0]!r}\n\n{usage()}")
         return 2
     try:
-        code: int = importlib.import_module(COMMANDS[words[0]][0]).main(words[1:])
+        module, _, function = COMMANDS[words[0]][0].partition(":")
+        code: int = getattr(importlib.import_module(module), function or "main")(words[1:])
     except KeyboardInterrupt:
         return 130
     return code

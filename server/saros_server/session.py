@@ -23,6 +23,7 @@ from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
+from saros_storage.types import TimeUnit
 
 #: Sets of column names that are remembered in their canonical form.
 _SHAPES_CACHED = 4_096
@@ -68,6 +69,14 @@ def _leave(key: str) -> None:
             shared.node.close()
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """Queries that run, and sentences for whoever looks after the node."""
+
+    queries: int
+    problems: tuple[str, ...]
+
+
 class EmbeddedSession:
     """Implements the driver's `Session`."""
 
@@ -78,6 +87,15 @@ class EmbeddedSession:
         self._context = SessionContext(zone=zone)
         self._lock = threading.Lock()
         self._closed = False
+
+    @property
+    def time_unit(self) -> TimeUnit:
+        """The database's unit of time."""
+        return self._unit
+
+    def node_status(self) -> NodeStatus:
+        """How the node is."""
+        return NodeStatus(self._node.engine.open_queries, self._node.store.status().problems)
 
     def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> EmbeddedOutcome:
         """See the driver's `Session.execute`."""

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="saros bench", description="Measure writing and querying.")
-    made.add_argument("-d", "--database", metavar="FOLDER", help="data folder (default: a temporary one)")
+    made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
     made.add_argument("--groups", type=int, default=10)
     made.add_argument("--devices", type=int, default=10, help="per group")
     made.add_argument("--sensors", type=int, default=10, help="per device")
@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--late", type=float, default=0.0, metavar="SHARE", help="share of batches that come late")
     made.add_argument("--aligned", action="store_true", help="aligned devices")
     made.add_argument("--clients", type=int, default=1)
-    made.add_argument("--durability", default="fsync", help="fsync, os or interval:<ms>")
+    made.add_argument("--durability", default="fsync", help="fsync, os or interval:<ms>; of a server: as it has it")
     made.add_argument("--queries", type=int, default=50, metavar="N", help="queries of each kind (0: none)")
     made.add_argument("--bare", action="store_true", help="also measure a loop that only appends the same bytes")
     made.add_argument("--json", action="store_true")
@@ -109,9 +109,11 @@ def parser() -> argparse.ArgumentParser:
 
 def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     """All measurements, in order."""
-    with saros.connect(folder, timestamps="epoch", options={"durability": options.durability}) as connection:
+    remote = "://" in folder
+    own = None if remote else {"durability": options.durability}
+    with saros.connect(folder, timestamps="epoch", options=own) as connection:
         _warm(connection)
-        results = [_bare(folder, options)] if options.bare else []
+        results = [_bare(folder, options)] if options.bare and not remote else []
         results.append(_write(connection, options))
         started = time.perf_counter()
         connection.execute("flush")

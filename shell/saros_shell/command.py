@@ -21,7 +21,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
         overrides = dict(_pair(text) for text in options.overrides)
-        connection = saros.connect(options.target, timeout=options.timeout, time_zone=options.zone, options=overrides)
+        connection = saros.connect(
+            options.target, timeout=options.timeout, time_zone=options.zone, options=overrides or None
+        )
     except saros.Error as error:
         sys.stderr.write(f"saros shell: {error}\n")
         return 2
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="saros shell", description="SQL shell on a Saros database.")
-    made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data)")
+    made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data), or saros://host:port")
     made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
     made.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file and exit")
     made.add_argument("--format", default="table", choices=("table", "csv", "json", "vertical"))

@@ -61,7 +61,9 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="saros export", description="Write series or a query's rows to files.")
     made.add_argument("patterns", nargs="*", metavar="PATTERN", help="series, such as root.plant.** or root.a.d1.s1")
-    made.add_argument("-d", "--database", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    made.add_argument(
+        "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host; default ./data"
+    )
     made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
     made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
     made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")

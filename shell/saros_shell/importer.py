@@ -71,7 +71,9 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="saros import", description="Load CSV or Parquet files.")
     made.add_argument("files", nargs="+", metavar="FILE")
-    made.add_argument("-d", "--database", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    made.add_argument(
+        "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host (default ./data)"
+    )
     made.add_argument("--device", required=True, metavar="PATH", help="root.a.b, root.a.{file} or root.a.{device}")
     made.add_argument("--device-column", metavar="NAME", help="column that names the device")
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")

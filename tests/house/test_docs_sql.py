@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ from saros_engine.aggregates import AGGREGATES
 from saros_engine.functions import FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
+from saros_server import server_command
 from saros_shell import bench, command, exporter, importer
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,8 +48,16 @@ def test_function_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("module", [command, importer, exporter, bench], ids=lambda m: m.__name__)
 def test_options_of_commands_are_documented(module: object) -> None:
+    check_options(module.parser())  # type: ignore[attr-defined]
+
+
+def test_options_of_the_server_are_documented() -> None:
+    check_options(server_command.start_parser())
+
+
+def check_options(parser: argparse.ArgumentParser) -> None:
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    for action in module.parser()._actions:  # type: ignore[attr-defined]
+    for action in parser._actions:
         for option in action.option_strings:
             if option not in ("-h", "--help"):
                 assert f"`{option}`" in text, option

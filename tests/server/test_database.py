@@ -1,4 +1,4 @@
-"""An embedded database through the driver, from an empty folder: what a newcomer does in the first hour."""
+"""A database through the driver, from an empty folder: what a newcomer does in the first hour."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ import pyarrow as pa
 import pytest
 
 import saros
+from saros_server.server import Server
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[saros.Connection]:
-    with saros.connect(str(tmp_path / "data"), timestamps="epoch", options={"durability": "os"}) as opened:
+@pytest.fixture(params=["embedded", "remote"])
+def connection(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[saros.Connection]:
+    """The same database, in this process' hands or behind a port: nobody should notice the difference."""
+    folder = str(tmp_path / "data")
+    if request.param == "embedded":
+        with saros.connect(folder, timestamps="epoch", options={"durability": "os"}) as opened:
+            yield opened
+        return
+    server = Server(folder, "127.0.0.1", 0)
+    server.start()
+    with saros.connect(f"saros://{server.address}", timestamps="epoch") as opened:
         yield opened
+    server.stop()
 
 
 def rows(connection: saros.Connection, text: str, parameters: tuple[object, ...] = ()) -> list[tuple[object, ...]]:

@@ -1,0 +1,119 @@
+"""A node behind a port: gRPC on top of the service, and what tells other processes about it.
+
+`<data>/server.json` says who serves the folder: process id, address. It is there while the server runs, and `saros
+status` and `saros stop` find it by it.
+
+Until users and TLS exist, a server listens on this machine's loopback address only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import grpc
+
+from saros_server.configuration import ConfigurationError
+from saros_server.service import ClientService
+from saros_storage.clock import Clock, SystemClock
+from saros_wire import protocol
+
+_FILE = "server.json"
+#: Calls that are carried out at once; more wait.
+_THREADS = 32
+_CALLS_MAX = 256
+#: How long running calls may go on after the server was told to stop.
+_GRACE_SECONDS = 5.0
+_OPTIONS = [
+    ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
+    ("grpc.so_reuseport", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What `server.json` says."""
+
+    pid: int
+    address: str
+
+
+class Server:
+    """See the module. `start`, then `wait` or `stop`."""
+
+    def __init__(self, folder: str, host: str, port: int, *, clock: Clock | None = None) -> None:
+        """Open the database and bind the port. Raises ConfigurationError, StorageError."""
+        check_host(host)
+        self._folder = folder
+        self._service = ClientService(folder, clock or SystemClock())
+        self._server = grpc.server(
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),
+            options=_OPTIONS,
+            maximum_concurrent_rpcs=_CALLS_MAX,
+        )
+        self._server.add_generic_rpc_handlers((self._service.handlers(),))
+        try:
+            bound = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            self._service.close()
+            raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+        #: host:port that clients connect to.
+        self.address = f"{host}:{bound}"
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Serve, and say so in the folder."""
+        self._server.start()
+        path = Path(self._folder, _FILE)
+        part = path.with_suffix(".tmp")
+        part.write_text(json.dumps(asdict(Serving(os.getpid(), self.address))) + "\n")
+        part.replace(path)
+
+    def stop(self) -> None:
+        """Let running calls end, close the database. Idempotent."""
+        if self._stopped.is_set():
+            return
+        self._server.stop(_GRACE_SECONDS).wait()
+        Path(self._folder, _FILE).unlink(missing_ok=True)
+        self._service.close()
+        self._stopped.set()
+
+    def run_until_signalled(self) -> None:
+        """Serve until SIGTERM or SIGINT; on the main thread."""
+        asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: asked.set())
+        self.start()
+        asked.wait()
+        self.stop()
+
+
+def check_host(host: str) -> None:
+    """Raise ConfigurationError for an address that others could reach."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ConfigurationError(
+            f"{host} can be reached from other machines, and this version has neither users nor TLS: use 127.0.0.1"
+        )
+
+
+def serving(folder: str) -> Serving | None:
+    """Who serves the folder, if its process is alive."""
+    try:
+        words = json.loads(Path(folder, _FILE).read_text())
+        found = Serving(int(words["pid"]), str(words["address"]))
+        os.kill(found.pid, 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found

@@ -1,0 +1,217 @@
+"""A server as a process and as a service: start, status, stop; who may call what; bad messages; a killed server."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+
+import saros
+from saros.remote import address_of
+from saros_server.configuration import ConfigurationError
+from saros_server.server import Server, check_host, serving
+from saros_server.service import POLICIES, Policy
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+SAROS = str(Path(sys.executable).with_name("saros"))
+PROTO = Path(__file__).resolve().parents[2] / "wire" / "client.proto"
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SAROS, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(str(tmp_path / "data"), "127.0.0.1", 0)
+    made.start()
+    yield made
+    made.stop()
+
+
+# ---------------------------------------------------------------------------------------------- the process
+
+
+def test_start_status_stop(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    assert 3 == run("status", "--data", data).returncode
+    started = run("start", "--data", data, "--port", "0")
+    assert 0 == started.returncode, started.stderr
+    target = re.search(r"saros://\S+", started.stdout)
+    assert target is not None
+    try:
+        with saros.connect(target[0]) as connection:
+            connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
+            assert "sessions  1" in run("status", "--data", data).stdout
+        assert "already" in run("start", "--data", data, "--port", "0").stderr
+        assert "is in use by" in run("shell", data, "-e", "show databases").stderr
+    finally:
+        assert 0 == run("stop", "--data", data).returncode
+    assert 1 == run("stop", "--data", data).returncode
+    with saros.connect(data, timestamps="epoch") as connection:
+        assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
+
+
+def test_a_killed_server_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    done = 0
+    for _ in range(3):
+        target = re.search(r"saros://\S+", run("start", "--data", data, "--port", "0").stdout)
+        assert target is not None
+        found = serving(data)
+        assert found is not None
+        with saros.connect(target[0]) as connection:
+            until = time.monotonic() + 0.3
+            while time.monotonic() < until:
+                connection.insert("root.a.d", np.arange(100) + done * 100, {"x": np.full(100, float(done))})
+                done += 1
+            os.kill(found.pid, signal.SIGKILL)
+        while serving(data) is not None:
+            time.sleep(0.01)
+    with saros.connect(data) as connection:
+        values = connection.execute("select x from root.a.d").fetch_arrow().column(1).to_numpy()
+    assert np.array_equal(np.repeat(np.arange(float(done)), 100), values)
+
+
+def test_only_this_machine_may_connect(tmp_path: Path) -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_host(host)
+    for host in ("0.0.0.0", "192.168.1.5", "::", "example.org"):
+        with pytest.raises(ConfigurationError, match="other machines"):
+            Server(str(tmp_path), host, 0)
+    assert not (tmp_path / "node.json").exists()
+
+
+def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    port = int(server.address.rpartition(":")[2])
+    with pytest.raises(ConfigurationError, match="cannot listen"):
+        Server(other, "127.0.0.1", port)
+    saros.connect(other).close()
+
+
+# ---------------------------------------------------------------------------------------------- the calls
+
+
+def call(server: Server, name: str, request: bytes, token: bytes | None) -> bytes:
+    """One call, raw; a stream's first message."""
+    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
+    with grpc.insecure_channel(server.address) as channel:
+        if name == protocol.EXECUTE:
+            return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
+        return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+
+
+def code_of(error: grpc.RpcError) -> str:
+    return dict(error.trailing_metadata())[protocol.CODE_KEY]
+
+
+@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize("token", [None, b"", b"x" * 32], ids=["none", "empty", "random"])
+def test_a_call_without_a_session_is_refused(server: Server, name: str, token: bytes | None) -> None:
+    with pytest.raises(grpc.RpcError, match="no such session") as caught:
+        call(server, name, client_pb2.ExecuteRequest(statement="show databases").SerializeToString(), token)
+    assert "2014" == code_of(caught.value)
+
+
+def test_a_closed_session_is_refused(server: Server) -> None:
+    opened = client_pb2.OpenReply.FromString(
+        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=1).SerializeToString(), None)
+    )
+    call(server, protocol.CLOSE, b"", opened.session)
+    with pytest.raises(grpc.RpcError, match="no such session"):
+        call(server, protocol.INSERT, b"", opened.session)
+
+
+def test_every_call_of_the_service_has_a_policy() -> None:
+    names = {value for name, value in vars(protocol).items() if name in ("OPEN", "CLOSE", "PING", "EXECUTE", "INSERT")}
+    assert names == set(POLICIES)
+
+
+def test_an_old_client_is_told_so(server: Server) -> None:
+    with pytest.raises(grpc.RpcError, match="newer driver") as caught:
+        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=0).SerializeToString(), None)
+    assert "2015" == code_of(caught.value)
+
+
+@pytest.mark.parametrize("junk", [b"", b"\0" * 100, b"\xff" * 1_000, b"ARROW1"])
+def test_junk_is_refused_and_the_node_goes_on(server: Server, junk: bytes) -> None:
+    opened = client_pb2.OpenReply.FromString(
+        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=1).SerializeToString(), None)
+    )
+    for name in (protocol.INSERT, protocol.EXECUTE):
+        with pytest.raises(grpc.RpcError):
+            call(server, name, junk, opened.session)
+    with saros.connect(f"saros://{server.address}") as connection:
+        assert [] == connection.execute("show databases").fetchall()
+
+
+def test_long_columns_go_in_several_messages(server: Server) -> None:
+    with saros.connect(f"saros://{server.address}") as connection:
+        rows = 2_000_000
+        assert 2 * rows == connection.insert(
+            "root.a.d", np.arange(rows), {"x": np.arange(float(rows)), "y": np.ones(rows)}
+        )
+        table = connection.execute("select x from root.a.d").fetch_arrow()
+        assert np.array_equal(np.arange(float(rows)), table.column(1).to_numpy())
+
+
+def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
+    with saros.connect(f"saros://{server.address}") as connection:
+        connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
+        cursor = connection.execute("select sin(x), cos(x), tan(x) from root.a.d")
+        cursor.fetchone()
+        cursor.close()
+        limit = time.monotonic() + 10
+        while connection.execute("show queries").fetchall() and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert [] == connection.execute("show queries").fetchall()
+
+
+def test_targets() -> None:
+    assert "127.0.0.1:6667" == address_of("saros://127.0.0.1")
+    assert "[::1]:7000" == address_of("saros://[::1]:7000")
+    for wrong in ("http://x", "saros://a,b", "saros://u:p@h", "saros://", "saros://h:port"):
+        with pytest.raises(saros.Error):
+            address_of(wrong)
+    with pytest.raises(saros.OperationalError, match="no Saros node answers"):
+        saros.connect("saros://127.0.0.1:1")
+    with pytest.raises(saros.InterfaceError, match="options belong to the node"):
+        saros.connect("saros://127.0.0.1:1", options={"durability": "os"})
+
+
+# ---------------------------------------------------------------------------------------------- values, generated code
+
+
+def test_parameters_keep_their_values() -> None:
+    moment = datetime(2024, 2, 29, 12, 30, 0, 123_456, tzinfo=UTC)
+    plain = [None, True, -(1 << 63), 2.5, "ä", b"\0\xff", Decimal("1.50"), date(2024, 2, 29), datetime(2024, 1, 1, 5)]  # noqa: DTZ001
+    assert plain == protocol.decode_values(protocol.encode_values(plain))
+    assert [np.datetime64(moment.replace(tzinfo=None), "ns")] == protocol.decode_values(
+        protocol.encode_values([moment])
+    )
+    assert [Decimal(1 << 63)] == protocol.decode_values(protocol.encode_values([1 << 63]))
+    assert [3, 1.5] == protocol.decode_values(protocol.encode_values([np.int32(3), np.float32(1.5)]))
+    with pytest.raises(TypeError, match="parameter 1 is a object"):
+        protocol.encode_values([object()])
+
+
+def test_generated_messages_are_fresh(tmp_path: Path) -> None:
+    pytest.importorskip("grpc_tools")
+    words = ["-m", "grpc_tools.protoc", "-I", str(PROTO.parent), f"--python_out={tmp_path}", f"--pyi_out={tmp_path}"]
+    subprocess.run([sys.executable, *words, str(PROTO)], check=True)
+    committed = PROTO.parent / "saros_wire" / "generated"
+    for name in ("client_pb2.py", "client_pb2.pyi"):
+        assert (committed / name).read_text() == (tmp_path / name).read_text(), "run `make proto`"

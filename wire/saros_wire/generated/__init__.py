@@ -1,0 +1,1 @@
+"""Made from wire/*.proto by `make proto`; not written by hand."""

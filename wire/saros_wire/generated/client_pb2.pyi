@@ -1,0 +1,105 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class OpenRequest(_message.Message):
+    __slots__ = ("protocol", "time_zone", "client")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    time_zone: str
+    client: str
+    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
+
+class OpenReply(_message.Message):
+    __slots__ = ("protocol", "session", "time_unit", "server")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    TIME_UNIT_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    session: bytes
+    time_unit: str
+    server: str
+    def __init__(self, protocol: _Optional[int] = ..., session: _Optional[bytes] = ..., time_unit: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
+
+class CloseRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CloseReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PingRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PingReply(_message.Message):
+    __slots__ = ("server", "uptime_ms", "sessions", "queries", "problems")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_MS_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    uptime_ms: int
+    sessions: int
+    queries: int
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, server: _Optional[str] = ..., uptime_ms: _Optional[int] = ..., sessions: _Optional[int] = ..., queries: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("null", "boolean", "integer", "number", "text", "blob", "instant_ns", "local_time", "decimal")
+    NULL_FIELD_NUMBER: _ClassVar[int]
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    BLOB_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_NS_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_TIME_FIELD_NUMBER: _ClassVar[int]
+    DECIMAL_FIELD_NUMBER: _ClassVar[int]
+    null: bool
+    boolean: bool
+    integer: int
+    number: float
+    text: str
+    blob: bytes
+    instant_ns: int
+    local_time: str
+    decimal: str
+    def __init__(self, null: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., blob: _Optional[bytes] = ..., instant_ns: _Optional[int] = ..., local_time: _Optional[str] = ..., decimal: _Optional[str] = ...) -> None: ...
+
+class ExecuteRequest(_message.Message):
+    __slots__ = ("statement", "parameters", "timeout_ms")
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    statement: str
+    parameters: _containers.RepeatedCompositeFieldContainer[Value]
+    timeout_ms: int
+    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class ResultHead(_message.Message):
+    __slots__ = ("query_id", "schema", "type_names", "update_count")
+    QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    TYPE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    query_id: str
+    schema: bytes
+    type_names: _containers.RepeatedScalarFieldContainer[str]
+    update_count: int
+    def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ...) -> None: ...
+
+class InsertReply(_message.Message):
+    __slots__ = ("points",)
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    points: int
+    def __init__(self, points: _Optional[int] = ...) -> None: ...
