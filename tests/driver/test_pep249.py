@@ -41,8 +41,3 @@ def test_type_objects_compare_with_type_names_in_both_directions() -> None:
     assert saros.NUMBER == "INT32"
     assert saros.STRING != "DOUBLE"
     assert saros.NUMBER != saros.STRING
-
-
-def test_servers_are_not_supported_yet() -> None:
-    with pytest.raises(saros.NotSupportedError):
-        saros.connect("saros://localhost:6667")

@@ -26,7 +26,20 @@ PURE = (
     "storage/saros_storage/schema",
     "grammar/saros_grammar/ast.py",
     "engine/saros_engine/expression.py",
+    "storage/saros_storage/manifest.py",
+    "storage/saros_storage/mutation.py",
+    "storage/saros_storage/tablet_codec.py",
+    "storage/saros_storage/partition.py",
+    "storage/saros_storage/partitions.py",
     "engine/saros_engine/plan.py",
+    "engine/saros_engine/analysis",
+    "engine/saros_engine/planner",
+    "engine/saros_engine/optimizer",
+    "engine/saros_engine/distribution.py",
+    "engine/saros_engine/explain.py",
+    "engine/saros_engine/time_filter.py",
+    "cluster/saros_cluster/placement",
+    "wire/saros_wire/protocol.py",
 )
 BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
 FUNCTION_LINES_MAX = 70
