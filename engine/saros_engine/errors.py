@@ -33,7 +33,7 @@ class NotSupportedError(EngineError):
     code = 2002
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not supported yet")
+        super().__init__(f"not supported yet: {what}")
         self.what = what
 
 

@@ -89,7 +89,7 @@ def _text(literal: Literal, *_: object) -> Scalar:
 
 
 def _date(literal: Literal, *_: object) -> Scalar:
-    if literal.kind is not LiteralKind.STRING or not isinstance(literal.value, str):
+    if literal.kind not in (LiteralKind.STRING, LiteralKind.TIME) or not isinstance(literal.value, str):
         return None
     try:
         day = date.fromisoformat(literal.value)

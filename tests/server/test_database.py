@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +227,31 @@ def test_show_latest_puts_what_was_written_last_in_front(connection: saros.Conne
     found = [row[0] for row in rows(connection, "show latest timeseries root.a.**")]
     assert ["root.a.d.y", "root.a.d.x", "root.a.d.a"] == found
     assert ["root.a.d.x"] == [row[0] for row in rows(connection, "show latest timeseries root.a.** limit 1 offset 1")]
+
+
+def test_values_of_all_types_come_back_as_they_went(connection: saros.Connection) -> None:
+    types = {"b": "boolean", "i": "int32", "l": "int64", "f": "float", "d": "double", "t": "text", "s": "string"}
+    types |= {"o": "blob", "m": "timestamp", "y": "date"}
+    for name, type_ in types.items():
+        connection.execute(f"create timeseries root.a.d.{name} {type_}")
+    values = (
+        True,
+        -5,
+        2**63 - 1,
+        0.5,
+        1e300,
+        "ä'\"",
+        "",
+        b"\0\xff",
+        datetime(2024, 2, 29, tzinfo=UTC),
+        date(2024, 2, 29),
+    )
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"insert into root.a.d(time, {', '.join(types)}) values (1, {marks})", values)
+    back = connection.execute(f"select {', '.join(types)} from root.a.d").fetchone()
+    assert back is not None
+    expected = [*values[:8], 1_709_164_800_000, values[9]]
+    assert expected == list(back[1:])
+    connection.execute("flush")
+    assert back == connection.execute(f"select {', '.join(types)} from root.a.d").fetchone()
+    assert [(1,) * len(types)] == rows(connection, "select count(*) from root.a.d")
