@@ -11,8 +11,9 @@ Each SELECT gets an id, a view of the store, a memory account and a deadline; al
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from saros_engine import ddl
 from saros_engine.distribution import distribute
@@ -52,6 +53,16 @@ class SessionContext:
     zone: str = "UTC"
 
 
+@dataclass(slots=True)
+class EngineCounters:
+    """Sums since the start."""
+
+    statements: int = 0
+    #: Statements and batches that ended by an error before their first row.
+    failures: int = 0
+    points_written: int = 0
+
+
 class QueryEngine:
     """See the module."""
 
@@ -68,6 +79,8 @@ class QueryEngine:
         self._writer = Writer(store, options.default_database_level)
         self._idle = threading.Condition()
         self._open = 0
+        self._counters = EngineCounters()
+        self._counting = threading.Lock()
 
     # ------------------------------------------------------------------ entry points
 
@@ -80,6 +93,23 @@ class QueryEngine:
         timeout_ms: int | None = None,
     ) -> Result:
         """Run one statement. Raises what is wrong with it: ParseError, UserMistake, EngineError, StorageError."""
+        with self._counted(statements=1):
+            return self._execute(text, session, parameters, timeout_ms)
+
+    @contextmanager
+    def _counted(self, *, statements: int) -> Iterator[None]:
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            with self._counting:
+                self._counters.statements += statements
+                self._counters.failures += failed
+
+    def _execute(
+        self, text: str, session: SessionContext, parameters: Sequence[object], timeout_ms: int | None
+    ) -> Result:
         parsed = self._statements.get(text)
         statement = parsed.statement
         if parsed.parameters or parameters:
@@ -92,7 +122,19 @@ class QueryEngine:
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None = None
     ) -> int:
         """Write a batch of one device; see `writing.Writer.insert_columns`."""
-        return self._writer.insert_columns(device, times, columns, aligned=aligned)
+        with self._counted(statements=0):
+            points = self._writer.insert_columns(device, times, columns, aligned=aligned)
+        self._count_points(points)
+        return points
+
+    def _count_points(self, points: int) -> None:
+        with self._counting:
+            self._counters.points_written += points
+
+    def counters(self) -> EngineCounters:
+        """What was done so far."""
+        with self._counting:
+            return replace(self._counters)
 
     @property
     def open_queries(self) -> int:
@@ -119,7 +161,9 @@ class QueryEngine:
                 def time_of(expression: ast.Expression | None) -> int:
                     return constant_time(expression, moment)
 
-                return Result("", count=self._writer.insert(statement, time_of, session.zone, self._unit))
+                points = self._writer.insert(statement, time_of, session.zone, self._unit)
+                self._count_points(points)
+                return Result("", count=points)
             case ast.Explain():
                 return self._explain(statement, session, text, timeout_ms)
             case ast.Show():

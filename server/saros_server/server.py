@@ -20,6 +20,7 @@ from pathlib import Path
 import grpc
 
 from saros_server.configuration import ConfigurationError
+from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.service import ClientService
 from saros_storage.clock import Clock, SystemClock
 from saros_wire import protocol
@@ -49,8 +50,10 @@ class Serving:
 class Server:
     """See the module. `start`, then `wait` or `stop`."""
 
-    def __init__(self, folder: str, host: str, port: int, *, clock: Clock | None = None) -> None:
-        """Open the database and bind the port. Raises ConfigurationError, StorageError."""
+    def __init__(
+        self, folder: str, host: str, port: int, *, metrics_port: int | None = None, clock: Clock | None = None
+    ) -> None:
+        """Open the database and bind the ports. Raises ConfigurationError, StorageError."""
         check_host(host)
         self._folder = folder
         self._service = ClientService(folder, clock or SystemClock())
@@ -65,9 +68,21 @@ class Server:
         except RuntimeError as error:
             self._service.close()
             raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+        self.metrics: MetricsServer | None = None
+        if metrics_port is not None:
+            self.metrics = self._serve_metrics(host, metrics_port)
         #: host:port that clients connect to.
         self.address = f"{host}:{bound}"
         self._stopped = threading.Event()
+
+    def _serve_metrics(self, host: str, port: int) -> MetricsServer:
+        service = self._service
+        collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s)
+        try:
+            return MetricsServer(host, port, service.node, collector)
+        except OSError as error:
+            service.close()
+            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {error.strerror}") from error
 
     def start(self) -> None:
         """Serve, and say so in the folder."""
@@ -82,6 +97,8 @@ class Server:
         if self._stopped.is_set():
             return
         self._server.stop(_GRACE_SECONDS).wait()
+        if self.metrics is not None:
+            self.metrics.close()
         Path(self._folder, _FILE).unlink(missing_ok=True)
         self._service.close()
         self._stopped.set()

@@ -63,7 +63,8 @@ def _serve(options: argparse.Namespace) -> int:
     from saros_storage.errors import StorageError
 
     try:
-        Server(options.data, options.host, options.port).run_until_signalled()
+        server = Server(options.data, options.host, options.port, metrics_port=options.metrics_port)
+        server.run_until_signalled()
     except (ConfigurationError, StorageError, OSError) as error:
         sys.stderr.write(f"saros start: {error}\n")
         return 1
@@ -131,6 +132,7 @@ def start_parser() -> argparse.ArgumentParser:
     made = data_parser("start", "Serve a folder to other processes of this machine.")
     made.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")
     made.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; 0: any free one")
+    made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: not)")
     made.add_argument("--foreground", action="store_true", help="do not go into the background")
     return made
 

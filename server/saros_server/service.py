@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import grpc
 import pyarrow as pa
 
+from saros_server.node import Node
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_storage.clock import Clock
 from saros_wire import protocol
@@ -81,6 +82,21 @@ class ClientService:
         self._clients: dict[bytes, _Client] = {}
         #: Keeps the node open, and answers Ping.
         self._own = open_session(folder, time_zone=None, options={})
+
+    @property
+    def node(self) -> Node:
+        """The node that is served."""
+        return self._own.node
+
+    @property
+    def sessions(self) -> int:
+        """Open sessions of clients."""
+        return len(self._clients)
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the service was made."""
+        return (self._clock.monotonic_ns() - self._started_ns) / 1e9
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a gRPC server."""
@@ -174,13 +190,13 @@ class ClientService:
         self._own.close()
 
     def _ping(self, _: client_pb2.PingRequest, __: grpc.ServicerContext) -> client_pb2.PingReply:
-        status = self._own.node_status()
+        node = self._own.node
         return client_pb2.PingReply(
             server=version("saros"),
-            uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // 1_000_000,
-            sessions=len(self._clients),
-            queries=status.queries,
-            problems=status.problems,
+            uptime_ms=int(self.uptime_s * 1_000),
+            sessions=self.sessions,
+            queries=node.engine.open_queries,
+            problems=node.store.status().problems,
         )
 
     # ------------------------------------------------------------------ statements

@@ -69,14 +69,6 @@ def _leave(key: str) -> None:
             shared.node.close()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
-    """Queries that run, and sentences for whoever looks after the node."""
-
-    queries: int
-    problems: tuple[str, ...]
-
-
 class EmbeddedSession:
     """Implements the driver's `Session`."""
 
@@ -93,9 +85,10 @@ class EmbeddedSession:
         """The database's unit of time."""
         return self._unit
 
-    def node_status(self) -> NodeStatus:
-        """How the node is."""
-        return NodeStatus(self._node.engine.open_queries, self._node.store.status().problems)
+    @property
+    def node(self) -> Node:
+        """The node that the session is one of."""
+        return self._node
 
     def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> EmbeddedOutcome:
         """See the driver's `Session.execute`."""

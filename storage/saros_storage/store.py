@@ -371,6 +371,14 @@ class Store:
                 problems=tuple(problems),
             )
 
+    def blocked_by(self) -> str | None:
+        """Why writes are refused at the moment, or None."""
+        if self._closed:
+            return "the store is closed"
+        if self._log.failure is not None:
+            return f"the log failed: {self._log.failure}"
+        return None if self._flusher.problem is None else f"flushing does not go on: {self._flusher.problem}"
+
     def close(self) -> None:
         """End; what is in memory stays in the log. Idempotent."""
         with self._lock:

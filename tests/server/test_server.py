@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ import pytest
 import saros
 from saros.remote import address_of
 from saros_server.configuration import ConfigurationError
+from saros_server.metrics import METRICS
 from saros_server.server import Server, check_host, serving
 from saros_server.service import POLICIES, Policy
 from saros_wire import protocol
@@ -215,3 +217,51 @@ def test_generated_messages_are_fresh(tmp_path: Path) -> None:
     committed = PROTO.parent / "saros_wire" / "generated"
     for name in ("client_pb2.py", "client_pb2.pyi"):
         assert (committed / name).read_text() == (tmp_path / name).read_text(), "run `make proto`"
+
+
+# ---------------------------------------------------------------------------------------------- metrics
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_metrics_health_and_readiness(tmp_path: Path) -> None:
+    server = Server(str(tmp_path), "127.0.0.1", 0, metrics_port=0)
+    server.start()
+    assert server.metrics is not None
+    port = server.metrics.port
+    with saros.connect(f"saros://{server.address}") as connection:
+        connection.insert("root.a.d", [1, 2, 3], {"x": [1.0, None, 3.0]})
+        connection.execute("insert into root.a.d(time, x) values (4, 4.0)")
+        connection.execute("select x from root.a.d").fetchall()
+        with pytest.raises(saros.ProgrammingError):
+            connection.execute("selec")
+        status, text = get(port, "/metrics")
+    assert 200 == status
+    values = dict(re.findall(r"^(saros_\w+) (\S+)$", text, re.MULTILINE))
+    assert ("3.0", "3.0", "1.0", "1.0", "1.0") == tuple(
+        values[name]
+        for name in (
+            "saros_points_written_total",
+            "saros_statements_total",
+            "saros_failures_total",
+            "saros_queries_finished_total",
+            "saros_sessions",
+        )
+    )
+    assert 'saros_driver_quanta_total{level="0"}' in text
+    assert (200, "ok\n") == get(port, "/health")
+    assert (200, "ok\n") == get(port, "/ready")
+    assert 404 == get(port, "/secrets")[0]
+    server.stop()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_is_documented(name: str) -> None:
+    counts, text = METRICS[name]
+    operations = (PROTO.parents[1] / "docs" / "operations.md").read_text()
+    assert f"| `{name}{'_total' if counts else ''}` | {text} |" in operations

@@ -126,6 +126,11 @@ class SegmentedLog:
         with self._lock:
             return self._synced
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the log, if something has."""
+        return self._failure
+
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
         """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
         size = sum(map(len, payload))

@@ -1,0 +1,145 @@
+"""Metrics, health and readiness over HTTP, for whoever watches the node.
+
+    /metrics    Prometheus' text format        /health    200: the process answers
+    /ready      200: it takes writes; 503 with the reason: it does not
+
+Every metric is in `METRICS`, with what it counts; a test holds the documentation to that table. Read at scrape time,
+nothing is counted twice. On loopback only, like everything until users exist. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+
+from saros_server.node import Node
+
+#: name -> (is it a counter, what it says). Counters get `_total` behind their name.
+METRICS: dict[str, tuple[bool, str]] = {
+    "saros_uptime_seconds": (False, "Time since the server started."),
+    "saros_sessions": (False, "Open sessions."),
+    "saros_statements": (True, "Statements that were executed."),
+    "saros_failures": (True, "Statements and batches that were refused or failed."),
+    "saros_points_written": (True, "Points that were acknowledged."),
+    "saros_queries_running": (False, "Queries of which something is left."),
+    "saros_queries_finished": (True, "Queries that came to their end."),
+    "saros_queries_aborted": (True, "Queries that were ended: time-out, error, cancelled."),
+    "saros_driver_quanta": (True, "Quanta that drivers ran, by level of the queue."),
+    "saros_driver_run_seconds": (True, "Time that drivers ran, by level of the queue."),
+    "saros_driver_ready_seconds": (True, "Time that drivers waited for a worker."),
+    "saros_driver_blocked_seconds": (True, "Time that drivers waited for data or for room."),
+    "saros_databases": (False, "Databases."),
+    "saros_devices": (False, "Devices."),
+    "saros_partitions": (False, "Partitions: a database in a slice of time."),
+    "saros_files": (False, "TsFiles."),
+    "saros_file_bytes": (False, "Bytes of TsFiles."),
+    "saros_memtable_bytes": (False, "Bytes in MemTables."),
+    "saros_log_bytes": (False, "Bytes of the write-ahead log."),
+    "saros_views": (False, "Pictures of the store that queries hold."),
+    "saros_problems": (False, "Things that somebody should look at: see SHOW and the log."),
+}
+_NANOSECONDS = 1e9
+
+
+class NodeCollector:
+    """Reads a node's figures when it is scraped. `sessions` and `uptime_s` are the service's."""
+
+    def __init__(self, node: Node, sessions: Callable[[], int], uptime_s: Callable[[], float]) -> None:
+        self._node = node
+        self._sessions = sessions
+        self._uptime_s = uptime_s
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics of the table."""
+        store, scheduler = self._node.store.status(), self._node.scheduler.metrics()
+        engine = self._node.engine.counters()
+        yield from _single(
+            {
+                "saros_uptime_seconds": self._uptime_s(),
+                "saros_sessions": self._sessions(),
+                "saros_statements": engine.statements,
+                "saros_failures": engine.failures,
+                "saros_points_written": engine.points_written,
+                "saros_queries_running": self._node.engine.open_queries,
+                "saros_queries_finished": scheduler.finished_queries,
+                "saros_queries_aborted": scheduler.aborted_queries,
+                "saros_driver_ready_seconds": scheduler.ready_ns / _NANOSECONDS,
+                "saros_driver_blocked_seconds": scheduler.blocked_ns / _NANOSECONDS,
+                "saros_databases": store.databases,
+                "saros_devices": store.devices,
+                "saros_partitions": store.partitions,
+                "saros_files": store.files,
+                "saros_file_bytes": store.file_bytes,
+                "saros_memtable_bytes": store.memtable_bytes,
+                "saros_log_bytes": store.log_bytes,
+                "saros_views": store.views,
+                "saros_problems": len(store.problems),
+            }
+        )
+        yield _by_level("saros_driver_quanta", scheduler.quanta)
+        yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
+
+
+def _single(values: dict[str, float]) -> Iterator[Metric]:
+    for name, value in values.items():
+        counts, text = METRICS[name]
+        yield CounterMetricFamily(name, text, value=value) if counts else GaugeMetricFamily(name, text, value=value)
+
+
+def _by_level(name: str, values: Iterable[float]) -> Metric:
+    family = CounterMetricFamily(name, METRICS[name][1], labels=["level"])
+    for level, value in enumerate(values):
+        family.add_metric([str(level)], value)
+    return family
+
+
+class MetricsServer:
+    """See the module. Serves from when it is made until `close`."""
+
+    def __init__(self, host: str, port: int, node: Node, collector: NodeCollector) -> None:
+        """Raises OSError if the port is taken."""
+        self._node = node
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+        ProcessCollector(registry=self._registry)
+        self._server = make_server(host, port, self._answer, _Threaded, _Quiet)
+        #: The port that it listens on.
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, name="saros-metrics", daemon=True)
+        self._thread.start()
+
+    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        path = environ.get("PATH_INFO", "")
+        status, body = "200 OK", b"ok\n"
+        if path == "/metrics":
+            body = generate_latest(self._registry)
+        elif path == "/ready":
+            problem = self._node.store.blocked_by()
+            if problem is not None:
+                status, body = "503 Service Unavailable", f"{problem}\n".encode()
+        elif path != "/health":
+            status, body = "404 Not Found", b"there are /metrics, /health and /ready\n"
+        start(status, [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")])
+        return [body]
+
+    def close(self) -> None:
+        """Stop serving. Idempotent."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Threaded(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base's name)
+        """Scrapes are not worth a line each."""
