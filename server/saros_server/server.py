@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import os
 import signal
 import threading
@@ -24,6 +25,8 @@ from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.service import ClientService
 from saros_storage.clock import Clock, SystemClock
 from saros_wire import protocol
+
+logger = logging.getLogger(__name__)
 
 _FILE = "server.json"
 #: Calls that are carried out at once; more wait.
@@ -91,17 +94,20 @@ class Server:
         part = path.with_suffix(".tmp")
         part.write_text(json.dumps(asdict(Serving(os.getpid(), self.address))) + "\n")
         part.replace(path)
+        logger.info("serving", extra={"address": self.address, "folder": self._folder})
 
     def stop(self) -> None:
         """Let running calls end, close the database. Idempotent."""
         if self._stopped.is_set():
             return
+        logger.info("stopping", extra={"sessions": self._service.sessions})
         self._server.stop(_GRACE_SECONDS).wait()
         if self.metrics is not None:
             self.metrics.close()
         Path(self._folder, _FILE).unlink(missing_ok=True)
         self._service.close()
         self._stopped.set()
+        logger.info("stopped")
 
     def run_until_signalled(self) -> None:
         """Serve until SIGTERM or SIGINT; on the main thread."""

@@ -59,9 +59,11 @@ def start(arguments: Sequence[str]) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from saros_server.configuration import ConfigurationError
+    from saros_server.logs import write_json_lines
     from saros_server.server import Server
     from saros_storage.errors import StorageError
 
+    write_json_lines(options.log_level)
     try:
         server = Server(options.data, options.host, options.port, metrics_port=options.metrics_port)
         server.run_until_signalled()
@@ -133,6 +135,7 @@ def start_parser() -> argparse.ArgumentParser:
     made.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")
     made.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; 0: any free one")
     made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: not)")
+    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
     made.add_argument("--foreground", action="store_true", help="do not go into the background")
     return made
 

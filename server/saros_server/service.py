@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import grpc
 import pyarrow as pa
 
+from saros_server.logs import shape_of
 from saros_server.node import Node
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_storage.clock import Clock
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 #: A session that did nothing for so long is closed.
 IDLE_SECONDS = 1_800
 SESSIONS_MAX = 1_000
+#: A statement whose rows took longer, the client's reading included, is logged.
+SLOW_MS = 1_000
 _TOKEN_BYTES = 32
 _INTERNAL = 2001
 _CLOSED = 2014
@@ -208,9 +211,10 @@ class ClientService:
         outcome = session.execute(request.statement, protocol.decode_values(request.parameters), timeout_s)
         if not context.add_callback(outcome.close):
             outcome.close()
-        return self._stream(outcome, context)
+        return self._stream(outcome, request.statement, context)
 
-    def _stream(self, outcome: EmbeddedOutcome, context: grpc.ServicerContext) -> Iterator[bytes]:
+    def _stream(self, outcome: EmbeddedOutcome, statement: str, context: grpc.ServicerContext) -> Iterator[bytes]:
+        started = self._clock.monotonic_ns()
         try:
             rows = outcome.names is not None
             head = client_pb2.ResultHead(query_id=outcome.query_id, update_count=outcome.update_count)
@@ -224,6 +228,10 @@ class ClientService:
             _refuse(context, error)
         finally:
             outcome.close()
+            elapsed_ms = (self._clock.monotonic_ns() - started) // 1_000_000
+            if elapsed_ms >= SLOW_MS:
+                extra = {"ms": elapsed_ms, "query": outcome.query_id, "statement": shape_of(statement)}
+                logger.warning("slow statement", extra=extra)
 
     def _insert(self, request: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import json
+import logging
 import os
 import re
 import signal
@@ -21,6 +23,7 @@ import pytest
 import saros
 from saros.remote import address_of
 from saros_server.configuration import ConfigurationError
+from saros_server.logs import JsonLines, shape_of
 from saros_server.metrics import METRICS
 from saros_server.server import Server, check_host, serving
 from saros_server.service import POLICIES, Policy
@@ -102,6 +105,21 @@ def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, t
     with pytest.raises(ConfigurationError, match="cannot listen"):
         Server(other, "127.0.0.1", port)
     saros.connect(other).close()
+
+
+def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
+    record = logging.makeLogRecord({"name": "a.b", "levelname": "WARNING", "msg": "slow %s", "args": ("ä",), "ms": 7})
+    words = json.loads(JsonLines().format(record))
+    assert ("WARNING", "a.b", "slow ä", 7) == (words["level"], words["logger"], words["event"], words["ms"])
+    assert "select s from root.a where t = ? and x > ?" == shape_of(
+        "select s from root.a where t = 'secret' and x > 42"
+    )
+    assert len(shape_of("select " + "x, " * 1_000)) < 600
+    data = str(tmp_path / "data")
+    assert 0 == run("start", "--data", data, "--port", "0").returncode
+    assert 0 == run("stop", "--data", data).returncode
+    lines = [json.loads(line) for line in Path(data, "server.log").read_text().splitlines()]
+    assert ["serving", "stopping", "stopped"] == [line["event"] for line in lines]
 
 
 # ---------------------------------------------------------------------------------------------- the calls
