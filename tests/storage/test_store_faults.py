@@ -1,0 +1,203 @@
+"""A disk that is full, or fails: what the store says, what it keeps, and how it goes on."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saros_storage.block import Column
+from saros_storage.clock import SystemClock
+from saros_storage.disk import File, LocalDisk
+from saros_storage.errors import DiskFull, LogFailed, StorageError
+from saros_storage.reading import ScanRequest
+from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.types import Compressor, DataType, Encoding
+
+DEVICE = "root.a.d"
+SERIES = SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED)
+CREATES: list[SchemaChange] = [CreateDatabase("root.a"), CreateSeries(DEVICE, False, (SERIES,))]
+
+
+class FailingFile:
+    """Fails as its disk says, for paths that hold `where`; a full disk lets half of a write through."""
+
+    def __init__(self, file: File, path: str, disk: FailingDisk) -> None:
+        self._file = file
+        self._path = path
+        self._disk = disk
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        if self._disk.fails(self._path):
+            data = b"".join(parts)
+            self._file.write([data[: len(data) // 2]])
+            raise OSError(self._disk.number, "injected")
+        self._file.write(parts)
+
+    def reserve(self, count: int) -> None:
+        if self._disk.fails(self._path):
+            raise OSError(self._disk.number, "injected")
+        self._file.reserve(count)
+
+    def sync(self) -> None:
+        if self._disk.fails(self._path) and self._disk.number == errno.EIO:
+            raise OSError(errno.EIO, "injected")
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FailingDisk(LocalDisk):
+    def __init__(self) -> None:
+        self.where = ""
+        self.number = 0
+
+    def fails(self, path: str) -> bool:
+        return self.number != 0 and self.where in path
+
+    def create(self, path: str) -> File:
+        return FailingFile(super().create(path), path, self)
+
+    def append(self, path: str) -> File:
+        return FailingFile(super().append(path), path, self)
+
+    def fail(self, where: str, number: int) -> None:
+        self.where, self.number = where, number
+
+    def heal(self) -> None:
+        self.number = 0
+
+
+def open_store(folder: Path, disk: LocalDisk, durability: str = "fsync") -> Store:
+    return Store.open(str(folder), StoreOptions(durability=durability), disk, SystemClock())
+
+
+def rows(*times: int) -> Tablet:
+    array = np.array(times, np.int64)
+    return Tablet(DEVICE, ("x",), array, (Column(DataType.INT64, array * 10),), False)
+
+
+def seen(store: Store) -> list[int]:
+    view = store.view()
+    reader = view.open(ScanRequest(DEVICE, ("x",), (DataType.INT64,), False))
+    found: list[int] = []
+    while (block := reader.next()) is not None:
+        found += block.times.tolist()  # type: ignore[union-attr]
+    reader.close()
+    view.close()
+    return found
+
+
+@pytest.mark.parametrize("durability", ["fsync", "os"])
+def test_a_full_disk_refuses_writes_and_leaves_nothing_of_them(tmp_path: Path, durability: str) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk, durability)
+    store.write([rows(1, 2)], CREATES)
+    disk.fail("/log/", errno.ENOSPC)
+    for attempt in range(3):
+        with pytest.raises(DiskFull, match="no space left"):
+            store.write([rows(3 + attempt)])
+    with pytest.raises(DiskFull):
+        store.change_schema([CreateDatabase("root.b")])
+    assert [1, 2] == seen(store)
+    assert ["root.a"] == store.schema.databases()
+    disk.heal()
+    store.write([rows(9)])
+    assert [1, 2, 9] == seen(store)
+    store.close()
+    assert [1, 2, 9] == seen(open_store(tmp_path, LocalDisk()))
+
+
+def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(1)], CREATES)
+    disk.fail("/log/", errno.ENOSPC)
+    refused: list[int] = []
+
+    def write(number: int) -> None:
+        try:
+            store.write([rows(number)])
+        except DiskFull:
+            refused.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(10, 20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert list(range(10, 20)) == sorted(refused)
+    disk.heal()
+    store.write([rows(2)])
+    assert [1, 2] == seen(store)
+    store.close()
+
+
+def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(1)], CREATES)
+    disk.fail("/log/", errno.EIO)
+    with pytest.raises(LogFailed):
+        store.write([rows(2)])
+    disk.heal()
+    with pytest.raises(LogFailed, match="restart"):
+        store.write([rows(3)])
+    assert [1] == seen(store)
+    assert "the log failed" in (store.blocked_by() or "")
+    store.close()
+    again = open_store(tmp_path, LocalDisk())
+    assert 1 == seen(again)[0]
+    again.write([rows(4)])
+    again.close()
+
+
+def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(*range(1_000))], CREATES)
+    disk.fail("/groups/", errno.ENOSPC)
+    with pytest.raises(DiskFull, match="flush"):
+        store.flush()
+    assert list(range(1_000)) == seen(store)
+    assert store.status().problems
+    assert [] == list(tmp_path.rglob("*.tmp"))
+    store.write([rows(5_000)])
+    disk.heal()
+    limit = time.monotonic() + 10
+    while store.status().problems and time.monotonic() < limit:
+        time.sleep(0.01)
+    store.flush()
+    assert () == store.status().problems
+    assert 1_001 == len(seen(store))
+    assert store.status().files >= 1
+    store.close()
+
+
+def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(*range(1_000))], CREATES)
+    disk.fail("/groups/", errno.EIO)
+    with pytest.raises(StorageError, match="restart after checking the disk"):
+        store.flush()
+    assert "flushing does not go on" in store.status().problems[0]
+    assert 1_000 == len(seen(store))
+    store.close()
+    again = open_store(tmp_path, LocalDisk())
+    again.flush()
+    assert 1_000 == len(seen(again))
+    again.close()
