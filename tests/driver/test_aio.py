@@ -1,0 +1,56 @@
+"""The asyncio face, on an embedded database."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saros
+from saros import aio
+
+
+def test_write_and_read(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+            assert 3 == await connection.insert("root.a.d", [1, 2, 3], {"x": [1.0, 2.0, 3.0]})
+            cursor = await connection.execute("select x from root.a.d where x > ?", (1.5,))
+            assert ["Time", "root.a.d.x"] == [column[0] for column in cursor.description or ()]
+            assert [(2, 2.0), (3, 3.0)] == [row async for row in cursor]
+            async with await connection.execute("select count(x) from root.a.d") as other:
+                assert (3,) == await other.fetchone()
+            table = await (await connection.execute("select x from root.a.d")).fetch_arrow()
+            assert 3 == table.num_rows
+            with pytest.raises(saros.ProgrammingError):
+                await connection.execute("selec")
+
+    asyncio.run(run())
+
+
+def test_many_statements_wait_at_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path)) as connection:
+            await asyncio.gather(*(connection.insert(f"root.a.d{i}", [1], {"x": [float(i)]}) for i in range(20)))
+            cursors = await asyncio.gather(*(connection.execute(f"select x from root.a.d{i}") for i in range(20)))
+            rows = await asyncio.gather(*(cursor.fetchall() for cursor in cursors))
+            assert [float(i) for i in range(20)] == [found[0][1] for found in rows]
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_task_cancels_its_statement(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path), options={"durability": "os"}) as connection:
+            await connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
+            columns = ", ".join(f"sin(x + {i})" for i in range(50))
+            cursor = await connection.execute(f"select {columns} from root.a.d")
+            task = asyncio.create_task(cursor.fetch_arrow())
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert [] == await (await connection.execute("show queries")).fetchall()
+
+    asyncio.run(run())
