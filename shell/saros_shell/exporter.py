@@ -93,6 +93,12 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         from saros_shell.tsfile_export import write_tsfile
 
         report = Report(1, write_tsfile(connection, devices, where, target, progress))
+    elif suffix == kind:
+        if len(devices) > 1:
+            raise saros.InterfaceError(
+                f"{target} is one file, and there are {len(devices)} devices: give a folder, or a .tsfile"
+            )
+        report = Report(1, _write_device(connection, devices[0], where, target))
     else:
         report = _write_each(connection, devices, where, target, kind, progress)
     progress.finish()
@@ -129,13 +135,17 @@ def _write_each(
         raise saros.OperationalError(f"cannot make folder {folder}: {error.strerror}", 611) from error
     report = Report()
     for device in devices:
-        columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
-        with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
-            report.rows += write_result(cursor, folder / f"{file_name(device.path)}.{kind}")
+        report.rows += _write_device(connection, device, where, folder / f"{file_name(device.path)}.{kind}")
         report.files += 1
         progress.move_to(report.files)
         progress.show(report.rows, report.rows * len(device.series))
     return report
+
+
+def _write_device(connection: saros.Connection, device: Device, where: str, target: Path) -> int:
+    columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
+    with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
+        return write_result(cursor, target)
 
 
 def file_name(path: str) -> str:

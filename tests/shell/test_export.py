@@ -81,6 +81,13 @@ def test_a_query_and_a_range(folder: str, tmp_path: Path) -> None:
     assert 2 == len((out / "root.a.w.csv").read_text().splitlines())
 
 
+def test_one_device_into_one_file(folder: str, tmp_path: Path) -> None:
+    target = tmp_path / "w.parquet"
+    assert 0 == export("root.a.w.**", "-d", folder, "-o", str(target))
+    assert 3 == pq.read_table(target).num_rows
+    assert 1 == export("root.**", "-d", folder, "-o", str(tmp_path / "all.csv"))
+
+
 def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == export("root.nothing.**", "-d", folder, "-o", str(tmp_path / "out"))
     assert "no series match root.nothing.**" in capsys.readouterr().err
