@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 #: Rows looked at before a table's widths are fixed.
 WIDTH_ROWS = 1_000
 NULL = "null"
+_SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -47,11 +48,11 @@ def _table_line(values: Iterable[str], widths: list[int], right: list[bool]) -> 
 
 
 def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """RFC 4180 with a header line."""
-    yield _csv_line(schema.names)
+    """RFC 4180 with a header line. What is yielded may be many lines: a batch's."""
+    yield _csv_lines([schema.names])
     for batch in batches:
-        for row in text_rows(batch, null=""):
-            yield _csv_line(row)
+        if batch.num_rows:
+            yield _csv_lines(text_rows(batch, null=""))
 
 
 def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
@@ -96,21 +97,37 @@ def _texts(column: pa.Array, null: str) -> list[str]:
     if pa.types.is_binary(type_):
         return [null if v is None else f"0x{v.hex()}" for v in column.to_pylist()]
     if pa.types.is_floating(type_):
-        return [null if v is None else _float_text(v) for v in _float_values(column)]
-    return [null if v is None else str(v) for v in column.to_pylist()]
+        texts = list(map(str, _float_values(column)))
+        return [_SPECIAL.get(t, t) for t in texts] if column.null_count == 0 else [_special(t, null) for t in texts]
+    if column.null_count == 0:
+        return [str(v) for v in _values(column)]
+    return [null if v is None else str(v) for v in _values(column)]
+
+
+def _special(text: str, null: str) -> str:
+    return null if text == "None" else _SPECIAL.get(text, text)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; numbers by way of NumPy, which is many times as fast."""
+    if column.null_count == 0 and _is_number(column.type):
+        numbers: list[Any] = column.to_numpy().tolist()
+        return numbers
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _float_values(column: pa.Array) -> list[Any]:
     """Python floats; of FLOAT the shortest that reads back as the same float32."""
     if column.type != pa.float32():
-        values: list[Any] = column.to_pylist()
-        return values
+        return _values(column)
     texts = column.cast(pa.string()).to_pylist()
     return [None if t is None else float(t) for t in texts]
 
 
 def _float_text(value: float) -> str:
-    return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(str(value), str(value))
+    text = str(value)
+    return _SPECIAL.get(text, text)
 
 
 def iso_times(column: pa.Array) -> list[str | None]:
@@ -148,10 +165,10 @@ def _json_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def _csv_line(values: Iterable[str]) -> str:
+def _csv_lines(rows: Iterable[Iterable[str]]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(list(values))
-    return out.getvalue()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()[:-1]
 
 
 def _is_number(type_: pa.DataType) -> bool:
