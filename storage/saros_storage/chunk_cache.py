@@ -5,8 +5,12 @@
 A column is a measurement with its times (non-aligned), a measurement alone, or `TIMES` alone (aligned: column sets that
 differ share what they have in common). A look-up is served by any run that holds the asked rows, without a copy.
 
-Bounded by bytes; the entry that was used least recently goes first. Files never change and their names are never used
-again, so that nothing is ever invalidated. Thread-safe.
+    first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
+                 new <-- no longer among the first 80 % -- proven
+    the least recently used of `new` goes first
+
+Bounded by bytes. Files never change and their names are never used again, so that nothing is ever invalidated.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,8 +27,11 @@ ChunkKey: TypeAlias = tuple[str, str, str, int]
 TIMES = ""
 #: Rows [first, stop) of a chunk.
 _Run: TypeAlias = tuple[int, int, Block]
+_Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
 #: What an entry costs besides its arrays.
 _ENTRY_BYTES = 500
+#: Share of the cache for what was used more than once.
+_PROVEN_PERCENT = 80
 
 
 class ChunkCache:
@@ -32,8 +39,10 @@ class ChunkCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._bytes = 0
-        self._entries: OrderedDict[ChunkKey, tuple[_Run, ...]] = OrderedDict()
+        self._new: _Entries = OrderedDict()
+        self._proven: _Entries = OrderedDict()
+        self._new_bytes = 0
+        self._proven_bytes = 0
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
@@ -41,7 +50,7 @@ class ChunkCache:
     @property
     def bytes(self) -> int:
         """Bytes held."""
-        return self._bytes
+        return self._new_bytes + self._proven_bytes
 
     @property
     def hits(self) -> int:
@@ -56,25 +65,51 @@ class ChunkCache:
     def get(self, key: ChunkKey, first: int, stop: int) -> Block | None:
         """Rows [first, stop) of a column of a chunk, or None."""
         with self._lock:
-            for start, end, block in self._entries.get(key, ()):
+            proven = key in self._proven
+            runs = self._proven[key] if proven else self._new.get(key, ())
+            for start, end, block in runs:
                 if start <= first and stop <= end:
-                    self._entries.move_to_end(key)
+                    if proven:
+                        self._proven.move_to_end(key)
+                    else:
+                        self._promote(key)
                     self._hits += 1
                     return block if end - start == stop - first else block.slice(first - start, stop - start)
             self._misses += 1
             return None
 
+    def _promote(self, key: ChunkKey) -> None:
+        """From new to proven; what was proven longest ago makes room."""
+        runs = self._new.pop(key)
+        self._proven[key] = runs
+        size = _size(runs)
+        self._new_bytes -= size
+        self._proven_bytes += size
+        while self._proven_bytes * 100 > self._bytes_max * _PROVEN_PERCENT and len(self._proven) > 1:
+            old, gone = self._proven.popitem(last=False)
+            self._new[old] = gone
+            self._proven_bytes -= _size(gone)
+            self._new_bytes += _size(gone)
+
     def put(self, key: ChunkKey, first: int, block: Block) -> None:
         """Keep a block whose first row is row `first` of the chunk."""
         stop = first + block.rows
         with self._lock:
-            runs = self._entries.pop(key, ())
+            proven = key in self._proven
+            entries = self._proven if proven else self._new
+            runs = entries.pop(key, ())
             kept = tuple(run for run in runs if not (first <= run[0] and run[1] <= stop))
-            self._bytes += _size((*kept, (first, stop, block))) - _size(runs)
-            self._entries[key] = (*kept, (first, stop, block))
-            while self._bytes > self._bytes_max:
-                _, gone = self._entries.popitem(last=False)
-                self._bytes -= _size(gone)
+            entries[key] = (*kept, (first, stop, block))
+            more = _size(entries[key]) - _size(runs)
+            if proven:
+                self._proven_bytes += more
+            else:
+                self._new_bytes += more
+            while self.bytes > self._bytes_max:
+                if self._new:
+                    self._new_bytes -= _size(self._new.popitem(last=False)[1])
+                else:
+                    self._proven_bytes -= _size(self._proven.popitem(last=False)[1])
 
 
 def _size(runs: tuple[_Run, ...]) -> int:
