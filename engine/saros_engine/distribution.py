@@ -25,6 +25,7 @@ from saros_engine.plan import (
     FillNode,
     Filter,
     FragmentInstance,
+    LevelMerge,
     Limit,
     Node,
     PlanFragment,
@@ -53,7 +54,7 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     """The node with its large join cut; the parts are added to `fragments`."""
-    if isinstance(node, (Filter, Project, Aggregate, FillNode, Sort, Limit)):
+    if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return replace(node, child=_cut(node.child, parallelism, fragments))
     if not isinstance(node, (TimeJoin, WindowJoin, DeviceMerge)) or len(node.children) < CHILDREN_MIN:
         return node

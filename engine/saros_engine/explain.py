@@ -15,6 +15,7 @@ from saros_engine.plan import (
     FillNode,
     Filter,
     LastScan,
+    LevelMerge,
     Limit,
     Node,
     Project,
@@ -89,7 +90,7 @@ def _tree(node: Node) -> list[str]:
 
 
 def _children(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, (Filter, Project, Aggregate, FillNode, Sort, Limit)):
+    if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return (node.child,)
     return getattr(node, "children", ())
 
@@ -106,6 +107,8 @@ def _details(node: Node) -> Iterator[str]:
             yield _names([call.function for call in node.calls])
             yield node.stage.value
             yield from _windows(node.windows)
+        case LevelMerge():
+            yield _names([field.name for field in node.fields])
         case Project():
             yield _names([field.name for field in node.fields])
         case Sort():

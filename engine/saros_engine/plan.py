@@ -10,7 +10,7 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
     AggregateScan       partial aggregates of one device per window, from statistics where exact
     TimeJoin            children side by side, aligned by time (full outer)
     WindowJoin          children side by side that have identical rows (same windows, or one row each)
-    Filter Project Aggregate Fill Sort Limit
+    Filter Project Aggregate LevelMerge Fill Sort Limit
     DeviceMerge         children one after the other (or merged by time), each with its device's name in front
     LastScan            the latest point of each series
     Rows                rows that are known already (SHOW, COUNT, EXPLAIN)
@@ -202,6 +202,21 @@ class Aggregate:
     descending: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LevelMerge:
+    """GROUP BY LEVEL: the child's columns are states, side by side; each call merges those of its group of series.
+
+    `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
+    columns of its first series. The first `passed` columns (`__endTime`) go through as they are.
+    """
+
+    child: Node
+    calls: tuple[AggregateCall, ...]
+    members: tuple[tuple[int, ...], ...]
+    passed: int
+    fields: tuple[Field, ...]
+
+
 class FillKind(Enum):
     """How nulls are replaced."""
 
@@ -314,6 +329,7 @@ Node = (
     | Filter
     | Project
     | Aggregate
+    | LevelMerge
     | FillNode
     | Sort
     | Limit

@@ -10,6 +10,7 @@ from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMerg
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
 from saros_engine.operators.filter import FilterOperator
 from saros_engine.operators.last import LastScanOperator
+from saros_engine.operators.level_merge import LevelMergeOperator
 from saros_engine.operators.limit import LimitOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.operators.project import ProjectOperator
@@ -27,6 +28,7 @@ from saros_engine.plan import (
     FillNode,
     Filter,
     LastScan,
+    LevelMerge,
     Limit,
     Node,
     Project,
@@ -66,6 +68,8 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
             return ProjectOperator(node, below(node.child), context)
         case Aggregate():
             return AggregateOperator(node, below(node.child), context)
+        case LevelMerge():
+            return LevelMergeOperator(node, below(node.child), context)
         case FillNode():
             kind = LinearFillOperator if node.kind is FillKind.LINEAR else FillOperator
             return kind(node, below(node.child), context)

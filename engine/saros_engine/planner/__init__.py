@@ -31,8 +31,10 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise SemanticError("SELECT needs FROM and a path")
     if select.into is not None:
         raise NotSupportedError("SELECT INTO")
-    if select.levels or select.tag_keys:
-        raise NotSupportedError("GROUP BY LEVEL and GROUP BY TAGS")
+    if select.tag_keys:
+        raise NotSupportedError("GROUP BY TAGS")
+    if select.levels and (select.align_by_device or select.last):
+        raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
         _check_cases(item.expression)
     if select.last:

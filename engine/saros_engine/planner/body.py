@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from saros_engine.aggregates import AGGREGATES
+from saros_engine.aggregates import AGGREGATES, state_types
 from saros_engine.analysis.binding import Columns, bind, is_null, predicate
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
@@ -24,6 +24,7 @@ from saros_engine.plan import (
     AggregateScan,
     Field,
     Filter,
+    LevelMerge,
     Node,
     Project,
     Stage,
@@ -67,6 +68,8 @@ class Body:
     having: Expression | None
     series: Mapping[PathExpression, Leaf]
     descending: bool
+    #: GROUP BY LEVEL: the calls over series that each call stands for; None without it.
+    members: Mapping[Call, Sequence[Call]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,15 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
     asked = list(dict.fromkeys([call for part in parts for call in _calls(part)]))
     other = [part for part in parts if not is_aggregate(part)]
     end_time = any(any_part(part, lambda e: isinstance(e, EndTimeReference)) for part in other)
-    sources = None if end_time else _plain_sources(asked, body, context)
-    calls = asked if sources else [call for call in asked if not _is_of_nothing(call, body, context)]
-    if not calls:
-        raise SemanticError("GROUP BY needs an aggregate in SELECT")
-    node, first = _scans(sources, body, context) if sources else _rows(calls, body, context, end_time=end_time)
+    node: Node
+    if body.members is not None:
+        concrete = list(dict.fromkeys([member for call in asked for member in body.members[call]]))
+        states, numbers = _aggregation(concrete, body, context, Stage.PARTIAL, end_time=end_time)
+        node, first = _merged(asked, states, numbers, body, context, passed=int(end_time))
+        calls = asked
+    else:
+        calls = [call for call in asked if not _is_of_nothing(call, body, context)]
+        node, first = _aggregation(calls, body, context, Stage.SINGLE, end_time=end_time)
     results: dict[Expression, Bound] = dict.fromkeys(asked, Constant(None, DataType.BOOLEAN))
     results |= {call: InputColumn(first[call], node.fields[first[call]].type) for call in calls}
     end = InputColumn(0, DataType.TIMESTAMP) if end_time else None
@@ -165,6 +172,67 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
     if body.having is not None:
         node = Filter(node, predicate(body.having, columns), node.fields)
     return _project(node, body, columns)
+
+
+def _aggregation(
+    calls: Sequence[Call], body: Body, context: PlanContext, stage: Stage, *, end_time: bool
+) -> tuple[Node, dict[Call, int]]:
+    """The calls by the scans alone where that can be, else over rows; and each call's (first) column."""
+    if not calls:
+        raise SemanticError("GROUP BY needs an aggregate in SELECT")
+    sources = None if end_time else _plain_sources(calls, body, context)
+    if sources:
+        return _scans(sources, body, context, stage)
+    return _rows(calls, body, context, stage, end_time=end_time)
+
+
+def _merged(
+    asked: Sequence[Call],
+    states: Node,
+    numbers: Mapping[Call, int],
+    body: Body,
+    context: PlanContext,
+    *,
+    passed: int,
+) -> tuple[LevelMerge, dict[Call, int]]:
+    """The states of each asked call's series merged; and each call's column."""
+    assert body.members is not None
+    calls, groups = [], []
+    for call in asked:
+        members = body.members[call]
+        made = [_aggregate_call(member, _typed(member, body, context)) for member in members]
+        types = [state_types(m.function, [a.type for a in m.arguments]) for m in made]
+        if any(other != types[0] or m.type is not made[0].type for other, m in zip(types, made, strict=True)):
+            raise SemanticError(f"{call} stands for series of different types, which do not merge")
+        first = numbers[members[0]]
+        arguments = tuple(InputColumn(first + i, type_) for i, type_ in enumerate(types[0]))
+        calls.append(AggregateCall(made[0].function, arguments, made[0].type, made[0].attributes))
+        groups.append(tuple(numbers[member] for member in members))
+    fields = (*states.fields[:passed], *(Field(str(call), made.type) for call, made in zip(asked, calls, strict=True)))
+    node = LevelMerge(states, tuple(calls), tuple(groups), passed, fields)
+    return node, {call: passed + number for number, call in enumerate(asked)}
+
+
+def _typed(call: Call, body: Body, context: PlanContext) -> list[Bound]:
+    """The arguments with their types, as columns of no table in particular."""
+    paths = [path for path in paths_of(call) if path in body.series]
+    columns = Columns(context.moment, {path: InputColumn(0, body.series[path].series.type) for path in paths})
+    return [bind(argument, columns) for argument in call.arguments]
+
+
+def _result_fields(
+    calls: Sequence[Call], bound: Sequence[AggregateCall], stage: Stage
+) -> tuple[list[Field], list[int]]:
+    """The columns that an aggregation gives, and the first of each call."""
+    fields: list[Field] = []
+    first = []
+    for call, made in zip(calls, bound, strict=True):
+        first.append(len(fields))
+        if stage is Stage.PARTIAL:
+            fields += [Field(str(call), t) for t in state_types(made.function, [a.type for a in made.arguments])]
+        else:
+            fields.append(Field(str(call), made.type))
+    return fields, first
 
 
 def _calls(expression: Expression) -> Iterator[Call]:
@@ -232,21 +300,22 @@ def _scan_time(body: Body, windows: object) -> TimeRange:
 
 
 def _scans(
-    sources: Sequence[tuple[Source, list[Call]]], body: Body, context: PlanContext
+    sources: Sequence[tuple[Source, list[Call]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
     """Scans that aggregate, side by side; and each call's column."""
     windows = windows_of(body.group_by, Columns(context.moment), context.moment)
     assert isinstance(windows, TimeWindows | None)
     children: list[Node] = []
     numbers: dict[Call, int] = {}
+    width = 0
     for source, own in sources:
         column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}
         # A series may be asked for by its name and by its alias.
         bound = tuple([_aggregate_call(call, _inputs(call, body, column)) for call in own])
-        fields = tuple([Field(str(call), b.type) for call, b in zip(own, bound, strict=True)])
-        children.append(AggregateScan(source.request, bound, windows, Stage.SINGLE, fields))
-        for call in own:
-            numbers[call] = len(numbers)
+        fields, first = _result_fields(own, bound, stage)
+        children.append(AggregateScan(source.request, bound, windows, stage, tuple(fields)))
+        numbers |= {call: width + place for call, place in zip(own, first, strict=True)}
+        width += len(fields)
     node: Node = children[0]
     if len(children) > 1:
         node = WindowJoin(tuple(children), tuple(field for child in children for field in child.fields))
@@ -259,7 +328,9 @@ def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
     return AggregateCall(name, tuple(arguments), type_, call.attributes)
 
 
-def _rows(calls: Sequence[Call], body: Body, context: PlanContext, *, end_time: bool) -> tuple[Node, dict[Call, int]]:
+def _rows(
+    calls: Sequence[Call], body: Body, context: PlanContext, stage: Stage, *, end_time: bool
+) -> tuple[Node, dict[Call, int]]:
     """One aggregation over the joined and filtered rows; and each call's column."""
     controls = _controls(body.group_by)
     needed: list[Expression] = [*calls, *controls, *([] if body.where is None else [body.where])]
@@ -271,12 +342,10 @@ def _rows(calls: Sequence[Call], body: Body, context: PlanContext, *, end_time: 
     windows = bare if isinstance(bare, TimeWindows) else windows_of(body.group_by, columns, context.moment)
     bound = tuple(_aggregate_call(call, [bind(argument, columns) for argument in call.arguments]) for call in calls)
     fields = [Field("__endTime", DataType.TIMESTAMP)] if end_time else []
-    numbers = {call: len(fields) + i for i, call in enumerate(calls)}
-    fields += [Field(str(call), b.type) for call, b in zip(calls, bound, strict=True)]
-    node = Aggregate(
-        child, bound, windows, Stage.SINGLE, tuple(fields), end_time, body.descending and windows is not None
-    )
-    return node, numbers
+    results, first = _result_fields(calls, bound, stage)
+    numbers = {call: len(fields) + place for call, place in zip(calls, first, strict=True)}
+    backwards = body.descending and windows is not None
+    return Aggregate(child, bound, windows, stage, (*fields, *results), end_time, backwards), numbers
 
 
 def _controls(group_by: GroupByWindow | None) -> list[Expression]:

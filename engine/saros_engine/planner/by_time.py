@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from saros_engine.analysis.scope import Scope
+from saros_engine.analysis.scope import Scope, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Rows
-from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
+from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
+from saros_engine.planner.levels import LevelScope
 from saros_engine.time_filter import conjuncts, split_time
 from saros_grammar.ast import (
     Expression,
@@ -26,11 +27,13 @@ from saros_storage.block import Block
 def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module."""
     scope = Scope(context.schema, select.from_paths)
-    outputs = cut_columns(_outputs(select, scope), select)
+    levels = _level_scope(select, scope)
+    results = scope if levels is None else levels
+    outputs = cut_columns(_outputs(select, results), select)
     time, rest = split_time(select.where, context.moment)
     if not outputs:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
-    order_by = _expanded_keys(select.order_by, outputs, scope)
+    order_by = _expanded_keys(select.order_by, outputs, results)
     only_time = len(order_by) == 1 and is_time(order_by[0].expression)
     descending = only_time and order_by[0].descending
     body = Body(
@@ -39,9 +42,10 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
         time,
         conjunction(_condition(rest, scope)),
         _expanded_windows(select.group_by, scope),
-        conjunction(_condition(select.having, scope)),
+        conjunction(_having(select.having, scope, levels)),
         scope.series,
         descending,
+        None if levels is None else levels.members,
     )
     planned = plan_body(body, context)
     node = filled(planned.root, select.fill, context.moment, descending=descending)
@@ -51,7 +55,26 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     return LogicalPlan(node.fields, planned.timed, node)
 
 
-def _outputs(select: Select, scope: Scope) -> list[Output]:
+def _level_scope(select: Select, scope: Scope) -> LevelScope | None:
+    """The scope of GROUP BY LEVEL; None without it. Raises SemanticError."""
+    if not select.levels:
+        return None
+    if select.having is not None:
+        for part in (select.having, *(item.expression for item in select.items)):
+            if any(len(path.nodes) > 1 for path in paths_of(part)):
+                raise SemanticError(
+                    "When Having used with GroupByLevel: the suffix paths can only be measurement or one-level wildcard"
+                )
+    return LevelScope(scope, select.levels, is_aggregate)
+
+
+def _having(having: Expression | None, scope: Scope, levels: LevelScope | None) -> list[Expression]:
+    if levels is None or having is None:
+        return _condition(having, scope)
+    return [expression for part in conjuncts(having) for expression in levels.expand(part)]
+
+
+def _outputs(select: Select, scope: Scope | LevelScope) -> list[Output]:
     found = []
     for item in select.items:
         expanded = scope.expand(item.expression)
@@ -69,7 +92,7 @@ def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
     return found
 
 
-def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope) -> list[SortKey]:
+def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope | LevelScope) -> list[SortKey]:
     """ORDER BY with whole paths. Raises SemanticError for a key that means no series."""
     names = {output.name for output in outputs}
     found = []
