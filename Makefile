@@ -4,8 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 10
 ROUNDS ?= 100
+CYCLES ?= 50
+NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -50,6 +52,9 @@ bench: .venv/.installed ## the micro-benchmarks
 
 campaign-kill: .venv/.installed ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
 	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
+
+campaign-cluster: .venv/.installed ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
+	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
 
 clean:          ## remove what the other verbs made (not ./data)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,9 @@ statement
     | flush
     | kill
     | explain
+    | grant
+    | revoke
+    | list
     | other
     ;
 
@@ -164,8 +167,10 @@ create
     | CREATE TIMESERIES (OF | USING) templateWord ON path                              # useTemplate
     | CREATE templateWord name ALIGNED? (LEFT_PARENTHESIS templateColumn (COMMA templateColumn)* RIGHT_PARENTHESIS)?
                                                                                       # createTemplate
-    | CREATE what=(USER | ROLE | FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL
-                  | TOPIC) anything*                                                  # createOther
+    | CREATE USER principal password                                                   # createUser
+    | CREATE ROLE principal                                                            # createRole
+    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL | TOPIC)
+      anything*                                                                       # createOther
     ;
 
 databaseWord: DATABASE | DATABASES | STORAGE GROUP;
@@ -192,13 +197,15 @@ drop
     : (DELETE | DROP) databaseWord path (COMMA path)*                                  # dropDatabases
     | (DELETE | DROP) TIMESERIES path (COMMA path)*                                    # dropSeries
     | (DELETE | DROP | DEACTIVATE) TIMESERIES? OF? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
-    | (DELETE | DROP) what=(USER | ROLE | FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL
-                           | MODEL | TOPIC | PARTITION) anything*                      # dropOther
+    | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
+    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL
+                           | TOPIC | PARTITION) anything*                              # dropOther
     ;
 
 alter
     : ALTER TIMESERIES exactPath alteration                                            # alterSeries
-    | ALTER what=(DATABASE | STORAGE | USER | PIPE | VIEW | LOGICAL | DEVICE | SCHEMA) anything*    # alterOther
+    | ALTER USER principal SET PASSWORD password                                       # alterUser
+    | ALTER what=(DATABASE | STORAGE | PIPE | VIEW | LOGICAL | DEVICE | SCHEMA) anything*           # alterOther
     ;
 
 alteration
@@ -220,9 +227,11 @@ show
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
+    | SHOW CLUSTER DETAILS?                                                            # showCluster
+    | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
     | SHOW what=(TEMPLATES | DEVICE | SCHEMA | NODES | PATHS | ALL | TTL | TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
-                | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | CLUSTER | REGIONS | DATANODES | CONFIGNODES
-                | TOPICS | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*             # showOther
+                | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
+                | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
 
 databasesWord: DATABASES | DATABASE | STORAGE GROUP;
@@ -258,8 +267,34 @@ kill: KILL (QUERY id=(STRING | INTEGER) | ALL QUERIES);
 
 explain: EXPLAIN (ANALYZE VERBOSE??)?? statement;
 
+// ---------------------------------------------------------------------------------------------- users
+
+grant
+    : GRANT ROLE role=principal TO user=principal                                      # grantRole
+    | GRANT privileges ON path (COMMA path)* TO kind=(USER | ROLE) principal (WITH GRANT OPTION)?      # grantPrivileges
+    ;
+
+revoke
+    : REVOKE ROLE role=principal FROM user=principal                                   # revokeRole
+    | REVOKE privileges ON path (COMMA path)* FROM kind=(USER | ROLE) principal        # revokePrivileges
+    ;
+
+list
+    : LIST USER (OF ROLE role=principal)?                                              # listUsers
+    | LIST ROLE (OF USER user=principal)?                                              # listRoles
+    | LIST PRIVILEGES OF kind=(USER | ROLE) principal                                  # listPrivileges
+    ;
+
+privileges: names+=(NAME | ALL) (COMMA names+=(NAME | ALL))*;
+
+principal: name | ROOT;
+
+password: STRING | PARAMETER;
+
+// ---------------------------------------------------------------------------------------------- not carried out yet
+
 other
-    : what=(GRANT | REVOKE | LIST | LOAD | START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+    : what=(LOAD | START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
       anything*
     | FULL MERGE anything*
     ;
@@ -271,16 +306,16 @@ anything: ~(SEMICOLON | UNRECOGNIZED);
 // Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
-    | ADD | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES | BETWEEN | BY |
-      CACHE | CALL | CASE | CHILD | CLEAR | CLUSTER | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT |
-      CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES | DATANODES | DEACTIVATE | DELETE |
-      DESC | DETAILS | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILL | FIRST | FLUSH | FOR | FROM |
-      FULL | FUNCTION | FUNCTIONS | GRANT | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL
-      | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODES | NOT | NULL | NULLS
-      | OF | OFFSET | ON | OR | ORDER | PARTITION | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
-      PIPESINKS | PIPESINKTYPE | PROCESSLIST | QUERIES | QUERY | RECONSTRUCT | REGEXP | REGIONS | REMOVE | RENAME |
-      REPAIR | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP | STORAGE |
-      SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS |
-      TRIGGER | TRIGGERS | TTL | UNSET | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW |
-      WHEN | WHERE | WITH | WITHOUT | ZONE
+    | ADD | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES | BETWEEN | BY | CACHE
+      | CALL | CASE | CHILD | CLEAR | CLUSTER | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS
+      | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS
+      | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | FUNCTIONS | GRANT | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT |
+      LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODES | NOT | NULL | NULLS | OF | OFFSET | ON
+      | OPTION | OR | ORDER | PARTITION | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
+      PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | RECONSTRUCT | REGEXP | REGIONS | REMOVE
+      | RENAME | REPAIR | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP |
+      STORAGE | SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC |
+      TOPICS | TRIGGER | TRIGGERS | TTL | UNSET | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION |
+      VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

@@ -14,6 +14,7 @@ from __future__ import annotations
 from saros.connection import Connection, connect
 from saros.cursor import Cursor
 from saros.errors import (
+    BulkError,
     DatabaseError,
     DataError,
     Error,
@@ -56,6 +57,7 @@ __all__ = [
     "ROWID",
     "STRING",
     "Binary",
+    "BulkError",
     "Connection",
     "Cursor",
     "DataError",

@@ -86,6 +86,11 @@ class AsyncCursor:
         """See `Cursor.rowcount`."""
         return self._cursor.rowcount
 
+    @property
+    def stale(self) -> bool:
+        """See `Cursor.stale`."""
+        return self._cursor.stale
+
     async def fetchone(self) -> Row | None:
         """See `Cursor.fetchone`."""
         return await self._wait(self._cursor.fetchone)

@@ -11,37 +11,51 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
+from saros.target import parse_target
 
 if TYPE_CHECKING:
+    from saros.bulk import BulkProgress, BulkWriter
     from saros.session import Session
 
 Timestamps = Literal["datetime", "epoch"]
+Consistency = Literal["strong", "mid", "weak"]
 
 
 def connect(
     target: str,
     *,
+    user: str | None = None,
+    password: str | None = None,
+    consistency: Consistency | None = None,
+    tls_ca: str | None = None,
+    failover_s: float = 30.0,
     timestamps: Timestamps = "datetime",
     time_zone: str | None = None,
     timeout: float | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Connection:
-    """Open the database in folder `target`, which is made if it does not exist, or connect to saros://host[:port].
+    """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
 
+    target      a folder, or saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem]
+    user, password, consistency, tls_ca   go before what the target says; only with saros://
+                consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
+                authority that signed the nodes' certificates (default: no TLS)
+    failover_s  seconds for which a call looks for a node that answers, before it raises OperationalError
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
     time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
     timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
     options     configuration keys for a folder that no connection of this process has open, such as
                 {"durability": "os"}; see docs/configuration.md
 
-    Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option).
+    Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option),
+    InterfaceError (bad target).
     """
     if timestamps not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
@@ -49,10 +63,13 @@ def connect(
     if "://" in target:
         if options:
             raise InterfaceError("options belong to the node: give them where it is started")
-        from saros.remote import open_remote
+        where = parse_target(target).override(user=user, password=password, consistency=consistency, tls_ca=tls_ca)
+        from saros.remote import RemoteSession
 
-        session = open_remote(target, time_zone=time_zone)
+        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s)
         return Connection(session, timestamps=timestamps, timeout=timeout)
+    if any(value is not None for value in (user, password, consistency, tls_ca)):
+        raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
     from saros_server.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():
@@ -85,6 +102,8 @@ class Connection:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
+        #: Held until the end: none may vanish with rows in it.
+        self._writers: list[BulkWriter] = []
         self._closed = False
 
     def cursor(self) -> Cursor:
@@ -120,6 +139,24 @@ class Connection:
         with translated_errors():
             return self._open_session().insert(device, times, as_mapping(columns), aligned=aligned)
 
+    def bulk_writer(
+        self,
+        *,
+        batch_rows: int = 10_000,
+        max_in_flight: int = 4,
+        progress: Callable[[BulkProgress], object] | None = None,
+    ) -> BulkWriter:
+        """A writer for many devices: collects `batch_rows` of each, sends `max_in_flight` batches at once.
+
+        Use it as a context manager: at its end everything is written, or BulkError says what is not.
+        """
+        from saros.bulk import BulkWriter
+
+        writer = BulkWriter(self._open_session(), batch_rows=batch_rows, max_in_flight=max_in_flight, progress=progress)
+        with self._lock:
+            self._writers = [*(known for known in self._writers if not known.closed), writer]
+        return writer
+
     def commit(self) -> None:
         """Nothing: every statement is durable when it returns."""
         self._open_session()
@@ -129,14 +166,23 @@ class Connection:
         raise NotSupportedError("rollback: Saros has no transactions; each statement is durable when it returns", 2002)
 
     def close(self) -> None:
-        """Close the connection and its cursors; what still runs is cancelled. Idempotent."""
+        """Close the connection and its cursors; what still runs is cancelled. Idempotent.
+
+        Bulk writers are closed first, and may raise BulkError.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             cursors = list(self._cursors)
-        for cursor in cursors:
-            cursor.close()
+        with ExitStack() as closing:
+            closing.callback(self._close_session)
+            for cursor in cursors:
+                closing.callback(cursor.close)
+            for writer in self._writers:
+                closing.callback(writer.close)
+
+    def _close_session(self) -> None:
         with translated_errors():
             self._session.close()
 

@@ -86,6 +86,11 @@ class Cursor:
         """The running query's id, as SHOW QUERIES prints it; empty if there is none."""
         return "" if self._outcome is None else self._outcome.query_id
 
+    @property
+    def stale(self) -> bool:
+        """Whether the rows may lack newer data: consistency mid, and the leaders did not answer in time."""
+        return False if self._outcome is None else self._outcome.stale
+
     # ------------------------------------------------------------------ rows
 
     def fetchone(self) -> Row | None:

@@ -4,6 +4,7 @@ Warning
 Error                       .code (see docs/errors.md), .status (its name), .advice (what to do)
  ├─ InterfaceError          the driver was used wrongly (closed cursor, nothing to fetch)
  └─ DatabaseError
+     ├─ BulkError           rows of a bulk writer were not acknowledged: .failures holds them
      ├─ DataError           a value does not fit
      ├─ OperationalError    time-out, cancelled, disk full, folder in use, corrupt file
      ├─ IntegrityError      something exists already, or does not exist
@@ -14,7 +15,16 @@ Error                       .code (see docs/errors.md), .status (its name), .adv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from saros_wire.status import ErrorClass, status_of
+
+if TYPE_CHECKING:
+    from saros.bulk import BulkFailure
+
+#: Failures that a message tells; all are in `failures`.
+_FAILURES_TOLD = 5
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249 gives the name
@@ -48,6 +58,17 @@ class InterfaceError(Error):
 
 class DatabaseError(Error):
     """The database refused or failed."""
+
+
+class BulkError(DatabaseError):
+    """Rows of a bulk writer that were not acknowledged; `code` is the first one's."""
+
+    def __init__(self, failures: Sequence[BulkFailure]) -> None:
+        told = "; ".join(str(failure) for failure in failures[:_FAILURES_TOLD])
+        more = f"; and {len(failures) - _FAILURES_TOLD} more" if len(failures) > _FAILURES_TOLD else ""
+        code = getattr(failures[0].error, "code", None)
+        super().__init__(f"not acknowledged: {told}{more}", code if isinstance(code, int) else 2001)
+        self.failures = tuple(failures)
 
 
 class DataError(DatabaseError):

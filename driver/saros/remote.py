@@ -1,108 +1,147 @@
-"""A session on a node elsewhere: the driver's `Session` over gRPC.
+"""A session on nodes elsewhere: the driver's `Session` over gRPC, on one node or a cluster.
 
-    saros://host[:port]      Open -> token      Execute -> head, then Arrow record batches      Insert <- Arrow columns
+    connect -> Open at the first address that answers; the reply names the others
+    call    -> a node (`nodes.py`) -> its session, opened when first needed -> Execute or Insert
+                  └ failed: another node, or this one later, as long as it is safe (`attempts.py`)
 
-Columns that are too long for one message go in several, in order; if one is refused, those before it are written. A
-call that the node did not answer is not repeated by itself. Threads may share a session.
+A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
+users see one conversation. Numbers of writes: `sequences.py`. Reads are asked again until their first rows came.
+
+Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
+Threads may share a session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
-from urllib.parse import urlsplit
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import grpc
 import pyarrow as pa
-from grpc.experimental import ChannelOptions
 
-from saros.errors import InterfaceError, NotSupportedError, OperationalError, database_error
+from saros.attempts import SESSION_LOST, Attempts, Failure, Memory, failure_of
+from saros.channels import Lease, read_authority
+from saros.errors import InterfaceError, database_error
+from saros.insert_message import batch_of, message, split
+from saros.kinds import Kind, kind_of
+from saros.nodes import Nodes
+from saros.sequences import Sequences
+from saros.target import Target
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
 _OPEN_SECONDS = 10.0
-_NO_CODE = 2000
-_KILLED = 715
-_OPTIONS = [
-    ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
-    # The caller's thread reads a stream itself: half the time of a short query.
-    (ChannelOptions.SingleThreadedUnaryStream, 1),
-]
+#: Saying goodbye is a courtesy.
+_CLOSE_SECONDS = 1.0
+T = TypeVar("T")
 
 
-def address_of(target: str) -> str:
-    """host:port of a `saros://` target. Raises InterfaceError, NotSupportedError."""
-    parts = urlsplit(target)
-    if parts.scheme != "saros":
-        raise NotSupportedError(f"cannot connect to {target}: give a folder, or saros://host:port", 2002)
-    if "," in parts.netloc:
-        raise NotSupportedError("several addresses in one target are not supported yet: give one", 2002)
-    if parts.username or parts.password:
-        raise NotSupportedError("users and passwords are not supported yet", 2002)
-    try:
-        port = parts.port or protocol.DEFAULT_PORT
-    except ValueError as error:
-        raise InterfaceError(f"{target}: {error}") from error
-    if not parts.hostname:
-        raise InterfaceError(f"{target} names no host")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{port}"
+@dataclass(frozen=True, slots=True)
+class _Zone:
+    """The SET TIME ZONE that holds; compared by identity."""
+
+    request: client_pb2.ExecuteRequest
 
 
-def open_remote(target: str, *, time_zone: str | None) -> RemoteSession:
-    """A session on the node at a `saros://` target. Raises OperationalError if nobody answers."""
-    return RemoteSession(address_of(target), time_zone)
+class _Opened:
+    """A session of one node."""
+
+    def __init__(self, address: str, channel: grpc.Channel, reply: client_pb2.OpenReply) -> None:
+        self.address = address
+        self.metadata = ((protocol.SESSION_KEY, reply.session),)
+        self.memory = Memory(reply.memory, reply.protocol >= protocol.PROTOCOL_SEQUENCES)
+        #: The zone that is set here; None: the one it was opened with.
+        self.zone: _Zone | None = None
+        self._insert = _unary(channel, protocol.INSERT, client_pb2.InsertReply.FromString)
+        self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
+        self._execute = channel.unary_stream(
+            protocol.path_of(protocol.EXECUTE),
+            request_serializer=client_pb2.ExecuteRequest.SerializeToString,
+            response_deserializer=bytes,
+        )
+
+    def insert(self, request: bytes, timeout_s: float) -> client_pb2.InsertReply:
+        """Raises grpc.RpcError, as the others do."""
+        reply: client_pb2.InsertReply = self._insert(request, metadata=self.metadata, timeout=timeout_s)
+        return reply
+
+    def execute(self, request: client_pb2.ExecuteRequest) -> _Answer:
+        stream = self._execute(request, metadata=self.metadata)
+        return _Answer(stream, client_pb2.ResultHead.FromString(next(stream)), self)
+
+    def close(self) -> None:
+        self._close(client_pb2.CloseRequest(), metadata=self.metadata, timeout=_CLOSE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A statement's stream of messages, after its head."""
+
+    stream: Any
+    head: client_pb2.ResultHead
+    opened: _Opened
 
 
 def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:
-    return channel.unary_unary(
-        protocol.path_of(name),
-        request_serializer=lambda message: message if isinstance(message, bytes) else message.SerializeToString(),
-        response_deserializer=decode,
-    )
+    return channel.unary_unary(protocol.path_of(name), request_serializer=_encoded, response_deserializer=decode)
 
 
-@contextmanager
-def _translated(address: str) -> Iterator[None]:
-    """GRPC's errors as the driver's, by the code in their metadata."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        metadata = dict(error.trailing_metadata() or ())
-        code = metadata.get(protocol.CODE_KEY)
-        if code is not None:
-            raise database_error(str(error.details()), int(code)) from None
-        if error.code() is grpc.StatusCode.CANCELLED:
-            raise OperationalError("the statement was cancelled", _KILLED) from None
-        if error.code() is grpc.StatusCode.UNAVAILABLE:
-            raise OperationalError(f"no Saros node answers at {address}: {error.details()}", _NO_CODE) from error
-        raise OperationalError(f"the call to {address} failed: {error.details()}", _NO_CODE) from error
+def _encoded(request: Any) -> bytes:
+    encoded: bytes = request if isinstance(request, bytes) else request.SerializeToString()
+    return encoded
 
 
 class RemoteSession:
     """Implements the driver's `Session`."""
 
-    def __init__(self, address: str, time_zone: str | None) -> None:
-        """Connect. Raises OperationalError."""
-        self._address = address
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
-        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, time_zone=time_zone or "", client="python")
+    def __init__(self, target: Target, *, time_zone: str | None, failover_s: float) -> None:
+        """Connect. Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file)."""
+        self._target = target
+        self._time_zone = time_zone or ""
+        self._failover_s = failover_s
+        self._authority = read_authority(target.tls_ca)
+        self._client_id = secrets.randbits(64) or 1
+        self._sequences = Sequences()
+        self._random = random.SystemRandom()
+        self._closed = threading.Event()
+        #: Guards what follows.
+        self._lock = threading.Lock()
+        start = self._random.randrange(len(target.addresses))
+        self._nodes = Nodes(target.addresses, start=start, spread=target.consistency == "weak")
+        self._opened: dict[str, _Opened] = {}
+        self._leases: dict[str, Lease] = {}
+        self._opening: dict[str, threading.Lock] = {}
+        self._zone: _Zone | None = None
         try:
-            with _translated(address):
-                opened = _unary(self._channel, protocol.OPEN, client_pb2.OpenReply.FromString)
-                reply = opened(request, timeout=_OPEN_SECONDS)
+            self._connect()
         except BaseException:
-            self._channel.close()
+            self.close()
             raise
-        self._metadata = ((protocol.SESSION_KEY, reply.session),)
-        self._insert = _unary(self._channel, protocol.INSERT, client_pb2.InsertReply.FromString)
-        self._execute = self._channel.unary_stream(
-            protocol.path_of(protocol.EXECUTE),
-            request_serializer=client_pb2.ExecuteRequest.SerializeToString,
-            response_deserializer=bytes,
-        )
+
+    def _connect(self) -> None:
+        """Open a session at the first address that answers; each is asked once."""
+        failures = []
+        for address in self._nodes.addresses:
+            try:
+                self._session_at(address)
+            except grpc.RpcError as error:
+                failure = failure_of(error, address)
+                if not failure.retryable:
+                    raise failure.error from None
+                self._failed(address, failure, None)
+                failures.append(failure)
+            else:
+                return
+        message = "; ".join(str(failure.error) for failure in failures)
+        raise database_error(message, failures[-1].error.code)
+
+    # ------------------------------------------------------------------ the driver's Session
 
     def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> RemoteOutcome:
         """See `Session.execute`."""
@@ -110,87 +149,187 @@ class RemoteSession:
             values = protocol.encode_values(parameters)
         except TypeError as error:
             raise database_error(str(error), 2003) from error
+        kind = kind_of(text)
         timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
-        request = client_pb2.ExecuteRequest(statement=text, parameters=values, timeout_ms=timeout_ms)
-        with _translated(self._address):
-            return RemoteOutcome(self._execute(request, metadata=self._metadata), self._address)
+        attempts = Attempts(self._failover_s, write=kind is Kind.WRITE)
+        with self._sequences.next() if kind is Kind.WRITE else nullcontext(0) as sequence:
+            request = client_pb2.ExecuteRequest(
+                statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence
+            )
+
+            def ask() -> _Answer:
+                return self._somewhere(attempts, lambda opened: opened.execute(request), read=kind is Kind.READ)
+
+            answer = ask()
+        if kind is Kind.ZONE:
+            self._set_zone(_Zone(request), answer.opened)
+        if kind is not Kind.READ:
+            return RemoteOutcome(answer, None)
+
+        def again(failure: Failure, opened: _Opened) -> _Answer:
+            self._failed(opened.address, failure, opened)
+            attempts.failed(failure, opened.memory, time.monotonic())
+            return ask()
+
+        return RemoteOutcome(answer, again)
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
-        arrays = [_array(times), *(_array(values) for values in columns.values())]
-        for name, array in zip(columns, arrays[1:], strict=True):
-            if len(array) != len(arrays[0]):
-                raise database_error(f"column {name} has {len(array)} values for {len(arrays[0])} times", 2003)
-        metadata = {protocol.DEVICE_KEY: device.encode(), protocol.ALIGNED_KEY: str(aligned).lower().encode()}
-        batch = pa.record_batch(arrays, names=["", *columns]).replace_schema_metadata(metadata)
-        rows = max(batch.num_rows * protocol.INSERT_BYTES // max(batch.nbytes, 1), 1)
-        points = 0
-        with _translated(self._address):
-            for start in range(0, batch.num_rows, rows):
-                points += self._insert(_stream_of(batch.slice(start, rows)), metadata=self._metadata).points
-        return points
+        return sum(self._insert(device, part, aligned) for part in split(batch_of(times, columns)))
+
+    def _insert(self, device: str, batch: pa.RecordBatch, aligned: bool | None) -> int:
+        deadline = time.monotonic() + self._failover_s
+        attempts = Attempts(self._failover_s, write=True, deadline=deadline)
+        with self._sequences.next() as sequence:
+            request = message(batch, device, sequence, aligned=aligned)
+
+            def ask(opened: _Opened) -> client_pb2.InsertReply:
+                return opened.insert(request, max(deadline - time.monotonic(), 0.0))
+
+            reply = self._somewhere(attempts, ask, device=device)
+        if reply.leader:
+            with self._lock:
+                self._nodes.led(device, reply.leader)
+        return int(reply.points)
 
     def close(self) -> None:
         """See `Session.close`."""
-        call = _unary(self._channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
-        try:
-            call(client_pb2.CloseRequest(), metadata=self._metadata, timeout=_OPEN_SECONDS)
-        except grpc.RpcError:
-            return  # the node ends an idle session by itself
-        finally:
-            self._channel.close()
+        self._closed.set()
+        with self._lock:
+            opened, self._opened = list(self._opened.values()), {}
+            leases, self._leases = list(self._leases.values()), {}
+        for session in opened:
+            try:
+                session.close()
+            except grpc.RpcError:
+                continue  # the node ends an idle session by itself
+        for lease in leases:
+            lease.release()
 
+    # ------------------------------------------------------------------ which node
 
-def _array(values: object) -> pa.Array:
-    """A column as Arrow, nulls where pandas and lists have none."""
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values
-    try:
-        import numpy as np
+    def _somewhere(
+        self, attempts: Attempts, ask: Callable[[_Opened], T], *, read: bool = False, device: str | None = None
+    ) -> T:
+        """Ask a node; if it fails, others, as long as `attempts` allows. Raises the error that ended it."""
+        while True:
+            address = self._choose(attempts, read=read, device=device)
+            opened: _Opened | None = None
+            try:
+                opened = self._session_at(address)
+                attempts.check_node(opened.memory)
+                answer = ask(opened)
+            except grpc.RpcError as error:
+                failure = failure_of(error, address)
+                self._failed(address, failure, opened)
+                attempts.failed(failure, None if opened is None else opened.memory, time.monotonic())
+            except ValueError as error:  # gRPC's word for a channel that was closed
+                raise self._closed_error() from error
+            else:
+                with self._lock:
+                    self._nodes.answered(address)
+                return answer
 
-        if isinstance(values, np.ma.MaskedArray):
-            return pa.array(values.data, mask=np.ma.getmaskarray(values))
-        plain = isinstance(values, np.ndarray) and values.dtype != object
-        return pa.array(values, from_pandas=not plain)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise database_error(f"a column cannot be read as one type: {error}", 507) from error
+    def _choose(self, attempts: Attempts, *, read: bool, device: str | None) -> str:
+        """The next node to ask, after waiting until it may be asked."""
+        now = time.monotonic()
+        with self._lock:
+            address, wait_s = self._nodes.choose(now, read=read, device=device)
+        if attempts.deadline is not None:
+            wait_s = min(wait_s, max(attempts.deadline - now, 0.0))
+        if self._closed.wait(wait_s) if wait_s > 0 else self._closed.is_set():
+            raise self._closed_error()
+        return address
 
+    @staticmethod
+    def _closed_error() -> InterfaceError:
+        return InterfaceError("the connection is closed", SESSION_LOST)
 
-def _stream_of(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    def _failed(self, address: str, failure: Failure, opened: _Opened | None) -> None:
+        """Remember what a failure says of a node, or of our session there."""
+        with self._lock:
+            if failure.unreached and (lease := self._leases.get(address)) is not None:
+                lease.set_aside()
+            if failure.error.code == SESSION_LOST:
+                if self._opened.get(address) is opened:
+                    self._opened.pop(address, None)
+            elif failure.retryable:
+                self._nodes.failed(address, time.monotonic(), self._random.random())
+
+    def _session_at(self, address: str) -> _Opened:
+        """The session at a node, opened if need be. Raises grpc.RpcError."""
+        opened = self._opened.get(address)
+        if opened is not None and opened.zone is self._zone:
+            return opened
+        with self._lock:
+            opening = self._opening.setdefault(address, threading.Lock())
+        with opening:
+            opened = self._opened.get(address)
+            if opened is None:
+                opened = self._open(address)
+            zone = self._zone
+            if zone is not None and opened.zone is not zone:
+                opened.execute(zone.request)
+                opened.zone = zone
+            return opened
+
+    def _open(self, address: str) -> _Opened:
+        channel = self._channel(address)
+        request = client_pb2.OpenRequest(
+            protocol=protocol.PROTOCOL,
+            time_zone=self._time_zone,
+            client="python",
+            user=self._target.user,
+            password=self._target.password,
+            consistency=self._target.consistency or "",
+            client_id=self._client_id,
+        )
+        reply = _unary(channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
+        opened = _Opened(address, channel, reply)
+        with self._lock:
+            self._opened[address] = opened
+            self._nodes.learn(reply.addresses)
+        return opened
+
+    def _channel(self, address: str) -> grpc.Channel:
+        with self._lock:
+            if self._closed.is_set():
+                raise self._closed_error()
+            lease = self._leases.get(address)
+            if lease is None:
+                lease = self._leases[address] = Lease(address, self._authority)
+            return lease.channel
+
+    def _set_zone(self, zone: _Zone, opened: _Opened) -> None:
+        with self._lock:
+            self._zone = opened.zone = zone
 
 
 class RemoteOutcome:
     """Implements the driver's `Outcome` over a stream of messages."""
 
-    def __init__(self, stream: Any, address: str) -> None:
-        """Reads the head. Raises grpc.RpcError."""
-        self._stream = stream
-        self._address = address
-        head = client_pb2.ResultHead.FromString(next(stream))
-        self._head = head
+    def __init__(self, answer: _Answer, again: Callable[[Failure, _Opened], _Answer] | None) -> None:
+        """`again`: asks another node after a failure; None: not allowed."""
+        self._answer = answer
+        self._again = again
+        self._closed = False
+        head = answer.head
         self._schema = pa.ipc.read_schema(pa.py_buffer(head.schema)) if head.schema else pa.schema([])
 
     @property
     def query_id(self) -> str:
         """See `Outcome.query_id`."""
-        return str(self._head.query_id)
+        return str(self._answer.head.query_id)
 
     @property
     def names(self) -> Sequence[str] | None:
         """See `Outcome.names`."""
-        return self._schema.names if self._head.schema else None
+        return self._schema.names if self._answer.head.schema else None
 
     @property
     def type_names(self) -> Sequence[str]:
         """See `Outcome.type_names`."""
-        return list(self._head.type_names)
+        return list(self._answer.head.type_names)
 
     @property
     def schema(self) -> pa.Schema:
@@ -200,14 +339,37 @@ class RemoteOutcome:
     @property
     def update_count(self) -> int:
         """See `Outcome.update_count`."""
-        return int(self._head.update_count)
+        return int(self._answer.head.update_count)
+
+    @property
+    def stale(self) -> bool:
+        """See `Outcome.stale`."""
+        return bool(self._answer.head.stale)
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
-        with _translated(self._address):
-            message = next(self._stream, None)
-        return None if message is None else pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+        while True:
+            try:
+                message = next(self._answer.stream, None)
+            except grpc.RpcError as error:
+                failure = failure_of(error, self._answer.opened.address)
+                if self._again is None or self._closed or not failure.retryable:
+                    raise failure.error from None
+                self._take(self._again(failure, self._answer.opened), failure)
+                continue
+            self._again = None  # what was shown cannot be shown again
+            return None if message is None else pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+
+    def _take(self, answer: _Answer, failure: Failure) -> None:
+        """Go on with another node's answer to the same question."""
+        if answer.head.schema != self._answer.head.schema:
+            answer.stream.cancel()
+            raise failure.error
+        self._answer = answer
+        if self._closed:
+            answer.stream.cancel()
 
     def close(self) -> None:
         """See `Outcome.close`."""
-        self._stream.cancel()
+        self._closed = True
+        self._answer.stream.cancel()

@@ -40,6 +40,11 @@ class Outcome(Protocol):
         """Points written or things changed; -1 if not known."""
         ...
 
+    @property
+    def stale(self) -> bool:
+        """Whether the rows may lack newer data: of a node that could not reach its leaders in time."""
+        ...
+
     def next_batch(self) -> pa.RecordBatch | None:
         """The next non-empty batch; None at the end."""
         ...

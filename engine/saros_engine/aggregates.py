@@ -33,32 +33,25 @@ from saros_engine.plan import AggregateCall
 from saros_engine.text import text_ranks
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
-from saros_storage.kernels.windows import (
-    window_edges,
-    window_extremes_f64,
-    window_extremes_i64,
-    window_moments,
-    window_sums,
+from saros_storage.kernels.windows import window_moments
+from saros_storage.reading import SpanStatistics
+from saros_storage.slices import (
+    Slices,
+    counts_of,
+    doubles_of,
+    edges_of,
+    extremes_of,
+    mask_of,
+    pick,
+    prefix_sums,
+    sums_of,
 )
-from saros_storage.reading import Statistics
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, Int64Array, Scalar
+from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, Int64Array
 
 States = list[Column]
 
 _NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 _ORDERED = _NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
-_ALL_VALID = np.empty(0, np.bool_)
-
-
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """Row ranges [starts[k], stops[k]); they may be empty and may overlap."""
-
-    starts: Int64Array
-    stops: Int64Array
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +112,8 @@ class Aggregate:
         """The values."""
         raise NotImplementedError
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        """The state that stored statistics stand for (only if `summarised`)."""
+    def summary(self, statistics: SpanStatistics) -> States:
+        """States of spans whose statistics are known (only if `summarised`)."""
         raise NotImplementedError
 
 
@@ -154,67 +147,14 @@ def uses_summaries(call: AggregateCall) -> bool:
     return isinstance(argument, InputColumn) and argument.type in summarised
 
 
-# ---------------------------------------------------------------------------------------------- kernels' arguments
-
-
-def _mask(column: Column) -> BoolArray:
-    return _ALL_VALID if column.valid is None else np.ascontiguousarray(column.valid)
-
-
-def _doubles(column: Column) -> Float64Array:
-    return np.ascontiguousarray(column.numbers, np.float64)
-
-
-def _sums(column: Column, slices: Slices) -> tuple[Int64Array, Float64Array]:
-    counts, sums = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
-    window_sums(_doubles(column), _mask(column), slices.starts, slices.stops, counts, sums)
-    return counts, sums
-
-
-def _counts(column: Column, slices: Slices) -> Int64Array:
-    if column.valid is None:
-        return slices.stops - slices.starts
-    return _prefix_sums(column.valid.view(np.int8), slices)
-
-
-def _prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: Slices) -> Int64Array:
-    """Exact integer sums of slices."""
-    total = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=total[1:])
-    return total[slices.stops] - total[slices.starts]
-
-
-def _edges(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
-    """Positions of the first and last present row, -1 if none."""
-    if column.valid is None:
-        empty = slices.starts >= slices.stops
-        return np.where(empty, -1, slices.starts), np.where(empty, -1, slices.stops - 1)
-    first, last = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
-    window_edges(_mask(column), slices.starts, slices.stops, first, last)
-    return first, last
+# ---------------------------------------------------------------------------------------------- columns
 
 
 def _extremes(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
-    """Positions of the first smallest and first largest present value, -1 if none."""
-    least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
-    if column.type in (DataType.FLOAT, DataType.DOUBLE):
-        window_extremes_f64(_doubles(column), _mask(column), slices.starts, slices.stops, least, most)
-    else:
-        keys = text_ranks(column.text) if column.type.is_text else column.numbers
-        keys = np.ascontiguousarray(keys, np.int64)
-        window_extremes_i64(keys, _mask(column), slices.starts, slices.stops, least, most)
-    return least, most
-
-
-def _pick(column: Column, positions: Int64Array) -> Column:
-    """The rows at `positions`; null where the position is -1."""
-    missing = positions < 0
-    if len(column) == 0:
-        return Column.nulls(column.type, len(positions))
-    if not missing.any():
-        return column.take(positions)
-    taken = column.take(np.where(missing, 0, positions))
-    return Column(taken.type, taken.values, taken.present & ~missing)
+    """Positions of the first smallest and first largest present value, -1 if none; of text by its order."""
+    if column.type.is_text:
+        column = Column(DataType.INT64, text_ranks(column.text), column.valid)
+    return extremes_of(column, slices)
 
 
 def _nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
@@ -231,18 +171,18 @@ class _Count(Aggregate):
     state = (DataType.INT64,)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
-        return [Column(DataType.INT64, _counts(rows.columns[0], slices))]
+        return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         # Whoever joins windows of different fragments may have made nulls of counts that are not there.
         counts = np.where(states[0].present, states[0].numbers, 0)
-        return [Column(DataType.INT64, _prefix_sums(counts, slices))]
+        return [Column(DataType.INT64, prefix_sums(counts, slices))]
 
     def final(self, states: Sequence[Column]) -> Column:
         return Column(DataType.INT64, states[0].numbers)
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.count,)
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.count]
 
 
 class _CountTime(_Count):
@@ -266,34 +206,39 @@ class _Sum(Aggregate):
         return self.merge(rows.columns, slices)
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
-        counts, sums = _sums(states[0], slices)
+        counts, sums = sums_of(states[0], slices)
         return [_nullable(DataType.DOUBLE, sums, counts > 0)]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[0]
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.total,)
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [_total(statistics)]
 
 
 class _Average(_Sum):
     state = (DataType.INT64, DataType.DOUBLE)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
-        counts, sums = _sums(rows.columns[0], slices)
+        counts, sums = sums_of(rows.columns[0], slices)
         return [Column(DataType.INT64, counts), Column(DataType.DOUBLE, sums)]
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
-        _, sums = _sums(states[1], slices)
+        _, sums = sums_of(states[1], slices)
         counts = np.where(states[0].present, states[0].numbers, 0)
-        return [Column(DataType.INT64, _prefix_sums(counts, slices)), Column(DataType.DOUBLE, sums)]
+        return [Column(DataType.INT64, prefix_sums(counts, slices)), Column(DataType.DOUBLE, sums)]
 
     def final(self, states: Sequence[Column]) -> Column:
         counts = states[0].numbers
         return _nullable(DataType.DOUBLE, states[1].numbers / np.maximum(counts, 1), counts > 0)
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.count, statistics.total)
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.count, _total(statistics)]
+
+
+def _total(statistics: SpanStatistics) -> Column:
+    assert statistics.total is not None
+    return retyped(DataType.DOUBLE, statistics.total)
 
 
 # ---------------------------------------------------------------------------------------------- least and largest
@@ -312,13 +257,15 @@ class _Extremum(Aggregate):
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         least, most = _extremes(states[0], slices)
-        return [_pick(states[0], least if self.name == "min_value" else most)]
+        return [pick(states[0], least if self.name == "min_value" else most)]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[0]
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.minimum if self.name == "min_value" else statistics.maximum,)
+    def summary(self, statistics: SpanStatistics) -> States:
+        value = statistics.minimum if self.name == "min_value" else statistics.maximum
+        assert value is not None
+        return [value]
 
 
 class _Extreme(_Extremum):
@@ -333,13 +280,14 @@ class _Extreme(_Extremum):
             # min < -max rather than |min| > max: -max of the largest type cannot overflow, |min| can.
             further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
             most = np.where(further, least, most)
-        return [_pick(states[0], most)]
+        return [pick(states[0], most)]
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        low, high = statistics.minimum, statistics.maximum
-        assert low is not None
-        assert high is not None
-        return (low if low < -high else high,)
+    def summary(self, statistics: SpanStatistics) -> States:
+        least, most = statistics.minimum, statistics.maximum
+        assert least is not None
+        assert most is not None
+        low, high = least.numbers, most.numbers
+        return [Column(most.type, np.where(low < -high, low, high), most.valid)]
 
 
 class _By(Aggregate):
@@ -356,7 +304,7 @@ class _By(Aggregate):
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         least, most = _extremes(states[0], slices)
         positions = most if self.name == "max_by" else least
-        return [_pick(column, positions) for column in states]
+        return [pick(column, positions) for column in states]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[1]
@@ -366,29 +314,29 @@ class _By(Aggregate):
 
 
 class _Edge(Aggregate):
-    """first_value and last_value."""
+    """first_value and last_value. Statistics of BLOB do not have them."""
 
-    summarised = frozenset(DataType)
+    summarised = frozenset(DataType) - {DataType.BLOB}
 
     state = ("x", DataType.TIMESTAMP)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
-        first, last = _edges(rows.columns[0], slices)
+        first, last = edges_of(rows.columns[0], slices)
         positions = first if self.name == "first_value" else last
-        return [_pick(rows.columns[0], positions), _pick(rows.time, positions)]
+        return [pick(rows.columns[0], positions), pick(rows.time, positions)]
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         earliest, latest = _extremes(states[1], slices)
         positions = earliest if self.name == "first_value" else latest
-        return [_pick(column, positions) for column in states]
+        return [pick(column, positions) for column in states]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[0]
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        if self.name == "first_value":
-            return (statistics.first, statistics.start)
-        return (statistics.last, statistics.end)
+    def summary(self, statistics: SpanStatistics) -> States:
+        value = statistics.first if self.name == "first_value" else statistics.last
+        assert value is not None
+        return [value, statistics.start if self.name == "first_value" else statistics.end]
 
 
 class _TimeEdge(Aggregate):
@@ -400,18 +348,18 @@ class _TimeEdge(Aggregate):
     state = (DataType.TIMESTAMP,)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
-        first, last = _edges(rows.columns[0], slices)
-        return [_pick(rows.time, first if self.name == "min_time" else last)]
+        first, last = edges_of(rows.columns[0], slices)
+        return [pick(rows.time, first if self.name == "min_time" else last)]
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         earliest, latest = _extremes(states[0], slices)
-        return [_pick(states[0], earliest if self.name == "min_time" else latest)]
+        return [pick(states[0], earliest if self.name == "min_time" else latest)]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[0]
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.start if self.name == "min_time" else statistics.end,)
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.start if self.name == "min_time" else statistics.end]
 
 
 class _Duration(Aggregate):
@@ -423,19 +371,19 @@ class _Duration(Aggregate):
     state = (DataType.TIMESTAMP, DataType.TIMESTAMP)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
-        first, last = _edges(rows.columns[0], slices)
-        return [_pick(rows.time, first), _pick(rows.time, last)]
+        first, last = edges_of(rows.columns[0], slices)
+        return [pick(rows.time, first), pick(rows.time, last)]
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         earliest, _ = _extremes(states[0], slices)
         _, latest = _extremes(states[1], slices)
-        return [_pick(states[0], earliest), _pick(states[1], latest)]
+        return [pick(states[0], earliest), pick(states[1], latest)]
 
     def final(self, states: Sequence[Column]) -> Column:
         return Column(DataType.INT64, states[1].numbers - states[0].numbers, states[0].valid)
 
-    def summary(self, statistics: Statistics) -> tuple[Scalar, ...]:
-        return (statistics.start, statistics.end)
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.start, statistics.end]
 
 
 # ---------------------------------------------------------------------------------------------- deviation
@@ -453,14 +401,14 @@ class _Moments(Aggregate):
         counts, means = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
         squares = np.empty(len(slices), np.float64)
         column = rows.columns[0]
-        window_moments(_doubles(column), _mask(column), slices.starts, slices.stops, counts, means, squares)
+        window_moments(doubles_of(column), mask_of(column), slices.starts, slices.stops, counts, means, squares)
         return self._state(counts, means, squares)
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         counts = np.where(states[0].present, states[0].numbers, 0)
         weighted = Column(DataType.DOUBLE, np.where(counts > 0, states[1].numbers * counts, 0.0))
-        total = _prefix_sums(counts, slices)
-        means = _sums(weighted, slices)[1] / np.maximum(total, 1)
+        total = prefix_sums(counts, slices)
+        means = sums_of(weighted, slices)[1] / np.maximum(total, 1)
         # Slices may overlap, so their rows are laid out one slice after the other.
         lengths = slices.stops - slices.starts
         owner = np.repeat(np.arange(len(slices)), lengths)

@@ -1,6 +1,6 @@
 """Aggregation of a stream of blocks into windows, without I/O: what AggregateScan and Aggregate have in common.
 
-    add_block / add_summary  ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
+    add_block / add_summaries ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
 
 `StateTable` holds partial states in parts, one per block, and merges those of one window only when they are asked
 for; windows that are complete leave it, so that it stays about one block in size whatever the number of windows. What
@@ -20,20 +20,20 @@ from typing import Protocol
 
 import numpy as np
 
-from saros_engine.aggregates import Aggregate, Rows, Slices, aggregate_of, retyped
+from saros_engine.aggregates import Aggregate, Rows, aggregate_of, retyped
 from saros_engine.evaluate import Compiled, compile_expression
 from saros_engine.expression import InputColumn
 from saros_engine.plan import AggregateCall, Stage
-from saros_engine.windows import WindowSequence, cut
+from saros_engine.windows import WindowSequence, cut, ends_of
 from saros_storage.block import Block, Column
-from saros_storage.reading import Summary
-from saros_storage.types import DataType, Int64Array, Scalar
+from saros_storage.reading import Summaries
+from saros_storage.slices import Slices
+from saros_storage.types import DataType, Int64Array
 
 #: Rows of a block of results: enough that a block's cost vanishes, few enough that 1,000 series side by side fit.
 WINDOW_ROWS_MAX = 4_096
 #: Parts of a state table before those of one window are merged: a compaction reads all of them.
 _PARTS_MAX = 256
-_SUMMARIES_MAX = 4_096
 
 
 class Calls:
@@ -79,15 +79,15 @@ class Calls:
         pairs = zip(self.calls, self._per_call(states), strict=True)
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
-    def summary(self, summary: Summary) -> list[Scalar]:
-        """State values that a summary stands for."""
-        values: list[Scalar] = []
-        for call, aggregate, types in zip(self.calls, self.aggregates, self.types, strict=True):
+    def summary(self, summaries: Summaries) -> list[Column]:
+        """State columns of all calls: a row per span."""
+        known = summaries.columns
+        result: list[Column] = []
+        for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
             assert isinstance(argument, InputColumn)
-            statistics = summary.columns[argument.index]
-            values += [None] * len(types) if statistics is None else aggregate.summary(statistics)
-        return values
+            result += aggregate.summary(known[argument.index])
+        return result
 
     def empty(self) -> list[Column]:
         """No state at all."""
@@ -108,10 +108,8 @@ class StateTable:
         self._calls = calls
         #: States that came later belong to earlier times.
         self._newest_first = newest_first
-        #: Slots (ascending within a part) and their state columns.
+        #: Slots (never falling within a part) and their state columns.
         self._parts: list[tuple[Int64Array, list[Column]]] = []
-        #: Slots and states of summaries that are not columns yet.
-        self._pending: list[tuple[int, list[Scalar]]] = []
 
     @property
     def nbytes(self) -> int:
@@ -119,18 +117,10 @@ class StateTable:
         return sum(slots.nbytes + sum(c.nbytes for c in columns) for slots, columns in self._parts)
 
     def add(self, slots: Int64Array, states: list[Column]) -> None:
-        """States of ascending slots."""
-        self._flush()
+        """States of slots that never fall, in the order of time."""
         if len(slots):
             self._parts.append((slots, states))
         if len(self._parts) >= _PARTS_MAX:
-            self._compact()
-
-    def add_summary(self, slot: int, states: list[Scalar]) -> None:
-        """One state."""
-        self._pending.append((slot, states))
-        if len(self._pending) >= _SUMMARIES_MAX:
-            self._flush()
             self._compact()
 
     def rows(self, low: int, high: int) -> list[Column]:
@@ -143,13 +133,11 @@ class StateTable:
 
     def merged(self) -> tuple[Int64Array, list[Column]]:
         """The slots that have states, ascending, and the state of each."""
-        self._flush()
         self._compact()
         return self._parts[0] if self._parts else (np.empty(0, np.int64), self._calls.empty())
 
     def keep(self, wanted: Callable[[Int64Array], np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]) -> None:
         """Forget the slots that are not `wanted`."""
-        self._flush()
         kept = []
         for slots, states in self._parts:
             rows = np.flatnonzero(wanted(slots))
@@ -157,22 +145,8 @@ class StateTable:
                 kept.append((slots[rows], [column.take(rows) for column in states]))
         self._parts = kept
 
-    def _flush(self) -> None:
-        """Turn pending summaries into a part."""
-        if not self._pending:
-            return
-        if self._newest_first:
-            self._pending.reverse()
-        slots = np.array([slot for slot, _ in self._pending], np.int64)
-        types = [type_ for types in self._calls.types for type_ in types]
-        values = zip(*(states for _, states in self._pending), strict=True)
-        columns = [Column.of(type_, list(column)) for type_, column in zip(types, values, strict=True)]
-        self._pending = []
-        self._parts.append((slots, columns))
-
     def _sorted(self) -> tuple[Int64Array, list[Column]]:
         """All parts as one, by slot, within a slot by time."""
-        self._flush()
         if not self._parts:
             return np.empty(0, np.int64), self._calls.empty()
         parts = self._parts[::-1] if self._newest_first else self._parts
@@ -235,9 +209,12 @@ class GlobalAggregation:
         whole = Slices(np.zeros(1, np.int64), np.full(1, block.rows, np.int64))
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
-    def add_summary(self, summary: Summary) -> None:
-        """Stored statistics instead of rows."""
-        self._table.add_summary(0, self._calls.summary(summary))
+    def add_summaries(self, summaries: Summaries) -> None:
+        """Statistics instead of rows."""
+        states = self._calls.summary(summaries)
+        if self._newest_first:
+            states = [column.take(_backwards(summaries.rows)) for column in states]
+        self._table.add(np.zeros(summaries.rows, np.int64), states)
 
     def finish(self) -> None:
         """See `Aggregation`."""
@@ -294,12 +271,20 @@ class TimeAggregation:
         self._table.add(numbers[filled], self._calls.states(block, slices))
         self._advance(int(block.times[0]), int(block.times[-1]))
 
-    def add_summary(self, summary: Summary) -> None:
-        """Stored statistics instead of rows; the span lies in one cell, or in a gap between windows."""
-        cell = int(self._cells.index_of(np.array([summary.start]))[0])
-        if cell >= 0 and summary.end < int(self._cells.ends(cell, cell + 1)[0]):
-            self._table.add_summary(cell, self._calls.summary(summary))
-        self._advance(summary.start, summary.end)
+    def add_summaries(self, summaries: Summaries) -> None:
+        """Statistics instead of rows; each span lies in one cell, or in a gap between windows."""
+        starts, ends = summaries.starts, summaries.ends
+        rows = np.flatnonzero(starts <= ends)
+        if len(rows) == 0:
+            return
+        rows = rows[::-1] if self._descending else rows
+        cells = self._cells.index_of(starts[rows])
+        rows, cells = rows[cells >= 0], cells[cells >= 0]
+        if len(rows):
+            inside = ends[rows] < ends_of(self._cells, cells)
+            states = [column.take(rows[inside]) for column in self._calls.summary(summaries)]
+            self._table.add(cells[inside], states)
+        self._advance(int(starts.min()), int(ends.max()))
 
     def finish(self) -> None:
         """See `Aggregation`."""
@@ -404,4 +389,8 @@ class LabelAggregation:
 
 def reversed_rows(block: Block) -> Block:
     """The rows last first."""
-    return block.take(np.arange(block.rows - 1, -1, -1))
+    return block.take(_backwards(block.rows))
+
+
+def _backwards(rows: int) -> Int64Array:
+    return np.arange(rows - 1, -1, -1)

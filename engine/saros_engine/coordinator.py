@@ -2,7 +2,9 @@
 
     text --statement cache--> tree --bind ?--> SELECT   plan (cached by text, schema and zone) -> execution -> blocks
                                                INSERT   tablets -> store
-                                               others   schema, show, delete, flush, queries
+                                               others   schema, show, delete, flush, queries, users
+
+Between tree and effect stands `authorization`; whoever keeps an audit trail is told what came of the statement.
 
 Each SELECT gets an id, a view of the store, a memory account and a deadline; all of them are gone when it is over
 (`open_queries` says what is not). Thread-safe; `execute` runs on the caller's thread up to the first block.
@@ -14,8 +16,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
+from saros_cluster.users.privileges import Privilege
+from saros_cluster.users.users import Users
 from saros_engine import ddl
+from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail
+from saros_engine.authorization import RULES, Asked, authorize, authorize_plan, authorize_write, schema_for
+from saros_engine.cluster_info import ClusterInfo, OneNode
+from saros_engine.database import Database
 from saros_engine.distribution import distribute
 from saros_engine.errors import NotSupportedError, QueryNotFound
 from saros_engine.execution import QueryExecution
@@ -26,11 +35,12 @@ from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, LastItem, LastScan, QueryPlan
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.query_registry import QueryRegistry
+from saros_engine.query_registry import QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
-from saros_engine.show import count_schema, show_schema
+from saros_engine.show import count_schema, show_cluster, show_schema
 from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
+from saros_engine.user_statements import UserStatements
 from saros_engine.writing import Writer
 from saros_grammar import ast
 from saros_grammar.bind import ParameterBinder
@@ -39,11 +49,12 @@ from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.paths import split_series
-from saros_storage.store import Store
+from saros_storage.reading import ReadPoint
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
 
 _TEXT = DataType.TEXT
 _NANOSECONDS_PER_MS = 1_000_000
+_INTERNAL = 2001
 
 
 @dataclass(slots=True)
@@ -51,6 +62,10 @@ class SessionContext:
     """What a session has set; SET TIME ZONE changes it."""
 
     zone: str = "UTC"
+    #: Of reads in a cluster: strong, mid or weak.
+    consistency: str = "strong"
+    access: Access = UNRESTRICTED
+    trail: Trail | None = None
 
 
 @dataclass(slots=True)
@@ -66,8 +81,19 @@ class EngineCounters:
 class QueryEngine:
     """See the module."""
 
-    def __init__(self, store: Store, scheduler: DriverScheduler, clock: Clock, options: EngineOptions) -> None:
+    def __init__(
+        self,
+        store: Database,
+        scheduler: DriverScheduler,
+        clock: Clock,
+        options: EngineOptions,
+        cluster: ClusterInfo | None = None,
+        users: UserStatements | None = None,
+    ) -> None:
+        """`users`: None if this database keeps none."""
         self._store = store
+        self._users = users
+        self._cluster = OneNode(store, _version()) if cluster is None else cluster
         self._scheduler = scheduler
         self._clock = clock
         self._options = options
@@ -111,18 +137,32 @@ class QueryEngine:
         self, text: str, session: SessionContext, parameters: Sequence[object], timeout_ms: int | None
     ) -> Result:
         parsed = self._statements.get(text)
-        statement = parsed.statement
+        statement, bound = parsed.statement, False
         if parsed.parameters or parameters:
-            statement = self._binder.bind(statement, parameters)
-        elif isinstance(statement, ast.Select):
-            return self._select(statement, session, text, timeout_ms, cached=True)
-        return self._run(statement, session, text, timeout_ms)
+            statement, bound = self._binder.bind(statement, parameters), True
+        if session.trail is None and session.access.unrestricted:
+            return self._run(statement, session, text, timeout_ms, cached=not bound)
+        with _recorded(session.trail, RULES[type(statement)].event, parsed.redacted or text):
+            authorize(statement, self._asked(session.access))
+            return self._run(statement, session, text, timeout_ms, cached=not bound)
+
+    def _asked(self, access: Access) -> Asked:
+        return Asked(access, self._store, Users() if self._users is None else self._users.users())
 
     def insert_columns(
-        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None = None
+        self,
+        device: str,
+        times: Int64Array,
+        columns: Mapping[str, Column],
+        *,
+        aligned: bool | None = None,
+        session: SessionContext | None = None,
     ) -> int:
-        """Write a batch of one device; see `writing.Writer.insert_columns`."""
+        """Write a batch of one device; see `writing.Writer.insert_columns`. `session`: None may everything."""
         with self._counted(statements=0):
+            if session is not None and not session.access.unrestricted:
+                with _recorded(session.trail, None, f"columns for {device}"):
+                    authorize_write(device, tuple(columns), self._asked(session.access))
             points = self._writer.insert_columns(device, times, columns, aligned=aligned)
         self._count_points(points)
         return points
@@ -151,10 +191,12 @@ class QueryEngine:
 
     # ------------------------------------------------------------------ statements
 
-    def _run(self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+    def _run(
+        self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
+    ) -> Result:
         match statement:
             case ast.Select():
-                return self._select(statement, session, text, timeout_ms, cached=False)
+                return self._select(statement, session, text, timeout_ms, cached=cached)
             case ast.Insert():
                 moment = Moment(session.zone, self._unit, self._now())
 
@@ -169,16 +211,27 @@ class QueryEngine:
             case ast.Show():
                 return self._show(statement, session)
             case ast.Count():
-                shown = count_schema(statement, self._store.schema)
-                return fixed_result(shown.fields, shown.rows)
+                point = self._store.catch_up(session.consistency)
+                shown = count_schema(statement, schema_for(session.access, self._store, Privilege.READ_SCHEMA))
+                return fixed_result(shown.fields, shown.rows, stale=point.stale)
             case ast.NotSupported(what):
                 raise NotSupportedError(what)
+            case _ if isinstance(statement, ast.UserStatement):
+                return self._run_user_statement(statement, session)
             case _:
                 return Result("", count=self._change(statement, session))
+
+    def _run_user_statement(self, statement: ast.UserStatement, session: SessionContext) -> Result:
+        if self._users is None:
+            raise NotSupportedError("users of a database that keeps none")
+        shown = self._users.run(statement, session.access)
+        return Result("", count=1) if shown is None else fixed_result(shown.fields, shown.rows)
 
     def _change(self, statement: ast.Statement, session: SessionContext) -> int:
         """Carry out a statement that answers no rows; how many things it changed."""
         store = self._store
+        if isinstance(statement, ast.DeleteDatabases | ast.DeleteTimeseries | ast.AlterTimeseries):
+            store.catch_up("strong")  # what they change is looked up here first
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, Moment(session.zone, self._unit, self._now()))
@@ -197,7 +250,7 @@ class QueryEngine:
             case ast.Flush(databases):
                 store.flush([str(path) for path in databases] or None)
             case ast.KillQuery(query_id):
-                return self._kill(query_id)
+                return self._kill(query_id, session.access)
             case ast.SetTimeZone(zone):
                 zone_of(zone)
                 session.zone = zone
@@ -205,23 +258,29 @@ class QueryEngine:
                 raise AssertionError(statement)
         return 0
 
-    def _kill(self, query_id: str | None) -> int:
-        running = [r for r in self._registry.running() if query_id in (None, r.query)]
+    def _kill(self, query_id: str | None, access: Access) -> int:
+        running = [r for r in self._running(access) if query_id in (None, r.query)]
         if query_id is not None and not running:
             raise QueryNotFound(query_id)
         return sum(r.execution.cancel("the query was killed") for r in running)
+
+    def _running(self, access: Access) -> list[RunningQuery]:
+        """What a user may see and end: all, or only the user's own."""
+        everyone = access.may(Privilege.MAINTAIN)
+        return [r for r in self._registry.running() if everyone or r.user == access.user]
 
     # ------------------------------------------------------------------ SELECT
 
     def _select(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
     ) -> Result:
+        point = self._store.catch_up(session.consistency)
         plan = self._cached_plan(select, session, text) if cached else self._plan(select, session)
-        execution = self._start(plan, text, timeout_ms)
-        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution)
+        execution = self._start(plan, text, session.access.user, timeout_ms, point)
+        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, stale=point.stale)
 
     def _cached_plan(self, select: ast.Select, session: SessionContext, text: str) -> QueryPlan:
-        key = f"{session.zone}\0{text}"
+        key = f"{session.access.key}\0{session.zone}\0{text}"
         version = self._store.schema.version
         kept = self._plans.get(key)
         if kept is not None and kept[0] == version:
@@ -232,13 +291,16 @@ class QueryEngine:
         return plan
 
     def _plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
-        context = PlanContext(self._store.schema, Moment(session.zone, self._unit, self._now()))
+        schema = schema_for(session.access, self._store, Privilege.READ_DATA)
+        context = PlanContext(schema, Moment(session.zone, self._unit, self._now()))
         logical = plan_select(select, context)
         root = optimize(logical.root)
-        return QueryPlan(logical.fields, logical.timed, root, distribute(root, self._options.parallelism))
+        plan = QueryPlan(logical.fields, logical.timed, root, distribute(root, self._options.parallelism))
+        authorize_plan(plan, session.access)
+        return plan
 
-    def _start(self, plan: QueryPlan, text: str, timeout_ms: int | None) -> QueryExecution:
-        view = self._store.view()
+    def _start(self, plan: QueryPlan, text: str, user: str, timeout_ms: int | None, point: ReadPoint) -> QueryExecution:
+        view = self._store.view(point)
         execution = QueryExecution(
             self._registry.next_id(),
             plan,
@@ -250,7 +312,7 @@ class QueryEngine:
         )
         with self._idle:
             self._open += 1
-        self._registry.add(text, execution)
+        self._registry.add(text, user, execution)
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
         execution.start(self._scheduler, deadline)
@@ -265,12 +327,13 @@ class QueryEngine:
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         if not isinstance(statement.statement, ast.Select):
             raise NotSupportedError("EXPLAIN of a statement that is not a SELECT")
+        point = self._store.catch_up(session.consistency)
         plan = self._plan(statement.statement, session)
         if not statement.analyze:
             lines = explain(plan)
         else:
             started = self._clock.monotonic_ns()
-            execution = self._start(plan, text, timeout_ms)
+            execution = self._start(plan, text, session.access.user, timeout_ms, point)
             try:
                 while execution.next_block() is not None:
                     continue
@@ -297,20 +360,28 @@ class QueryEngine:
             return fixed_result(_texts("CurrentTimestamp"), [(now,)])
         if kind is ast.ShowKind.VARIABLES:
             return fixed_result(_texts("Variable", "Value"), self._variables())
-        shown = show_schema(statement, self._store.schema, self._latest_times)
-        return fixed_result(shown.fields, shown.rows)
+        if kind in (ast.ShowKind.CLUSTER, ast.ShowKind.REGIONS):  # also without a leader: nothing is caught up with
+            shown = show_cluster(statement, self._cluster)
+            return fixed_result(shown.fields, shown.rows)
+        point = self._store.catch_up(session.consistency)
+        schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
+        shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
+        return fixed_result(shown.fields, shown.rows, stale=point.stale)
 
-    def _latest_times(self, paths: Sequence[str]) -> dict[str, int]:
-        """The time of each series' latest point; series without points are missing."""
+    def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:
+        """The time of each series' latest point; series without points, or that may not be read, are missing."""
         items = []
         for path in paths:
+            if not access.may(Privilege.READ_DATA, path):
+                continue
             device, measurement = split_series(path)
             known = self._store.schema.device(device)
             if known is not None and measurement in known.series:
                 items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
         fields = tuple(_texts("Timeseries", "Value", "DataType"))
         scan = LastScan(tuple(items), TIME_MIN, TIME_MAX, fields)
-        execution = self._start(QueryPlan(fields, True, scan, distribute(scan, 1)), "show latest timeseries", None)
+        plan = QueryPlan(fields, True, scan, distribute(scan, 1))
+        execution = self._start(plan, "show latest timeseries", access.user, None, point)
         found: dict[str, int] = {}
         try:
             while (block := execution.next_block()) is not None:
@@ -330,7 +401,7 @@ class QueryEngine:
                 f"{(now - r.ticks_ns) / 1e9:.3f}",
                 r.statement,
             )
-            for r in self._registry.running()
+            for r in self._running(session.access)
         ]
         return fixed_result(_texts("Time", "QueryId", "DataNodeId", "ElapsedTime", "Statement"), rows)
 
@@ -343,10 +414,26 @@ class QueryEngine:
             ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
             ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
             ("Parallelism", str(self._options.parallelism)),
+            *self._cluster.variables(),
         ]
 
     def _now(self) -> int:
         return self._clock.now_ns() * self._unit.value // 1_000_000_000
+
+
+@contextmanager
+def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[None]:
+    """Tell the trail of a statement that belongs there, or that was denied, once it is known what came of it."""
+    code = 0
+    try:
+        yield
+    except Exception as error:
+        code = getattr(error, "code", _INTERNAL)
+        raise
+    finally:
+        kind = "denied" if code == NoPermission.code else event
+        if trail is not None and kind is not None:
+            trail.record(kind, text, code)
 
 
 def _version() -> str:

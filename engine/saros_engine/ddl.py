@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from saros_engine.database import Database
 from saros_engine.errors import NotSupportedError
 from saros_engine.writing import Writer
 from saros_grammar.ast import (
@@ -20,7 +21,6 @@ from saros_storage import schema
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
 from saros_storage.schema import SeriesSchema
-from saros_storage.store import Store
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
 
 _METADATA = 303
@@ -28,7 +28,7 @@ _METADATA = 303
 _IGNORED_PROPERTIES = frozenset({"max_point_number"})
 
 
-def create_database(store: Store, statement: CreateDatabase) -> int:
+def create_database(store: Database, statement: CreateDatabase) -> int:
     """CREATE DATABASE."""
     if statement.path.has_wildcard:
         raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
@@ -36,7 +36,7 @@ def create_database(store: Store, statement: CreateDatabase) -> int:
     return 1
 
 
-def delete_databases(store: Store, statement: DeleteDatabases) -> int:
+def delete_databases(store: Database, statement: DeleteDatabases) -> int:
     """DROP DATABASE."""
     count = 0
     for path in statement.paths:
@@ -49,7 +49,7 @@ def delete_databases(store: Store, statement: DeleteDatabases) -> int:
     return count
 
 
-def create_timeseries(store: Store, writer: Writer, statement: CreateTimeseries) -> int:
+def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries) -> int:
     """CREATE [ALIGNED] TIMESERIES; the database too, if there is none."""
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
@@ -81,7 +81,7 @@ def _known(name: str, names: Mapping[str, object], what: str) -> str:
     return name
 
 
-def delete_timeseries(store: Store, statement: DeleteTimeseries) -> int:
+def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
     """DROP TIMESERIES."""
     count = 0
     for path in statement.paths:
@@ -92,7 +92,7 @@ def delete_timeseries(store: Store, statement: DeleteTimeseries) -> int:
     return count
 
 
-def alter_timeseries(store: Store, statement: AlterTimeseries) -> int:
+def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
     """ALTER TIMESERIES."""
     device, name = split_series(str(statement.path))
     known = store.schema.device(device)

@@ -75,10 +75,11 @@ def _operators(operator: Operator) -> list[str]:
 
 
 def _reads(reads: ReadCounters) -> str:
+    remote = f"  from other nodes {reads.remote_bytes} B" if reads.remote_bytes else ""
     return (
         f"files {reads.files} (skipped {reads.files_skipped})  chunks {reads.chunks} (skipped {reads.chunks_skipped})"
         f"  pages {reads.pages} (skipped {reads.pages_skipped})  from statistics {reads.summaries}"
-        f"  read {reads.bytes_read} B  cache hits {reads.cache_hits}  MemTable rows {reads.memtable_rows}"
+        f"  read {reads.bytes_read} B  cache hits {reads.cache_hits}  MemTable rows {reads.memtable_rows}{remote}"
     )
 
 

@@ -19,6 +19,8 @@ class RunningQuery:
 
     query: QueryId
     statement: str
+    #: Who asked; empty if sessions have no users.
+    user: str
     started_ns: int
     ticks_ns: int
     execution: QueryExecution
@@ -41,9 +43,10 @@ class QueryRegistry:
         second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
         return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_1")
 
-    def add(self, statement: str, execution: QueryExecution) -> None:
+    def add(self, statement: str, user: str, execution: QueryExecution) -> None:
         """Before the execution starts."""
-        entry = RunningQuery(execution.query, statement, self._clock.now_ns(), self._clock.monotonic_ns(), execution)
+        now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
+        entry = RunningQuery(execution.query, statement, user, now, ticks, execution)
         with self._lock:
             self._running[execution.query] = entry
 

@@ -33,7 +33,10 @@ class Result:
         timed: bool = False,
         rows: Rows | None = None,
         count: int = 0,
+        stale: bool = False,
     ) -> None:
+        #: True if newer data may exist that this node could not ask for.
+        self.stale = stale
         #: Empty for what is not a query.
         self.query_id = query_id
         self.fields = tuple(fields)
@@ -69,8 +72,8 @@ class FixedRows:
         self._block = None
 
 
-def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]]) -> Result:
+def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], *, stale: bool = False) -> Result:
     """A result of rows that are known, without times."""
     listed = list(rows)
     columns = tuple(Column.of(field.type, [row[i] for row in listed]) for i, field in enumerate(fields))
-    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))))
+    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))), stale=stale)

@@ -21,7 +21,6 @@ from typing import Protocol
 
 import numpy as np
 
-from saros_engine.aggregates import Slices
 from saros_engine.aggregation import WINDOW_ROWS_MAX, Calls, StateTable, reversed_rows
 from saros_engine.evaluate import compile_expression
 from saros_engine.expression import InputTime
@@ -36,6 +35,7 @@ from saros_engine.plan import (
 from saros_engine.text import text_ranks
 from saros_storage.block import Block, Column
 from saros_storage.kernels.windows import variation_starts
+from saros_storage.slices import Slices
 from saros_storage.types import BoolArray, DataType, Int64Array
 
 RowWindows = SessionWindows | VariationWindows | ConditionWindows | CountWindows

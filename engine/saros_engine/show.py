@@ -9,8 +9,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from saros_engine.cluster_info import ClusterInfo, Endpoint
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
+from saros_engine.readable_schema import SchemaReader
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
@@ -24,11 +26,11 @@ from saros_grammar.ast import (
     ShowKind,
     Unary,
 )
-from saros_storage.paths import PathPattern, parse_pattern
-from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+from saros_storage.paths import PathPattern, parse_pattern, split_path
+from saros_storage.schema import DeviceSchema, SeriesSchema
 from saros_storage.types import TIME_MIN, DataType, Scalar
 
-_TEXT, _INT64 = DataType.TEXT, DataType.INT64
+_TEXT, _INT32, _INT64 = DataType.TEXT, DataType.INT32, DataType.INT64
 _NO_TTL = "INF"
 _SERIES_COLUMNS = (
     "Timeseries",
@@ -64,7 +66,7 @@ _FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES})
 LatestTimes = Callable[[Sequence[str]], Mapping[str, int]]
 
 
-def show_schema(statement: Show, schema: SchemaTree, latest: LatestTimes) -> Shown:
+def show_schema(statement: Show, schema: SchemaReader, latest: LatestTimes) -> Shown:
     """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
@@ -79,7 +81,7 @@ def show_schema(statement: Show, schema: SchemaTree, latest: LatestTimes) -> Sho
     return Shown(shown.fields, shown.rows[start:stop])
 
 
-def count_schema(statement: Count, schema: SchemaTree) -> Shown:
+def count_schema(statement: Count, schema: SchemaReader) -> Shown:
     """COUNT of databases, devices, series and nodes."""
     pattern = _pattern(statement.path)
     kind = statement.kind
@@ -126,12 +128,12 @@ def _texts(*names: str) -> tuple[Field, ...]:
 # ---------------------------------------------------------------------------------------------- kinds
 
 
-def _show_databases(statement: Show, schema: SchemaTree) -> Shown:
+def _show_databases(statement: Show, schema: SchemaReader) -> Shown:
     found = schema.match_databases(_pattern(statement.path))
     return Shown(_texts("Database"), [(database,) for database in found])
 
 
-def _show_devices(statement: Show, schema: SchemaTree) -> Shown:
+def _show_devices(statement: Show, schema: SchemaReader) -> Shown:
     rows: list[Row] = []
     for device in _devices(schema, _pattern(statement.path), statement.where):
         database = (device.database,) if statement.details else ()
@@ -140,7 +142,7 @@ def _show_devices(statement: Show, schema: SchemaTree) -> Shown:
     return Shown(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
 
 
-def _show_timeseries(statement: Show, schema: SchemaTree) -> Shown:
+def _show_timeseries(statement: Show, schema: SchemaReader) -> Shown:
     rows: list[Row] = [
         (
             f"{device.path}.{series.measurement}",
@@ -164,7 +166,7 @@ def _json(words: Mapping[str, str]) -> str | None:
     return json.dumps(dict(words), ensure_ascii=False, separators=(",", ":")) if words else None
 
 
-def _show_child_paths(statement: Show, schema: SchemaTree) -> Shown:
+def _show_child_paths(statement: Show, schema: SchemaReader) -> Shown:
     found = schema.child_paths(_child_pattern(statement.path))
     databases = schema.databases()
     rows: list[Row] = [(path, _node_type(path, schema, databases)) for path in found]
@@ -175,7 +177,7 @@ def _child_pattern(path: PathExpression | None) -> PathPattern:
     return parse_pattern("root" if path is None else str(path))
 
 
-def _node_type(path: str, schema: SchemaTree, databases: Iterable[str]) -> str:
+def _node_type(path: str, schema: SchemaReader, databases: Iterable[str]) -> str:
     if path in databases:
         return "DATABASE"
     if schema.device(path) is not None:
@@ -188,11 +190,11 @@ def _node_type(path: str, schema: SchemaTree, databases: Iterable[str]) -> str:
     return "INTERNAL" if inside else "SG INTERNAL"
 
 
-def _show_child_nodes(statement: Show, schema: SchemaTree) -> Shown:
+def _show_child_nodes(statement: Show, schema: SchemaReader) -> Shown:
     return Shown(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
 
 
-_SHOW: dict[ShowKind, Callable[[Show, SchemaTree], Shown]] = {
+_SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.DATABASES: _show_databases,
     ShowKind.DEVICES: _show_devices,
     ShowKind.TIMESERIES: _show_timeseries,
@@ -200,10 +202,83 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaTree], Shown]] = {
     ShowKind.CHILD_NODES: _show_child_nodes,
 }
 
+# ---------------------------------------------------------------------------------------------- cluster
+
+_NODE_FIELDS = (
+    Field("NodeID", _INT64),
+    Field("NodeType", _TEXT),
+    Field("Status", _TEXT),
+    Field("InternalAddress", _TEXT),
+    Field("InternalPort", _INT32),
+    Field("RpcAddress", _TEXT),
+    Field("RpcPort", _INT32),
+    Field("Version", _TEXT),
+)
+#: What only SHOW CLUSTER DETAILS has.
+_DETAILS = frozenset({"RpcAddress", "RpcPort"})
+_REGION_FIELDS = (
+    Field("RegionId", _INT64),
+    Field("Type", _TEXT),
+    Field("Status", _TEXT),
+    Field("Database", _TEXT),
+    Field("SeriesSlotNum", _INT32),
+    Field("TimeSlotNum", _INT32),
+    Field("DataNodeId", _INT64),
+    Field("RpcAddress", _TEXT),
+    Field("RpcPort", _INT32),
+    Field("InternalAddress", _TEXT),
+    Field("Role", _TEXT),
+    Field("Term", _INT64),
+    Field("Applied", _INT64),
+    Field("Lag", _INT64),
+)
+
+
+def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
+    """SHOW CLUSTER [DETAILS], SHOW REGIONS [OF DATABASE ...]."""
+    return (_show_nodes if statement.kind is ShowKind.CLUSTER else _show_regions)(statement, cluster)
+
+
+def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
+    """One row per node. Every node keeps data, so all are of one type."""
+    kept = [i for i, field in enumerate(_NODE_FIELDS) if statement.details or field.name not in _DETAILS]
+    rows = [
+        (
+            row.node,
+            "DataNode",
+            row.status.value,
+            *_host_and_port(row.internal),
+            *_host_and_port(row.client),
+            row.version,
+        )
+        for row in cluster.nodes()
+    ]
+    return Shown(tuple(_NODE_FIELDS[i] for i in kept), [[row[i] for i in kept] for row in rows])
+
+
+def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
+    """One row per replica of a region that holds something of the databases."""
+    patterns = [parse_pattern(str(path)) for path in statement.databases]
+    nodes = {node.node: node for node in cluster.nodes()}
+    rows: list[Row] = []
+    for row in cluster.regions():
+        if patterns and not any(pattern.matches(split_path(d)) for d in row.databases for pattern in patterns):
+            continue
+        node = nodes[row.node]
+        what = (row.region, row.type.value, row.status.value, ", ".join(row.databases), row.slots, row.partitions)
+        where = (row.node, *_host_and_port(node.client), _host_and_port(node.internal)[0])
+        rows.append((*what, *where, row.role.value, row.term, row.applied, row.lag))
+    return Shown(_REGION_FIELDS, rows)
+
+
+def _host_and_port(endpoint: Endpoint | None) -> tuple[str | None, int | None]:
+    return (None, None) if endpoint is None else (endpoint.host, endpoint.port)
+
+
 # ---------------------------------------------------------------------------------------------- conditions
 
 
-def _devices(schema: SchemaTree, pattern: PathPattern, where: Expression | None) -> list[DeviceSchema]:
+def _devices(schema: SchemaReader, pattern: PathPattern, where: Expression | None) -> list[DeviceSchema]:
     found = schema.match_devices(pattern)
     if where is None:
         return found
@@ -211,7 +286,7 @@ def _devices(schema: SchemaTree, pattern: PathPattern, where: Expression | None)
 
 
 def _series(
-    schema: SchemaTree, pattern: PathPattern, where: Expression | None
+    schema: SchemaReader, pattern: PathPattern, where: Expression | None
 ) -> list[tuple[DeviceSchema, SeriesSchema]]:
     """Series that match by their name or by their alias."""
     found = schema.match_series(pattern)

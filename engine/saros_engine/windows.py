@@ -16,17 +16,18 @@ Fixed windows cost no memory, however many there are; calendar windows are an ar
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
-from saros_engine.aggregates import Slices
 from saros_engine.plan import TimeWindows
 from saros_engine.times import zone_of
 from saros_storage.errors import UserMistake
 from saros_storage.reading import WindowGrid
+from saros_storage.slices import Slices
 from saros_storage.types import Int64Array, TimeUnit
 
 #: More windows than this are refused: every window is a row of the result, empty ones too.
@@ -173,17 +174,16 @@ def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
     return ListedSequence(borders[:-1], borders[1:])
 
 
-def grid(windows: TimeWindows | None) -> WindowGrid | None:
-    """The grid in whose cells stored statistics may stand for rows; None if no regular grid fits the windows."""
+def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
+    """The widest grid in whose cells statistics may stand for rows: no window begins or ends inside of one.
+
+    Months give days, or hours where the zone changes between summer and winter time.
+    """
     if windows is None:
         return WindowGrid()
     if windows.interval_months or windows.step_months:
-        return None
-    if windows.interval_ticks % windows.step_ticks == 0:
-        return WindowGrid(windows.start, windows.step_ticks)
-    if windows.step_ticks % windows.interval_ticks == 0:
-        return WindowGrid(windows.start, windows.interval_ticks)
-    return None
+        return WindowGrid(windows.start, _calendar_step(windows, unit))
+    return WindowGrid(windows.start, math.gcd(windows.interval_ticks, windows.step_ticks))
 
 
 def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices]:
@@ -207,12 +207,13 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
     begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
     # Rows behind a window's end lie in the gap before the next one.
     if len(numbers):
-        stops = np.minimum(stops, np.searchsorted(times, _ends_of(sequence, numbers)))
+        stops = np.minimum(stops, np.searchsorted(times, ends_of(sequence, numbers)))
     filled = begins < stops
     return numbers[filled], Slices(begins[filled], stops[filled])
 
 
-def _ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
+def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
+    """Ends of the windows of these numbers, which never fall."""
     low, high = int(numbers[0]), int(numbers[-1]) + 1
     return sequence.ends(low, high)[numbers - low]
 
@@ -241,6 +242,16 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
         starts.append(start)
         ends.append(min(end, windows.end))
     return ListedSequence(np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+@lru_cache(_CACHED_SEQUENCES)
+def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
+    """What divides all distances between borders; None if there is only the first."""
+    sequence = window_sequence(windows, unit)
+    borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
+    # Behind the end of all windows nothing is read.
+    borders = np.sort(borders[borders < windows.end])
+    return int(np.gcd.reduce(np.diff(borders))) or None
 
 
 class _Calendar:

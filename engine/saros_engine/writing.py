@@ -22,19 +22,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saros_engine.conversion import check_conversion, convert
+from saros_engine.database import Database
 from saros_engine.literal_values import column_of_literals, inferred_type
 from saros_grammar.ast import Expression, Insert, Literal
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaChange, SeriesSchema
-from saros_storage.store import Store
 from saros_storage.tablet import Tablet
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType, Int64Array, TimeUnit
 
 _TYPE_MISMATCH = 507
-#: Database, series exist already.
-_EXISTS = (501, 503)
+#: Database, series exist already; a series' type, a series, a device is not what it was taken for.
+_OVERTAKEN = (501, 503, 507, 508, 511)
 #: Batch columns of these types may go to series of those.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
@@ -66,7 +66,7 @@ class _Shape:
 class Writer:
     """See the module. `level`: nodes below root of a database that is created by writing."""
 
-    def __init__(self, store: Store, level: int) -> None:
+    def __init__(self, store: Database, level: int) -> None:
         self._store = store
         self._level = level
         self._shapes: dict[tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None], _Shape] = {}
@@ -87,11 +87,23 @@ class Writer:
             return 0
         key = (device, names, tuple([c.type for c in values]), aligned)
         shape = self._shapes.get(key)
-        if shape is not None and shape.version == self._store.schema.version:
-            self._store.write([Tablet(shape.device, names, times, values, shape.aligned)])
-        else:
+        if shape is None or not self._write_as_known(shape, names, times, values):
             self._insert_new_shape(key, times, values)
         return sum([rows if c.valid is None else int(np.count_nonzero(c.valid)) for c in values])
+
+    def _write_as_known(
+        self, shape: _Shape, names: tuple[str, ...], times: Int64Array, columns: tuple[Column, ...]
+    ) -> bool:
+        """Write a batch of a shape that was seen before; False if the schema is another one since."""
+        if shape.version != self._store.schema.version:
+            return False
+        try:
+            self._store.write([Tablet(shape.device, names, times, columns, shape.aligned)])
+        except UserMistake as error:
+            if not self._is_overtaken(error, shape.version):
+                raise
+            return False
+        return True
 
     def _insert_new_shape(
         self,
@@ -118,16 +130,20 @@ class Writer:
         self._creating(write)
 
     def _creating(self, write: Callable[[], None]) -> None:
-        """Do a write that creates what is missing; again, if another writer has created it meanwhile."""
+        """Do a write that creates what is missing; again, if others have created or dropped it meanwhile."""
         while True:
             version = self._store.schema.version
             try:
                 write()
             except UserMistake as error:
-                if error.code not in _EXISTS or self._store.schema.version == version:
+                if not self._is_overtaken(error, version):
                     raise
             else:
                 return
+
+    def _is_overtaken(self, error: UserMistake, version: int) -> bool:
+        """Whether a write may have failed because the schema is not what it was when it was looked at."""
+        return error.code in _OVERTAKEN and self._store.schema.version != version
 
     # ------------------------------------------------------------------ INSERT
 
@@ -164,7 +180,7 @@ class Writer:
         changes: list[SchemaChange] = []
         if missing:
             changes += self.database_for(device)
-            changes.append(CreateSeries(device, aligned, tuple(missing)))
+            changes.append(CreateSeries(device, aligned, tuple(missing), if_missing=True))
         return changes
 
     def database_for(self, device: str) -> list[SchemaChange]:

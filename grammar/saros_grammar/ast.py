@@ -514,11 +514,15 @@ class ShowKind(Enum):
     FUNCTIONS = "functions"
     CURRENT_TIMESTAMP = "current_timestamp"
     TIME_ZONE = "time zone"
+    CLUSTER = "cluster"
+    REGIONS = "regions"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET]. `details`: DATABASES DETAILS / WITH DATABASE of DEVICES.
+    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET]. `databases`: SHOW REGIONS OF DATABASE.
+
+    `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
 
     In `where`, of Show and of Count, the subjects are one-node paths in lower case (`timeseries`, `datatype`, `device`,
     `template`, ...) and `Call("tags", (key,))`; what they are compared with is a STRING literal whether it was quoted
@@ -533,6 +537,7 @@ class Show:
     latest: bool = False
     details: bool = False
     order_by: tuple[SortKey, ...] = ()
+    databases: tuple[PathExpression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,6 +580,135 @@ class Explain:
     verbose: bool = False
 
 
+# ---------------------------------------------------------------------------------------------- users
+
+
+class PrincipalKind(Enum):
+    """Who holds privileges."""
+
+    USER = "user"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user or a role."""
+
+    kind: PrincipalKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser:
+    """CREATE USER name 'password'."""
+
+    name: str
+    password: Literal | Parameter = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterUser:
+    """ALTER USER name SET PASSWORD 'password'."""
+
+    name: str
+    password: Literal | Parameter = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRole:
+    """CREATE ROLE name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrincipal:
+    """DROP USER name; DROP ROLE name."""
+
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRole:
+    """GRANT ROLE role TO user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeRole:
+    """REVOKE ROLE role FROM user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]; privileges in upper case."""
+
+    privileges: tuple[str, ...]
+    paths: tuple[PathExpression, ...]
+    to: Principal
+    option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """REVOKE privileges ON paths FROM USER | ROLE name."""
+
+    privileges: tuple[str, ...]
+    paths: tuple[PathExpression, ...]
+    of: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class ListUsers:
+    """LIST USER [OF ROLE role]."""
+
+    of_role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListRoles:
+    """LIST ROLE [OF USER user]."""
+
+    of_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListPrivileges:
+    """LIST PRIVILEGES OF USER | ROLE name."""
+
+    of: Principal
+
+
+UserStatement = (
+    CreateUser
+    | AlterUser
+    | CreateRole
+    | DropPrincipal
+    | GrantRole
+    | RevokeRole
+    | Grant
+    | Revoke
+    | ListUsers
+    | ListRoles
+    | ListPrivileges
+)
+
+
+def holds_password(statement: Statement) -> bool:
+    """Whether its text must not be kept as it is."""
+    if isinstance(statement, Explain):
+        return holds_password(statement.statement)
+    return isinstance(statement, CreateUser | AlterUser)
+
+
+# ---------------------------------------------------------------------------------------------- all
+
+
 @dataclass(frozen=True, slots=True)
 class NotSupported:
     """A statement of the dialect that parses and is not carried out yet; `what` names it in the error."""
@@ -597,6 +731,7 @@ Statement = (
     | KillQuery
     | SetTimeZone
     | Explain
+    | UserStatement
     | NotSupported
 )
 
@@ -614,3 +749,5 @@ class Parsed:
     shape: str
     #: The literals that may differ, in text order, for a plan cache that re-binds them.
     literals: tuple[Literal, ...] = field(default=())
+    #: What may be kept and shown in place of the text; None: the text itself.
+    redacted: str | None = None

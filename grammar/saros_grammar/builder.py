@@ -18,16 +18,13 @@ from saros_grammar import ast, select_builder, series_builder
 from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
-from saros_grammar.literals import duration_literal, named_literal, unquote_string
+from saros_grammar.literals import duration_literal, named_literal, unquote_name, unquote_string
 from saros_grammar.subjects import subject_filter
 
 #: What a word after CREATE, DROP, ALTER, SHOW or SET is about, for the message of NotSupported.
 _AREAS = {
     "user": "users",
     "role": "roles",
-    "grant": "privileges",
-    "revoke": "privileges",
-    "list": "users and privileges",
     "function": "user-defined functions",
     "trigger": "triggers",
     "triggers": "triggers",
@@ -62,8 +59,6 @@ _AREAS = {
     "all": "TTL",
     "system": "system settings",
     "configuration": "configuration",
-    "cluster": "cluster statements",
-    "regions": "cluster statements",
     "datanodes": "cluster statements",
     "confignodes": "cluster statements",
     "remove": "cluster statements",
@@ -232,6 +227,12 @@ class StatementBuilder:
     def _show_plain(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind(context.what.text.lower()))
 
+    def _show_cluster(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.CLUSTER, details=context.DETAILS() is not None)
+
+    def _show_regions(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.REGIONS, databases=self._paths(context.path()))
+
     def _show_current_timestamp(self, _: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.CURRENT_TIMESTAMP)
 
@@ -305,6 +306,56 @@ class StatementBuilder:
             return ast.KillQuery(None)
         return ast.KillQuery(unquote_string(token.text) if token.type == Sql.STRING else token.text)
 
+    # ------------------------------------------------------------------------------------------ users
+
+    def _create_user(self, context: Any) -> ast.CreateUser:
+        return ast.CreateUser(self._principal(context.principal()), self._password(context.password()))
+
+    def _alter_user(self, context: Any) -> ast.AlterUser:
+        return ast.AlterUser(self._principal(context.principal()), self._password(context.password()))
+
+    def _create_role(self, context: Any) -> ast.CreateRole:
+        return ast.CreateRole(self._principal(context.principal()))
+
+    def _drop_principal(self, context: Any) -> ast.DropPrincipal:
+        return ast.DropPrincipal(self._holder(context))
+
+    def _grant_role(self, context: Any) -> ast.GrantRole:
+        return ast.GrantRole(self._principal(context.role), self._principal(context.user))
+
+    def _revoke_role(self, context: Any) -> ast.RevokeRole:
+        return ast.RevokeRole(self._principal(context.role), self._principal(context.user))
+
+    def _grant(self, context: Any) -> ast.Grant:
+        option = context.OPTION() is not None
+        return ast.Grant(_privileges(context), self._paths(context.path()), self._holder(context), option)
+
+    def _revoke(self, context: Any) -> ast.Revoke:
+        return ast.Revoke(_privileges(context), self._paths(context.path()), self._holder(context))
+
+    def _list_users(self, context: Any) -> ast.ListUsers:
+        return ast.ListUsers(None if context.role is None else self._principal(context.role))
+
+    def _list_roles(self, context: Any) -> ast.ListRoles:
+        return ast.ListRoles(None if context.user is None else self._principal(context.user))
+
+    def _list_privileges(self, context: Any) -> ast.ListPrivileges:
+        return ast.ListPrivileges(self._holder(context))
+
+    def _holder(self, context: Any) -> ast.Principal:
+        return ast.Principal(ast.PrincipalKind(context.kind.text.lower()), self._principal(context.principal()))
+
+    def _principal(self, context: Any) -> str:
+        return unquote_name(self._expressions.raw(context))
+
+    def _password(self, context: Any) -> Literal | Parameter:
+        token = context.start
+        return (
+            self._expressions.parameter(token)
+            if token.type == Sql.PARAMETER
+            else self._expressions.token_literal(token)
+        )
+
     # ------------------------------------------------------------------------------------------ paths
 
     def _exact(self, context: Any) -> PathExpression:
@@ -328,12 +379,23 @@ class StatementBuilder:
         "UseTemplate": _template,
         "CreateTemplate": _template,
         "DropTemplate": _template,
+        "CreateUser": _create_user,
+        "CreateRole": _create_role,
         "CreateOther": _unsupported,
         "DropDatabases": _drop_databases,
         "DropSeries": _drop_series,
+        "DropPrincipal": _drop_principal,
         "DropOther": _unsupported,
         "AlterSeries": _alter_series,
+        "AlterUser": _alter_user,
         "AlterOther": _unsupported,
+        "GrantRole": _grant_role,
+        "GrantPrivileges": _grant,
+        "RevokeRole": _revoke_role,
+        "RevokePrivileges": _revoke,
+        "ListUsers": _list_users,
+        "ListRoles": _list_roles,
+        "ListPrivileges": _list_privileges,
         "ShowDatabases": _show_databases,
         "ShowDevices": _show_devices,
         "ShowSeries": _show_series,
@@ -342,6 +404,8 @@ class StatementBuilder:
         "ShowPlain": _show_plain,
         "ShowCurrentTimestamp": _show_current_timestamp,
         "ShowTimeZone": _show_time_zone,
+        "ShowCluster": _show_cluster,
+        "ShowRegions": _show_regions,
         "ShowOther": _unsupported,
         "CountDatabases": _count_databases,
         "CountDevices": _count_devices,
@@ -355,3 +419,7 @@ class StatementBuilder:
         "Kill": _kill,
         "Other": _other,
     }
+
+
+def _privileges(context: Any) -> tuple[str, ...]:
+    return tuple(token.text.upper() for token in context.privileges().names)

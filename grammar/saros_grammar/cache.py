@@ -7,7 +7,8 @@ r"""Statements met before, parsed without a parser.
 
 A text whose shape is known costs a regular-expression scan, one Literal per literal and a rebuild of the tree's spine:
 tens of microseconds instead of hundreds. Only literals that stand in the tree as `Literal` nodes are ever exchanged;
-durations, dates, names, keywords and all else that decides the tree's form belongs to the key.
+durations, dates, names, keywords and all else that decides the tree's form belongs to the key. Statements
+with a password are not remembered at all.
 
 Invariant: `get(text)` equals `parse(text)`, and raises what it raises (tests compare). Mistakes are not remembered.
 Memory: at most 2 * `capacity` entries of each kind, and no text above `_CACHED_CHARACTERS_MAX` is kept.
@@ -107,6 +108,8 @@ class StatementCache:
         if parsed is None:
             source = parse_source(text)
             parsed = source.parsed
+            if parsed.redacted is not None:
+                return parsed
             self._remember(text, source)
         self._texts.put(text, parsed)
         return parsed

@@ -26,7 +26,7 @@ from antlr4.atn.PredictionMode import PredictionMode
 from antlr4.error.Errors import ParseCancellationException
 from antlr4.error.ErrorStrategy import BailErrorStrategy
 
-from saros_grammar.ast import Insert, Literal, Parsed, Statement
+from saros_grammar.ast import Insert, Literal, Parsed, Statement, holds_password
 from saros_grammar.builder import StatementBuilder
 from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.expressions import ExpressionBuilder, LiteralSlot
@@ -35,6 +35,7 @@ from saros_grammar.generated.SqlLexer import SqlLexer
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.listener import MistakeListener
 from saros_grammar.rebuild import Rebuild, compile_template
+from saros_grammar.redaction import hidden_mistake, may_hold_password, redacted
 from saros_grammar.shape import Scan, fill_in, scan
 
 __all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "parse", "warm"]
@@ -111,6 +112,15 @@ def parse_source(text: str) -> Source:
         raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
     tokens = CommonTokenStream(SqlLexer(InputStream(text)))
     tokens.fill()
+    try:
+        return _parse_tokens(text, tokens)
+    except ParseError:
+        if not may_hold_password(tokens.tokens):
+            raise
+    raise hidden_mistake()
+
+
+def _parse_tokens(text: str, tokens: Any) -> Source:
     if len(_OPENERS.findall(text)) > _FRAMES_BY_DEFAULT_SUFFICE:
         _check_nesting(text, tokens.tokens)
     starts = [token.start for token in tokens.tokens if token.type == Sql.PARAMETER]
@@ -121,6 +131,8 @@ def parse_source(text: str) -> Source:
         raise ParseError("the statement is nested too deeply for this thread's stack", text=text) from None
     if expressions.height > _FRAMES_BY_DEFAULT_SUFFICE:
         _raise_frame_limit()
+    if holds_password(statement):
+        return Source(Parsed(statement, len(starts), "", redacted=redacted(text, tokens.tokens)))
     return _source(text, statement, expressions.slots, len(starts))
 
 

@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "start": ("saros_server.server_command:start", "serve a folder to other processes of this machine"),
     "stop": ("saros_server.server_command:stop", "end the server of a folder"),
     "status": ("saros_server.server_command:status", "say who serves a folder, and how it is"),
+    "cluster": ("saros_shell.cluster_command", "make, start, end and look at a cluster on this machine"),
     "shell": (
         "saros_shell.command",
         "SQL shell on a folder or a server; -e, -f and standard input too",
@@ -22,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
+    "user": ("saros_server.user_command", "make an administrator, or set the password of one"),
+    "audit": ("saros_server.audit_command", "check that the audit trail is as it was written"),
     "config": ("saros_server.config_command", "print the options in force and where each came from"),
 }
 

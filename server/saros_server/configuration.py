@@ -107,6 +107,21 @@ class Configuration:
         1, _count(1, 16), "Depth below root of the database that a write to an unknown path creates."
     )
     time_zone: str = _option("UTC", _zone, "Zone of a session that names none.")
+    authentication: str = _option(
+        "off", _one_of("off", "on"), "Whether a server without users makes a first one; with users, clients log in."
+    )
+    password_cost: int = _option(
+        15, _count(10, 20), "Work of hashing a password: scrypt over 2^n KiB, three times; below 15 for tests only."
+    )
+    tls_certificate: str = _option(
+        "", str, "PEM file with the server's certificate, for TLS with clients; read anew when it changes."
+    )
+    tls_key: str = _option("", str, "PEM file with the certificate's key, which nobody else may read.")
+    peer_ca: str = _option("", str, "PEM file with the authority that signed the certificates of a cluster's nodes.")
+    peer_certificate: str = _option(
+        "", str, "PEM file with this node's certificate, for TLS with the other nodes; read when it starts."
+    )
+    peer_key: str = _option("", str, "PEM file with that certificate's key, which nobody else may read.")
 
 
 @dataclass(frozen=True, slots=True)

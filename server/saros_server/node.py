@@ -1,6 +1,7 @@
 """A node: the composition root. It builds the parts of one database, in order, and takes them down in reverse.
 
-    folder + Configuration -> Store (files, log, schema) -> DriverScheduler (worker threads) -> QueryEngine
+    folder + Configuration -> Store (files, log, schema)        -> DriverScheduler (worker threads) -> QueryEngine
+             cluster.json  -> ClusterNode (groups, log, peers)  ->
 
 Nothing else in Saros builds these. `Node.open` either gives a whole node or leaves nothing behind; `close` ends running
 queries, flushes nothing (the log has it all), and frees the folder. Thread-safe after `open`.
@@ -9,12 +10,21 @@ queries, flushes nothing (the log has it all), and frees the folder. Thread-safe
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from saros_cluster.cluster_file import load as load_cluster_file
+from saros_cluster.users.directory import Directory, FileDirectory
 from saros_engine.coordinator import QueryEngine
+from saros_engine.database import Database
 from saros_engine.options import EngineOptions
+from saros_engine.user_statements import UserStatements
 from saros_scheduler import DriverScheduler, SchedulerOptions
-from saros_server.configuration import Configuration
+from saros_server.configuration import Configuration, ConfigurationError
+from saros_server.passwords import Cost, check_password, hash_password
+from saros_server.peer_certificates import peer_credentials
+from saros_server.requests_runner import Requests
 from saros_storage.allocator import keep_freed_memory
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
@@ -23,6 +33,9 @@ from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import TimeUnit
 
+if TYPE_CHECKING:
+    from saros_server.cluster_node import ClusterNode
+
 UNITS = {unit.suffix: unit for unit in TimeUnit}
 
 
@@ -30,37 +43,81 @@ class Node:
     """One open database. Made by `Node.open`."""
 
     def __init__(
-        self, configuration: Configuration, store: Store, scheduler: DriverScheduler, engine: QueryEngine
+        self,
+        configuration: Configuration,
+        opened: Store | ClusterNode,
+        scheduler: DriverScheduler,
+        engine: QueryEngine,
+        directory: Directory,
     ) -> None:
         self.configuration = configuration
-        self.store = store
+        self._opened = opened
+        #: The cluster that this is a node of; None: it is none's.
+        self.cluster = None if isinstance(opened, Store) else opened
+        self.store = _database(opened)
         self.scheduler = scheduler
         self.engine = engine
+        #: Who may log in.
+        self.directory = directory
+        #: Numbered writes of clients.
+        self.requests = Requests()
 
     @staticmethod
     def open(
         folder: str, configuration: Configuration, *, disk: Disk | None = None, clock: Clock | None = None
     ) -> Node:
-        """Open (or make) the database in `folder`. Raises StorageError: in use, newer format, corrupt log."""
+        """Open (or make) the database in `folder`.
+
+        Raises StorageError (in use, newer format, corrupt log), ConfigurationError (where other nodes reach this one).
+        """
         keep_freed_memory()
         use_cache_folder(fallback=os.path.join(folder, "kernels"))
-        clock = clock or SystemClock()
-        store = Store.open(folder, store_options(configuration), disk or LocalDisk(), clock)
+        disk, clock = disk or LocalDisk(), clock or SystemClock()
+        opened = _open(folder, configuration, disk, clock)
         try:
+            directory = FileDirectory(folder, disk) if isinstance(opened, Store) else opened.directory
             scheduler = DriverScheduler(
                 SchedulerOptions(worker_threads=configuration.worker_threads), clock.monotonic_ns
             )
         except BaseException:
-            store.close()
+            opened.close()
             raise
-        engine = QueryEngine(store, scheduler, clock, engine_options(configuration))
-        return Node(configuration, store, scheduler, engine)
+        info = None if isinstance(opened, Store) else opened.status
+        users = UserStatements(directory, partial(_hash_new, configuration))
+        engine = QueryEngine(_database(opened), scheduler, clock, engine_options(configuration), info, users)
+        return Node(configuration, opened, scheduler, engine, directory)
 
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""
         self.engine.close()
         self.scheduler.close()
-        self.store.close()
+        self._opened.close()
+
+
+def _database(opened: Store | ClusterNode) -> Database:
+    return opened if isinstance(opened, Store) else opened.database
+
+
+def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -> Store | ClusterNode:
+    """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
+    options = store_options(configuration)
+    file = load_cluster_file(folder, disk)
+    if file is None:
+        return Store.open(folder, options, disk, clock)
+    from saros_cluster.transport.grpc_peers import CannotListen
+    from saros_server.cluster_node import ClusterNode
+
+    credentials = peer_credentials(configuration)
+    try:
+        return ClusterNode.open(folder, file, options, disk, clock, credentials=credentials)
+    except CannotListen as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _hash_new(configuration: Configuration, user: str, password: str) -> str:
+    """A new password as it is kept. Raises UserMistake 2041 if it is too weak."""
+    check_password(user, password)
+    return hash_password(password, Cost(configuration.password_cost))
 
 
 def store_options(configuration: Configuration) -> StoreOptions:

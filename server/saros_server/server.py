@@ -3,15 +3,16 @@
 `<data>/server.json` says who serves the folder: process id, address. It is there while the server runs, and `saros
 status` and `saros stop` find it by it.
 
-Until users and TLS exist, a server listens on this machine's loopback address only.
+With a certificate, clients speak TLS; then `server.json` also names a socket without, which only this machine can
+reach, for `saros status`. What a server needs to listen on which address is decided by `security`.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
+import secrets
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +21,14 @@ from pathlib import Path
 
 import grpc
 
+from saros_cluster.cluster_file import load as load_cluster_file
 from saros_server.configuration import ConfigurationError
 from saros_server.metrics import MetricsServer, NodeCollector
+from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
 from saros_server.service import ClientService
+from saros_server.tls import server_credentials
 from saros_storage.clock import Clock, SystemClock
+from saros_storage.disk import LocalDisk
 from saros_wire import protocol
 
 logger = logging.getLogger(__name__)
@@ -48,37 +53,74 @@ class Serving:
 
     pid: int
     address: str
+    #: Where this machine reaches it without TLS; empty: at the address.
+    local: str = ""
 
 
 class Server:
     """See the module. `start`, then `wait` or `stop`."""
 
     def __init__(
-        self, folder: str, host: str, port: int, *, metrics_port: int | None = None, clock: Clock | None = None
+        self,
+        folder: str,
+        host: str,
+        port: int,
+        *,
+        metrics_port: int | None = None,
+        clock: Clock | None = None,
+        security: Security | None = None,
     ) -> None:
-        """Open the database and bind the ports. Raises ConfigurationError, StorageError."""
-        check_host(host)
+        """Open the database and bind the ports. Raises ConfigurationError, StorageError.
+
+        A node of a cluster listens where its `cluster.json` says.
+        """
+        cluster = load_cluster_file(folder, LocalDisk())
+        if cluster is not None:
+            host, _, text = cluster.nodes[cluster.node].client.rpartition(":")
+            port = int(text)
+        security = security or Security()
+        authenticated = security.authentication or has_users(folder)
+        check_host(host, security, authenticated=authenticated)
+        check_folder(folder)
         self._folder = folder
-        self._service = ClientService(folder, clock or SystemClock())
+        self._warning = warning(host, security, authenticated=authenticated)
+        self._service = ClientService(folder, clock or SystemClock(), authentication=authenticated)
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),
             options=_OPTIONS,
             maximum_concurrent_rpcs=_CALLS_MAX,
         )
         self._server.add_generic_rpc_handlers((self._service.handlers(),))
+        self._local = ""
         try:
-            bound = self._server.add_insecure_port(f"{host}:{port}")
+            bound = self._bind(host, port, security)
         except RuntimeError as error:
             self._service.close()
             raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+        except ConfigurationError:
+            self._service.close()
+            raise
         self.metrics: MetricsServer | None = None
         if metrics_port is not None:
             self.metrics = self._serve_metrics(host, metrics_port)
+        #: Whether clients must log in.
+        self.authenticated = authenticated
         #: host:port that clients connect to.
         self.address = f"{host}:{bound}"
         self._stopped = threading.Event()
 
+    def _bind(self, host: str, port: int, security: Security) -> int:
+        """Listen; the port. Raises RuntimeError, ConfigurationError (certificate)."""
+        if security.tls is None:
+            return int(self._server.add_insecure_port(f"{host}:{port}"))
+        bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(security.tls)))
+        self._local = f"unix-abstract:saros-{secrets.token_hex(16)}"
+        self._server.add_insecure_port(self._local)
+        return bound
+
     def _serve_metrics(self, host: str, port: int) -> MetricsServer:
+        """On this machine only: who scrapes does not log in."""
+        host = host if is_loopback(host) else "127.0.0.1"
         service = self._service
         collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s)
         try:
@@ -92,9 +134,11 @@ class Server:
         self._server.start()
         path = Path(self._folder, _FILE)
         part = path.with_suffix(".tmp")
-        part.write_text(json.dumps(asdict(Serving(os.getpid(), self.address))) + "\n")
+        part.write_text(json.dumps(asdict(Serving(os.getpid(), self.address, self._local))) + "\n")
         part.replace(path)
-        logger.info("serving", extra={"address": self.address, "folder": self._folder})
+        level = logging.WARNING if self._warning else logging.INFO
+        extra = {"address": self.address, "folder": self._folder}
+        logger.log(level, "serving", extra=extra | ({"access": self._warning} if self._warning else {}))
 
     def stop(self) -> None:
         """Let running calls end, close the database. Idempotent."""
@@ -119,23 +163,11 @@ class Server:
         self.stop()
 
 
-def check_host(host: str) -> None:
-    """Raise ConfigurationError for an address that others could reach."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
-        raise ConfigurationError(
-            f"{host} can be reached from other machines, and this version has neither users nor TLS: use 127.0.0.1"
-        )
-
-
 def serving(folder: str) -> Serving | None:
     """Who serves the folder, if its process is alive."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
-        found = Serving(int(words["pid"]), str(words["address"]))
+        found = Serving(int(words["pid"]), str(words["address"]), str(words.get("local", "")))
         os.kill(found.pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -13,10 +13,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from saros_server.server import Serving, serving
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
 from saros_wire.protocol import DEFAULT_PORT, PING, path_of
+
+if TYPE_CHECKING:
+    from saros_server.security import Security
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 60.0
@@ -24,53 +28,115 @@ _PING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _LOG = "server.log"
 _NOT_RUNNING = 3
+#: What the server makes is nobody else's to read.
+_UMASK = 0o077
 
 
 def start(arguments: Sequence[str]) -> int:
     """`saros start`."""
     options = start_parser().parse_args(arguments)
+    os.umask(_UMASK)
     if options.foreground:
         return _serve(options)
     found = serving(options.data)
     if found is not None:
         sys.stderr.write(f"saros start: process {found.pid} serves {options.data} already, at {found.address}\n")
         return 1
-    os.makedirs(options.data, mode=0o700, exist_ok=True)
-    log = Path(options.data, _LOG)
-    with log.open("ab") as stream:
-        child = subprocess.Popen(  # noqa: S603 (our own command)
+    try:
+        security = _prepared(options)
+    except _refusals() as error:
+        sys.stderr.write(f"saros start: {error}\n")
+        return 1
+    child = launch(options.data, arguments)
+    limit = time.monotonic() + _START_SECONDS
+    while time.monotonic() < limit and child.poll() is None:
+        found = serving(options.data)
+        if found is not None:
+            sys.stdout.write(f"serving {options.data} at saros://{found.address} (process {found.pid})\n")
+            _warn(options, security)
+            return 0
+        time.sleep(_POLL_SECONDS)
+    sys.stderr.write(f"saros start: the server did not come up: {last_words(options.data)}\n")
+    return 1
+
+
+def launch(folder: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A process of its own that serves the folder, by the arguments of `saros start`; its log is in the folder."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with Path(folder, _LOG).open("ab") as stream:
+        return subprocess.Popen(  # noqa: S603 (our own command)
             [sys.executable, "-m", "saros_server", "start", "--foreground", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
             start_new_session=True,
         )
-    limit = time.monotonic() + _START_SECONDS
-    while time.monotonic() < limit and child.poll() is None:
-        found = serving(options.data)
-        if found is not None:
-            sys.stdout.write(f"serving {options.data} at saros://{found.address} (process {found.pid})\n")
-            return 0
-        time.sleep(_POLL_SECONDS)
+
+
+def last_words(folder: str) -> str:
+    """The last line of a folder's log, and where the log is."""
+    log = Path(folder, _LOG)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
-    sys.stderr.write(f"saros start: the server did not come up: {' '.join(last)}; see {log}\n")
-    return 1
+    return f"{' '.join(last)}; see {log}"
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from saros_server.configuration import ConfigurationError
     from saros_server.logs import write_json_lines
     from saros_server.server import Server
-    from saros_storage.errors import StorageError
 
     write_json_lines(options.log_level)
     try:
-        server = Server(options.data, options.host, options.port, metrics_port=options.metrics_port)
+        security = _prepared(options)
+        if sys.stdout.isatty():
+            _warn(options, security)
+        host, port = options.host, options.port
+        server = Server(options.data, host, port, metrics_port=options.metrics_port, security=security)
         server.run_until_signalled()
-    except (ConfigurationError, StorageError, OSError) as error:
+    except _refusals() as error:
         sys.stderr.write(f"saros start: {error}\n")
         return 1
     return 0
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    from saros_server.configuration import ConfigurationError
+    from saros_storage.errors import StorageError
+
+    return ConfigurationError, StorageError, OSError
+
+
+def _prepared(options: argparse.Namespace) -> Security:
+    """What the server is to have; makes the first user, if there must be one. Raises `_refusals`."""
+    from saros_server.configuration import load
+    from saros_server.node import configuration_file
+    from saros_server.passwords import Cost
+    from saros_server.security import FIRST_USER, check_folder, make_first_user, security_of
+
+    given = {"tls_certificate": options.tls_certificate, "tls_key": options.tls_key}
+    given["authentication"] = "on" if options.auth else None
+    overrides = {key: value for key, value in given.items() if value is not None}
+    configuration = load(file=configuration_file(options.data), overrides=overrides).values
+    security = security_of(configuration, insecure=options.insecure)
+    check_folder(options.data)
+    if security.authentication:
+        cost = Cost(configuration.password_cost)
+        password = make_first_user(options.data, cost, options.init_admin_password_file)
+        if password is not None:
+            sys.stdout.write(
+                f"made user {FIRST_USER}, an administrator; the password, which is shown this once and serves to set"
+                f" another one: {password}\n"
+            )
+            sys.stdout.flush()
+    return security
+
+
+def _warn(options: argparse.Namespace, security: Security) -> None:
+    """Say on standard output what whoever starts a server should know."""
+    from saros_server.security import has_users, warning
+
+    text = warning(options.host, security, authenticated=security.authentication or has_users(options.data))
+    if text:
+        sys.stdout.write(f"WARNING: {text}\n")
 
 
 def stop(arguments: Sequence[str]) -> int:
@@ -105,7 +171,7 @@ def _print_status(found: Serving) -> int:
     import grpc
 
     try:
-        with grpc.insecure_channel(found.address) as channel:
+        with grpc.insecure_channel(found.local or found.address) as channel:
             call = channel.unary_unary(
                 path_of(PING),
                 request_serializer=PingRequest.SerializeToString,
@@ -132,10 +198,15 @@ def _print_status(found: Serving) -> int:
 def start_parser() -> argparse.ArgumentParser:
     """What `saros start` takes."""
     made = data_parser("start", "Serve a folder to other processes of this machine.")
-    made.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")
+    made.add_argument("--host", default="127.0.0.1", help="address to listen on; others need --auth and TLS")
     made.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; 0: any free one")
     made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: not)")
     made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    made.add_argument("--auth", action="store_true", help="clients log in; the first start makes user root")
+    made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
+    made.add_argument("--tls-certificate", metavar="FILE", help="PEM file; clients then speak TLS")
+    made.add_argument("--tls-key", metavar="FILE", help="PEM file with the certificate's key")
+    made.add_argument("--insecure", action="store_true", help="other addresses without authentication or TLS too")
     made.add_argument("--foreground", action="store_true", help="do not go into the background")
     return made
 

@@ -2,9 +2,10 @@
 
     Open -> token    Execute / Insert / Close with the token in the metadata    Ping without
 
-A token names a session of this process and nothing else; it is random, bound to the peer's address, and forgotten when
-the session was idle for long. Every call has a policy in `POLICIES`: a call without one cannot be registered.
-Statements run on gRPC's threads up to the first batch; a client that goes away cancels what runs.
+A token names a session of this process and nothing else; it is random, bound to the peer's address and to who logged in
+(`gate`), and forgotten when the session was idle for long, is old, or its user's password was changed. Every call has a
+policy in `POLICIES`: a call without one cannot be registered. Statements run on gRPC's threads up to the first batch; a
+client that goes away cancels what runs.
 
 Thread-safe.
 """
@@ -19,14 +20,20 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import version
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import grpc
 import pyarrow as pa
 
+from saros_server.audit import AuditLog
+from saros_server.gate import Gate, Visitor
 from saros_server.logs import shape_of
 from saros_server.node import Node
+from saros_server.passwords import Cost
+from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_storage.clock import Clock
+from saros_storage.disk import LocalDisk
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.status import ErrorClass, status_of
@@ -35,10 +42,14 @@ logger = logging.getLogger(__name__)
 
 #: A session that did nothing for so long is closed.
 IDLE_SECONDS = 1_800
+#: Whoever logged in longer ago logs in again.
+LIFE_SECONDS = 86_400
 SESSIONS_MAX = 1_000
 #: A statement whose rows took longer, the client's reading included, is logged.
 SLOW_MS = 1_000
 _TOKEN_BYTES = 32
+#: Of reads, if the client does not say.
+_CONSISTENCY = "strong"
 _INTERNAL = 2001
 _CLOSED = 2014
 _GRPC_STATUS = {
@@ -71,13 +82,21 @@ POLICIES: dict[str, Policy] = {
 class _Client:
     session: EmbeddedSession
     host: str
+    visitor: Visitor
+    opened_ns: int
     used_ns: int
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether the session was idle for too long, or is too old; without users it may be of any age."""
+        old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
+        return old or now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
 
 
 class ClientService:
     """See the module; serves the database in `folder`, which this process has open."""
 
-    def __init__(self, folder: str, clock: Clock) -> None:
+    def __init__(self, folder: str, clock: Clock, *, authentication: bool = False) -> None:
+        """`authentication`: clients log in; else everybody is let in, and may everything. Raises StorageError."""
         self._folder = folder
         self._clock = clock
         self._started_ns = clock.monotonic_ns()
@@ -85,6 +104,17 @@ class ClientService:
         self._clients: dict[bytes, _Client] = {}
         #: Keeps the node open, and answers Ping.
         self._own = open_session(folder, time_zone=None, options={})
+        try:
+            self._gate = self._make_gate(authentication=authentication)
+        except BaseException:
+            self._own.close()
+            raise
+
+    def _make_gate(self, *, authentication: bool) -> Gate:
+        node = self._own.node
+        directory = node.directory if authentication else None
+        audit = AuditLog(self._folder, LocalDisk(), self._clock)
+        return Gate(directory, audit, self._clock, Cost(node.configuration.password_cost))
 
     @property
     def node(self) -> Node:
@@ -147,25 +177,48 @@ class ClientService:
             client = self._clients.get(token)
             if client is None or client.host != _host(context):
                 raise _NoSession
-            client.used_ns = now
-            return client.session
+            visitor = None if client.is_over(now) else self._gate.still_in(client.visitor)
+            if visitor is not None:
+                client.used_ns = now
+                if visitor is not client.visitor:
+                    client.visitor = visitor
+                    client.session.speak_for(visitor.access, visitor.trail)
+                return client.session
+            del self._clients[token]
+        client.session.close()
+        raise _NoSession
 
     def _open(self, request: client_pb2.OpenRequest, context: grpc.ServicerContext) -> client_pb2.OpenReply:
-        if request.protocol < protocol.PROTOCOL:
+        if request.protocol < protocol.PROTOCOL_MIN:
             raise _OldClient
         self.close_idle()
-        session = open_session(self._folder, time_zone=request.time_zone or None, options={})
+        host = _host(context)
+        visitor = self._gate.enter(request.user, request.password, host)
+        consistency = request.consistency or _CONSISTENCY
+        session = open_session(self._folder, time_zone=request.time_zone or None, options={}, consistency=consistency)
+        session.client_id = request.client_id
+        session.speak_for(visitor.access, visitor.trail)
         token = secrets.token_bytes(_TOKEN_BYTES)
         with self._lock:
             full = len(self._clients) >= SESSIONS_MAX
             if not full:
-                self._clients[token] = _Client(session, _host(context), self._clock.monotonic_ns())
+                now = self._clock.monotonic_ns()
+                self._clients[token] = _Client(session, host, visitor, now, now)
         if full:
             session.close()
             raise _TooMany
         return client_pb2.OpenReply(
-            protocol=protocol.PROTOCOL, session=token, time_unit=session.time_unit.suffix, server=version("saros")
+            protocol=min(request.protocol, protocol.PROTOCOL),
+            session=token,
+            time_unit=session.time_unit.suffix,
+            server=version("saros"),
+            addresses=self._addresses(),
+            memory=self.node.requests.memory if self.node.cluster is None else 0,
         )
+
+    def _addresses(self) -> list[str]:
+        cluster = self._own.node.cluster
+        return [] if cluster is None else cluster.status.client_addresses()
 
     def _close(
         self, _: client_pb2.CloseRequest, __: grpc.ServicerContext, session: EmbeddedSession
@@ -176,11 +229,11 @@ class ClientService:
         return client_pb2.CloseReply()
 
     def close_idle(self) -> None:
-        """Close sessions that nobody used for long."""
-        limit = self._clock.monotonic_ns() - IDLE_SECONDS * 1_000_000_000
+        """Close sessions that nobody used for long, and those that are old."""
+        now = self._clock.monotonic_ns()
         with self._lock:
-            idle = [token for token, client in self._clients.items() if client.used_ns < limit]
-            gone = [self._clients.pop(token) for token in idle]
+            over = [token for token, client in self._clients.items() if client.is_over(now)]
+            gone = [self._clients.pop(token) for token in over]
         for client in gone:
             client.session.close()
 
@@ -190,9 +243,13 @@ class ClientService:
             gone, self._clients = list(self._clients.values()), {}
         for client in gone:
             client.session.close()
+        self._gate.close()
         self._own.close()
 
-    def _ping(self, _: client_pb2.PingRequest, __: grpc.ServicerContext) -> client_pb2.PingReply:
+    def _ping(self, _: client_pb2.PingRequest, context: grpc.ServicerContext) -> client_pb2.PingReply:
+        """How the node is; who asks from elsewhere a node that has users learns that it is there."""
+        if not self._gate.is_open and not _is_here(_host(context)):
+            return client_pb2.PingReply(server=version("saros"))
         node = self._own.node
         return client_pb2.PingReply(
             server=version("saros"),
@@ -208,7 +265,12 @@ class ClientService:
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> Iterator[bytes]:
         timeout_s = request.timeout_ms / 1_000 if request.timeout_ms else None
-        outcome = session.execute(request.statement, protocol.decode_values(request.parameters), timeout_s)
+        outcome = session.execute(
+            request.statement,
+            protocol.decode_values(request.parameters),
+            timeout_s,
+            request=_request(session, request.sequence),
+        )
         if not context.add_callback(outcome.close):
             outcome.close()
         return self._stream(outcome, request.statement, context)
@@ -217,7 +279,9 @@ class ClientService:
         started = self._clock.monotonic_ns()
         try:
             rows = outcome.names is not None
-            head = client_pb2.ResultHead(query_id=outcome.query_id, update_count=outcome.update_count)
+            head = client_pb2.ResultHead(
+                query_id=outcome.query_id, update_count=outcome.update_count, stale=outcome.stale
+            )
             if rows:
                 head.schema = outcome.schema.serialize().to_pybytes()
                 head.type_names.extend(outcome.type_names)
@@ -234,16 +298,51 @@ class ClientService:
                 logger.warning("slow statement", extra=extra)
 
     def _insert(self, request: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
-        try:
-            table = pa.ipc.open_stream(request).read_all()
-        except pa.ArrowInvalid as error:
-            raise _BadMessage(f"columns that cannot be read: {error}") from error
-        metadata = table.schema.metadata or {}
-        device = metadata.get(protocol.DEVICE_KEY, b"").decode()
-        aligned = {b"true": True, b"false": False}.get(metadata.get(protocol.ALIGNED_KEY, b""))
-        names = table.column_names[1:]
-        columns = {name: table.column(number) for number, name in enumerate(names, 1)}
-        return client_pb2.InsertReply(points=session.insert(device, table.column(0), columns, aligned=aligned))
+        written = _read_columns(request)
+        points = session.insert(
+            written.device,
+            written.times,
+            written.columns,
+            aligned=written.aligned,
+            request=_request(session, written.sequence),
+        )
+        cluster = self._own.node.cluster
+        leader = "" if cluster is None else cluster.leader_elsewhere(written.device)
+        return client_pb2.InsertReply(points=points, leader=leader)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What an Insert says."""
+
+    device: str
+    aligned: bool | None
+    sequence: int
+    times: pa.Array
+    columns: dict[str, pa.Array]
+
+
+def _read_columns(request: bytes) -> _Written:
+    """The request of an Insert; its offsets and lengths are checked."""
+    try:
+        batch = pa.ipc.open_stream(request).read_next_batch()
+        batch.validate(full=True)
+        metadata = batch.schema.metadata or {}
+        times, *values = batch.columns
+        return _Written(
+            metadata.get(protocol.DEVICE_KEY, b"").decode(),
+            {b"true": True, b"false": False}.get(metadata.get(protocol.ALIGNED_KEY, b"")),
+            int(metadata.get(protocol.SEQUENCE_KEY, b"0")),
+            times,
+            dict(zip(batch.schema.names[1:], values, strict=True)),
+        )
+    except (pa.ArrowException, OSError, ValueError, StopIteration) as error:
+        raise _BadMessage(f"columns that cannot be read: {error}") from error
+
+
+def _request(session: EmbeddedSession, sequence: int) -> Request:
+    """Whose and which write it is; without both it cannot be told from others."""
+    return (session.client_id, sequence) if session.client_id and sequence else NO_REQUEST
 
 
 def _messages(batch: pa.RecordBatch) -> Iterator[bytes]:
@@ -258,7 +357,13 @@ def _messages(batch: pa.RecordBatch) -> Iterator[bytes]:
 
 def _host(context: grpc.ServicerContext) -> str:
     """The peer without its port."""
-    return str(context.peer()).rpartition(":")[0]
+    kind, _, address = unquote(str(context.peer())).partition(":")
+    return kind if kind.startswith("unix") else f"{kind}:{address.rpartition(':')[0]}"
+
+
+def _is_here(host: str) -> bool:
+    """Whether a peer is on this machine."""
+    return host.startswith(("unix", "ipv4:127.", "ipv6:[::1]"))
 
 
 def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
@@ -282,7 +387,10 @@ class _ServiceError(Exception):
 
 class _NoSession(_ServiceError):
     def __init__(self) -> None:
-        super().__init__("no such session: it was closed, idle for too long, or opened elsewhere; connect again")
+        super().__init__(
+            "no such session: it was closed, idle for too long, or opened elsewhere, or the password was changed;"
+            " connect again"
+        )
 
 
 class _TooMany(_ServiceError):
@@ -296,7 +404,9 @@ class _OldClient(_ServiceError):
     code = 2015
 
     def __init__(self) -> None:
-        super().__init__(f"this node speaks protocol {protocol.PROTOCOL}: use a newer driver")
+        super().__init__(
+            f"this node speaks protocols {protocol.PROTOCOL_MIN} to {protocol.PROTOCOL}: use a newer driver"
+        )
 
 
 class _BadMessage(_ServiceError):

@@ -16,11 +16,15 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from saros_cluster.data.command import carrying_out
+from saros_engine.access import Access, Trail
 from saros_engine.coordinator import SessionContext
+from saros_engine.database import CONSISTENCIES
 from saros_engine.result import Result
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file
+from saros_server.requests import NO_REQUEST, Request
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.types import TimeUnit
@@ -42,11 +46,15 @@ _lock = threading.Lock()
 _nodes: dict[str, _Shared] = {}
 
 
-def open_session(folder: str, *, time_zone: str | None, options: Mapping[str, object]) -> EmbeddedSession:
+def open_session(
+    folder: str, *, time_zone: str | None, options: Mapping[str, object], consistency: str = "strong"
+) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError.
     """
+    if consistency not in CONSISTENCIES:
+        raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
     key = os.path.realpath(folder)
     with _lock:
         shared = _nodes.get(key)
@@ -56,7 +64,7 @@ def open_session(folder: str, *, time_zone: str | None, options: Mapping[str, ob
         elif options and dict(options) != shared.options:
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
-    return EmbeddedSession(key, shared.node, time_zone or shared.node.configuration.time_zone)
+    return EmbeddedSession(key, shared.node, time_zone or shared.node.configuration.time_zone, consistency)
 
 
 def _leave(key: str) -> None:
@@ -72,11 +80,13 @@ def _leave(key: str) -> None:
 class EmbeddedSession:
     """Implements the driver's `Session`."""
 
-    def __init__(self, key: str, node: Node, zone: str) -> None:
+    def __init__(self, key: str, node: Node, zone: str, consistency: str) -> None:
         self._key = key
         self._node = node
         self._unit = UNITS[node.configuration.time_unit]
-        self._context = SessionContext(zone=zone)
+        self._context = SessionContext(zone=zone, consistency=consistency)
+        #: Whose requests are told apart by their numbers; 0: nobody's.
+        self.client_id = 0
         self._lock = threading.Lock()
         self._closed = False
 
@@ -90,22 +100,47 @@ class EmbeddedSession:
         """The node that the session is one of."""
         return self._node
 
-    def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> EmbeddedOutcome:
-        """See the driver's `Session.execute`."""
+    def speak_for(self, access: Access, trail: Trail | None) -> None:
+        """What the session may from now on, and who is told of it; else it may everything, and nobody is told."""
+        self._context.access, self._context.trail = access, trail
+
+    def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, request: Request = NO_REQUEST
+    ) -> EmbeddedOutcome:
+        """See the driver's `Session.execute`. A `request` that was carried out is not carried out again."""
         self._check_open()
         timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
-        result = self._node.engine.execute(text, self._context, parameters, timeout_ms=timeout_ms)
-        return EmbeddedOutcome(result, self)
+        results = []
 
-    def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
-        """See the driver's `Session.insert`."""
+        def run() -> int:
+            with carrying_out(request):
+                results.append(self._node.engine.execute(text, self._context, parameters, timeout_ms=timeout_ms))
+            return results[0].update_count
+
+        count = self._node.requests.once(request, run)
+        return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
+
+    def insert(
+        self,
+        device: str,
+        times: object,
+        columns: Mapping[str, object],
+        *,
+        aligned: bool | None,
+        request: Request = NO_REQUEST,
+    ) -> int:
+        """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         self._check_open()
         unit = self._unit
         names = _node_names(tuple(columns))
         ours = {name: to_column(values, unit) for name, values in zip(names, columns.values(), strict=True)}
-        return self._node.engine.insert_columns(
-            device, to_times(times, unit, self._context.zone), ours, aligned=aligned
-        )
+        at = to_times(times, unit, self._context.zone)
+
+        def run() -> int:
+            with carrying_out(request):
+                return self._node.engine.insert_columns(device, at, ours, aligned=aligned, session=self._context)
+
+        return self._node.requests.once(request, run)
 
     def schema_of(self, result: Result) -> pa.Schema:
         """Arrow schema of a result in this session's zone."""
@@ -173,6 +208,11 @@ class EmbeddedOutcome:
     def update_count(self) -> int:
         """See `Outcome.update_count`."""
         return self._result.update_count
+
+    @property
+    def stale(self) -> bool:
+        """See `Outcome.stale`."""
+        return self._result.stale
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 import saros
+from saros.target import without_password
 
 #: 2024-01-01 in milliseconds; rows are a second apart.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
@@ -79,7 +80,8 @@ def main(arguments: Sequence[str]) -> int:
         if options.database is None:
             shutil.rmtree(folder, ignore_errors=True)
     if options.json:
-        json.dump({"options": vars(options), "results": [asdict(r) for r in results]}, sys.stdout, indent=1)
+        said = vars(options) | {"database": options.database and without_password(options.database)}
+        json.dump({"options": said, "results": [asdict(r) for r in results]}, sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:
         report(results, options, sys.stdout)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import saros
+from saros.target import without_password
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             return run_script(connection, options)
         from saros_shell.repl import Shell  # prompt_toolkit is for people only
 
-        return Shell(connection, options.target).run()
+        return Shell(connection, without_password(options.target)).run()
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,11 +1,12 @@
 """`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
 
-    file -> source batches (`sources.py`) -> device, times, columns -> Connection.insert
+    file -> source batches (`sources.py`) -> device, times, columns -> Connection.bulk_writer
                      └ bad rows (number, reason, values) -> <file>.bad.csv
 
 A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). After each batch the state file holds how far each
-file is, so that `--resume` goes on there; since equal times overwrite, a batch written twice changes nothing.
+value of a column (`--device-column NAME`, `{device}` in `--device`). Once a second all that was read is made sure to be
+written, and the state file says how far each file is, so that `--resume` goes on there; since equal times overwrite, a
+batch written twice changes nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import saros
+from saros.bulk import BulkWriter
 from saros_shell.progress import Progress
 from saros_shell.sources import SourceBatch, SourceError, SourceOptions, read_source
 from saros_storage.paths import quote_node
@@ -116,16 +118,18 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
     state = State(Path(options.state), options.resume)
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
-    for file in files:
-        _load(connection, file, source, options, state, report, progress)
-        report.files += 1
+    with connection.bulk_writer() as writer:
+        for file in files:
+            _load(writer, file, source, options, state, report, progress)
+            report.files += 1
+    report.points = writer.progress.points
     state.remove()
     progress.finish()
     return report
 
 
 def _load(
-    connection: saros.Connection,
+    writer: BulkWriter,
     file: Path,
     source: SourceOptions,
     options: argparse.Namespace,
@@ -142,11 +146,14 @@ def _load(
             if batch.stop_row <= done:
                 continue
             for device, part in by_device(batch, options.device, file):
-                report.points += connection.insert(device, part.times, part.columns, aligned=options.aligned or None)
+                writer.add(device, part.times, part.columns, aligned=options.aligned or None)
             report.rows += batch.times_count
             report.bad_rows += bad.write(batch)
-            state.save(file, batch.stop_row)
-            progress.show(report.rows, report.points)
+            state.note(file, batch.stop_row)
+            if state.is_due:
+                writer.flush()
+                state.save()
+            progress.show(report.rows, writer.progress.points)
         progress.move_to(before + file.stat().st_size)
         if bad.count:
             report.bad_files.append(str(bad.path))
@@ -198,7 +205,7 @@ class BadRows:
 
 
 class State:
-    """How many rows of each file are loaded: a JSON file, replaced after each batch."""
+    """How many rows of each file are loaded: a JSON file, replaced once a second."""
 
     def __init__(self, path: Path, resume: bool) -> None:
         self._path = path
@@ -211,14 +218,21 @@ class State:
         """Rows done of this very file (same size and time of change)."""
         return self._rows.get(_identity(file), 0)
 
-    def save(self, file: Path, rows: int) -> None:
-        """Remember; the file is written at most once a second."""
+    def note(self, file: Path, rows: int) -> None:
+        """So many rows of the file were read."""
         self._rows[_identity(file)] = rows
-        if time.monotonic() - self._saved_at >= 1.0:
-            part = self._path.with_name(self._path.name + ".part")
-            part.write_text(json.dumps(self._rows), encoding="utf-8")
-            part.replace(self._path)
-            self._saved_at = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `save` was not called for a second."""
+        return time.monotonic() - self._saved_at >= 1.0
+
+    def save(self) -> None:
+        """What was noted is loaded."""
+        part = self._path.with_name(self._path.name + ".part")
+        part.write_text(json.dumps(self._rows), encoding="utf-8")
+        part.replace(self._path)
+        self._saved_at = time.monotonic()
 
     def remove(self) -> None:
         """All is loaded."""

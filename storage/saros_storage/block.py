@@ -71,6 +71,12 @@ class TextArray:
         """Bytes this array refers to: offsets and the data between the first and the last of them."""
         return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
 
+    @property
+    def sound(self) -> bool:
+        """Whether the offsets never fall and stay within the data, whoever made them."""
+        ends = int(self.offsets[0]) >= 0 and int(self.offsets[-1]) <= len(self.data)
+        return ends and bool((self.offsets[1:] >= self.offsets[:-1]).all())
+
     def slice(self, start: int, stop: int) -> TextArray:
         """Values [start, stop), sharing the data."""
         return TextArray(self.offsets[start : stop + 1], self.data)

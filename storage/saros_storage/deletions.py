@@ -3,37 +3,44 @@
     tombstones   root.a.**  [10, 20) rank 3      root.a.d1.s [15, 30) rank 5      root.b.** ...
     series root.a.d1.s in a source of rank 2:    DeletedTimes [10, 30)            of rank 4: [15, 30)
 
-A tombstone hides the points of files of its rank or a lower one. In the MemTable of its own rank it was carried out
-when it was made, and rows that came later stay; there, and only there, an equal rank does not count (`snapshot.py`).
+A tombstone hides the points of every source of its rank or a lower one, be it a file or a MemTable that becomes one.
 
-Pure, except for a cache of pattern matches. Any thread.
+A scan asks for the tombstones of its partition that concern it. They are kept by series, and those with wildcards by
+pattern, so that thousands of tombstones cost a scan of another series next to nothing.
+
+Pure, except for caches of pattern matches and of tombstones by series. Any thread.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 import numpy as np
 
-from saros_storage.paths import parse_pattern, split_path
+from saros_storage.paths import PathPattern, parse_pattern, split_path
 from saros_storage.reading import TimeRange
 from saros_storage.snapshot import Rank, Tombstone
 from saros_storage.types import BoolArray, Int64Array
 
 _CACHED_MATCHES = 65_536
+#: Partitions whose tombstones are kept by series.
+_CACHED_INDEXES = 256
 
 
 class DeletedTimes:
-    """A set of times: disjoint ranges [starts[i], ends[i]) in order, at least one."""
+    """A set of times: disjoint ranges [starts[i], ends[i]) in order."""
 
     __slots__ = ("_ends", "_starts")
 
     def __init__(self, ranges: Sequence[TimeRange]) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
-        for part in sorted(ranges, key=lambda r: r.start):
+        for part in sorted((r for r in ranges if not r.empty), key=lambda r: r.start):
             if self._ends and part.start <= self._ends[-1]:
                 self._ends[-1] = max(self._ends[-1], part.end)
             else:
@@ -62,29 +69,78 @@ class DeletedTimes:
         return mask
 
 
+class _BySeries:
+    """A partition's tombstones by what they name."""
+
+    def __init__(self, tombstones: tuple[Tombstone, ...]) -> None:
+        self.tombstones = tombstones
+        #: By the path of the one series that they name.
+        self._exact: dict[str, list[Tombstone]] = {}
+        #: By pattern with wildcards; with each the text that all it matches begins with.
+        self._wild: dict[str, tuple[str, list[Tombstone]]] = {}
+        for tombstone in tombstones:
+            pattern = parse_pattern(tombstone.pattern)
+            if not pattern.has_wildcard:
+                self._exact.setdefault(pattern.text, []).append(tombstone)
+                continue
+            _, same = self._wild.setdefault(tombstone.pattern, (_literal_start(pattern), []))
+            same.append(tombstone)
+
+    def of(self, device: str, measurements: Sequence[str]) -> list[Tombstone]:
+        """Those that match one of the series."""
+        found: list[Tombstone] = []
+        if self._exact:
+            for measurement in measurements:
+                found += self._exact.get(f"{device}.{measurement}", ())
+        below = device + "."
+        for pattern, (start, same) in self._wild.items():
+            near = below.startswith(start) or start.startswith(below)
+            if near and any(hides(pattern, device, m) for m in measurements):
+                found += same
+        return found
+
+
+def _literal_start(pattern: PathPattern) -> str:
+    """The pattern's nodes before the first that may be a wildcard, each with its dot."""
+    nodes = takewhile(lambda node: "*" not in node, pattern.nodes)
+    return "".join(f"{node}." for node in nodes)
+
+
+_indexes: OrderedDict[int, _BySeries] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
+    """Made once for each tuple, which a partition's snapshots share until a deletion comes."""
+    key = id(tombstones)
+    with _lock:
+        index = _indexes.get(key)
+        if index is not None:
+            _indexes.move_to_end(key)
+            return index
+    index = _BySeries(tombstones)
+    with _lock:
+        # The index holds on to the tuple: nothing else can get its identity while it is here.
+        _indexes[key] = index
+        while len(_indexes) > _CACHED_INDEXES:
+            _indexes.popitem(last=False)
+    return index
+
+
 def relevant(
-    tombstones: Sequence[Tombstone], device: str, measurements: Sequence[str], time: TimeRange
-) -> list[Tombstone]:
+    tombstones: tuple[Tombstone, ...], device: str, measurements: Sequence[str], time: TimeRange
+) -> tuple[Tombstone, ...]:
     """Those tombstones that may take something from a scan."""
-    return [
+    return tuple(
         t
-        for t in tombstones
-        if t.time.start < time.end
-        and time.start < t.time.end
-        and not t.time.empty
-        and any(hides(t.pattern, device, m) for m in measurements)
-    ]
+        for t in _by_series(tombstones).of(device, measurements)
+        if t.time.start < time.end and time.start < t.time.end and not t.time.empty
+    )
 
 
-def deleted_times(
-    tombstones: Sequence[Tombstone], device: str, measurement: str, rank: Rank, *, memory: bool
-) -> DeletedTimes | None:
-    """What is deleted of a series in a source of this rank; None: nothing. `memory`: the source is a MemTable."""
-    ranges = [
-        t.time
-        for t in tombstones
-        if (rank < t.rank or (rank == t.rank and not memory)) and hides(t.pattern, device, measurement)
-    ]
+def deleted_times(tombstones: Sequence[Tombstone], device: str, measurement: str, rank: Rank) -> DeletedTimes | None:
+    """What is deleted of a series in a source of this rank; None: nothing."""
+    ranges = [t.time for t in tombstones if rank <= t.rank and hides(t.pattern, device, measurement)]
     return DeletedTimes(ranges) if ranges else None
 
 

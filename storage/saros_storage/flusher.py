@@ -1,8 +1,8 @@
-"""The thread that turns frozen MemTables into files, saves manifests, and cuts the log behind them.
+"""The thread that turns frozen MemTables into files, saves manifests, and says what the log need not keep.
 
     waiting partitions --flush each frozen MemTable, oldest first--> files, manifest --> install under the lock
                        --save tombstones, files set aside--------->        manifest
-    then the log goes up to the first entry that some partition still needs; the schema is saved before
+    then `journal.release(first)`: entries before the first one that some partition still needs are in files
 
 Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
 numbers up to n a second time, to entries that a replay would skip.
@@ -10,27 +10,25 @@ numbers up to n a second time, to entries that a replay would skip.
 A full disk is waited for: the problem is named (`problem`), writers that would wait for memory get DiskFull, and the
 flush is tried again every second. Any other failure ends flushing for good and is named as well.
 
-The lock is the store's; the flusher holds `folders` while it works in partitions' folders, so that nobody removes one.
+The lock is the region's; the flusher holds `folders` while it works in partitions' folders, so that nobody removes one.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import replace
+from typing import Protocol
 
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.flush_files import FileFlush, WrittenFile
-from saros_storage.layout import SCHEMA_FILE, FileName
-from saros_storage.log import SegmentedLog
+from saros_storage.layout import FileName
 from saros_storage.memtable import MemTable
 from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
 from saros_storage.partition_files import move_aside, save_manifest
 from saros_storage.partitions import Partitions
 from saros_storage.schema import stored_encoding
-from saros_storage.schema_file import save_schema
 from saros_storage.snapshot import FileSource
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
@@ -38,27 +36,37 @@ from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor
 _RETRY_SECONDS = 1.0
 
 
+class Journal(Protocol):
+    """Where the entries are logged that a region applies."""
+
+    def sync_due(self) -> None:
+        """Make durable whatever was applied so far. Raises StorageError."""
+        ...
+
+    def release(self, first: int) -> None:
+        """Entries before `first` are in files. Called by the flusher's thread, without the region's lock."""
+        ...
+
+
 class Flusher:
-    """See the module. Made with the store, `start`ed and `stop`ped by it."""
+    """See the module. Made with the region, `start`ed and `stop`ped by it."""
 
     def __init__(
         self,
-        folder: str,
         options: StoreOptions,
         disk: Disk,
         clock: Clock,
         partitions: Partitions,
-        log: SegmentedLog,
+        journal: Journal,
         lock: threading.Condition,
         report: Report,
     ) -> None:
-        self._folder = folder
         self._options = options
         self._disk = disk
         self._clock = clock
         self._partitions = partitions
-        self._log = log
-        #: The store's lock; notified whenever a partition came out of the queue.
+        self._journal = journal
+        #: The region's lock; notified whenever a partition came out of the queue.
         self._lock = lock
         self._report = report
         #: Held while a partition's folder is being changed.
@@ -70,7 +78,6 @@ class Flusher:
         self._stopping = False
         #: Why nothing can be flushed at the moment, or ever.
         self.problem: BaseException | None = None
-        self._schema_saved = partitions.schema_index
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
     def start(self) -> None:
@@ -124,7 +131,7 @@ class Flusher:
             try:
                 with self.folders:
                     self._save(partition)
-                    self._cut_log()
+                    self._journal.release(self.first_needed())
             except OSError as error:
                 if not self._note(error, final=error.errno not in FULL_ERRNOS):
                     return
@@ -182,13 +189,12 @@ class Flusher:
 
     def _commit(self, partition: Partition, memtable: MemTable | None, written: list[WrittenFile]) -> None:
         with self._lock:
-            flushed = self._partitions.applied if memtable is None else memtable.frozen_at
-            assert flushed is not None
+            flushed = self._complete_up_to(partition, memtable)
             manifest = partition.manifest.with_files(tuple(w.entry for w in written), flushed)
             manifest = replace(manifest, tombstones=partition.tombstones)
             aside = [path for owner, path in self._aside if owner is partition]
             self._aside = [item for item in self._aside if item[0] is not partition]
-        self._log.sync_due()
+        self._journal.sync_due()
         save_manifest(self._disk, partition.folder, manifest)
         for path in aside:
             move_aside(self._disk, partition.folder, path)
@@ -202,33 +208,20 @@ class Flusher:
             self._partitions.changed()
             self._lock.notify_all()
 
+    def _complete_up_to(self, partition: Partition, memtable: MemTable | None) -> int:
+        """The last entry that the files have, once `memtable` is in them."""
+        if memtable is not None:
+            assert memtable.frozen_at is not None
+            return memtable.frozen_at
+        return self._partitions.applied if partition.active is None else partition.manifest.flushed
+
     def _source(self, written: WrittenFile) -> FileSource:
         access = OpenedFile(written.path, self._disk, self._report)
         entry = written.entry
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
-    def _cut_log(self) -> None:
-        """Remove the segments that nobody needs any more."""
+    def first_needed(self) -> int:
+        """The first entry that some partition needs, if only the one that comes next."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
-            first = min((index for index in needed if index is not None), default=self._partitions.applied + 1)
-            segments = self._log.segments()
-            if len(segments) * self._options.segment_bytes > self._options.log_bytes_max:
-                self._relieve(first)
-            if len(segments) < 2 or segments[1][1] > first:
-                return
-            index = self._partitions.schema_index
-            dump = self._partitions.schema.dump() if index > self._schema_saved else None
-        if dump is not None:
-            path = os.path.join(self._folder, SCHEMA_FILE)
-            self._disk.make_folder(os.path.dirname(path))
-            save_schema(self._disk, path, dump, index)
-            self._schema_saved = index
-        self._log.cut(first)
-
-    def _relieve(self, first: int) -> None:
-        """Flush the partition that holds back the log at entry `first`; under the lock."""
-        for partition in self._partitions:
-            if partition.first_unflushed == first:
-                self.freeze(partition)
-                return
+            return min((index for index in needed if index is not None), default=self._partitions.applied + 1)

@@ -38,7 +38,7 @@ class Partitions:
         self.schema = schema
         #: Entries up to here are in `schema`.
         self.schema_index = schema_index
-        #: The last entry that took effect.
+        #: The last entry that took effect; while a log is replayed, the one that is reached again.
         self.applied = schema_index
         #: Bytes of all MemTables, frozen ones too.
         self.memory_bytes = 0
@@ -90,13 +90,17 @@ class Partitions:
                 self.schema.apply(change)
         if mutation.changes:
             self.schema_index = max(self.schema_index, index)
+        self.applied = index
         for deletion in mutation.deletions:
             self._delete(index, deletion)
         for placed in mutation.tablets:
             self._write(index, placed)
-        self.applied = max(self.applied, index)
         self.changed()
         return dropped
+
+    def pass_by(self, index: int) -> None:
+        """An entry that has no effect here."""
+        self.applied = index
 
     def _drop(self, database: str, index: int) -> list[Partition]:
         slices = self._by_database.get(database, {})

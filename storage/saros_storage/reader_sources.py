@@ -13,7 +13,7 @@ Belongs to one reader.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -114,11 +114,11 @@ class FilePieces:
                 names.append(measurement)
                 self._places.append(place)
         self._names = tuple(names)
-        #: The chunk that was looked at last, and its pages.
-        self._last: tuple[int, list[PageSpan]] | None = None
+        #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
+        self._last: tuple[int, list[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
         if tombstones:
-            deleted = [deleted_times(tombstones, request.device, m, file.rank, memory=False) for m in names]
+            deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
 
     @property
@@ -148,7 +148,7 @@ class FilePieces:
         """The chunk's pages that may have wanted points."""
         time = self._request.time
         found = []
-        spans = self._pages_of(chunk.chunk)
+        spans, _ = self._pages_of(chunk.chunk)
         for number, span in enumerate(spans):
             wanted = span.start < time.end and span.end >= time.start
             nothing = all(s is None for s in span.statistics)
@@ -159,10 +159,11 @@ class FilePieces:
             found.append(Piece(self, chunk.chunk, number, number + 1, span.start, span.end, span.count, statistics))
         return found
 
-    def _pages_of(self, chunk: int) -> list[PageSpan]:
+    def _pages_of(self, chunk: int) -> tuple[list[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
-            self._last = (chunk, self._file.access.pages(self._index, self._names, chunk))
-        return self._last[1]
+            pages = self._file.access.pages(self._index, self._names, chunk)
+            self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
+        return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
         """Statistics of the request's columns from those of the columns that are read."""
@@ -221,9 +222,8 @@ class FilePieces:
     # ------------------------------------------------------------------ decoding, through the cache
 
     def _decode(self, piece: Piece) -> Block:
-        spans = self._pages_of(piece.chunk)
-        first = sum(s.count for s in spans[: piece.first])
-        stop = first + sum(s.count for s in spans[piece.first : piece.stop])
+        _, rows = self._pages_of(piece.chunk)
+        first, stop = rows[piece.first], rows[piece.stop]
         if self._index.time is None:
             return self._cached(piece, self._names, first, stop)
         key = (self._file.path, self._request.device)
@@ -272,7 +272,7 @@ def memory_pieces(
     if block is None:
         return None
     if tombstones:
-        deleted = [deleted_times(tombstones, request.device, m, memory.rank, memory=True) for m in request.measurements]
+        deleted = [deleted_times(tombstones, request.device, m, memory.rank) for m in request.measurements]
         if any(d is not None for d in deleted):
             block = _clean(block, deleted)
     return MemoryPieces(order, block) if block.rows else None

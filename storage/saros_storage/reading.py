@@ -2,14 +2,15 @@
 
 A query takes one `ReadView` (a pinned, unchanging picture of the store), opens one `SeriesReader` per device scan,
 pulls until it answers None, and closes both. A reader yields, in time order, *blocks* of rows and, where the request
-allows it, *summaries*: spans for which stored statistics are exact, so that no page had to be decoded.
+allows it, *summaries*: spans whose statistics are given instead of their rows.
 
     time      |---- chunk A ----|  |-- B --|- C overlaps B -|   |---- D ----|
     answer      Summary(A)           Block  Block                 Summary(D)
+    from another node              Summaries(A, B, C, D)
 
     A summary is given only if: the request has a `grid`; the span lies wholly inside the request's time range and
-    inside one window of the grid; no other source overlaps it; no tombstone touches it; there are no `bounds`; and all
-    requested columns have statistics there.
+    inside one window of the grid; there are no `bounds`; and it says what the rows would: those that a file stores
+    stand for rows that no other source overlaps and no tombstone touches; the others were made of rows (`summaries`).
 
 Ranks: where two sources hold the same time of a series, the one of higher rank wins, value by value; a null never
 hides a value. What a reader yields is already merged, filtered by time and cleaned of deleted points.
@@ -20,11 +21,15 @@ A reader belongs to one thread at a time; a view may be shared. Not here: value 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
-from saros_storage.block import Block
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,90 @@ class Summary:
     columns: tuple[Statistics | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SpanStatistics:
+    """`Statistics` of one column in many spans: a row for each, null (the count 0) where the column has no point.
+
+    None stands for what a type does not have, see `Statistics`; BLOB has no first and last either.
+    """
+
+    count: Column
+    start: Column
+    end: Column
+    first: Column | None = None
+    last: Column | None = None
+    minimum: Column | None = None
+    maximum: Column | None = None
+    total: Column | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summaries:
+    """Many summaries as columns: a row stands for all rows of a span. Spans are in the scan's order and disjoint.
+
+    `block` is not timed; for each of the `types` of the scan it has the columns that `statistics_fields` names.
+    """
+
+    types: tuple[DataType, ...]
+    block: Block
+
+    @property
+    def rows(self) -> int:
+        """How many spans."""
+        return self.block.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, for memory accounts."""
+        return self.block.nbytes
+
+    def slice(self, start: int, stop: int) -> Summaries:
+        """Spans [start, stop), without a copy."""
+        return Summaries(self.types, self.block.slice(start, stop))
+
+    @property
+    def columns(self) -> tuple[SpanStatistics, ...]:
+        """The statistics of each column of the scan."""
+        found, at = [], 0
+        for type_ in self.types:
+            names = statistics_fields(type_)
+            fields = self.block.columns[at : at + len(names)]
+            found.append(SpanStatistics(**dict(zip(names, fields, strict=True))))
+            at += len(names)
+        return tuple(found)
+
+    @property
+    def starts(self) -> Int64Array:
+        """The first time of each span."""
+        found: Int64Array = np.min([_where(c.start, TIME_MAX) for c in self.columns], axis=0)
+        return found
+
+    @property
+    def ends(self) -> Int64Array:
+        """The last time of each span."""
+        found: Int64Array = np.max([_where(c.end, TIME_MIN) for c in self.columns], axis=0)
+        return found
+
+
+def _where(times: Column, otherwise: int) -> Int64Array:
+    return times.numbers if times.valid is None else np.where(times.valid, times.numbers, otherwise)
+
+
+@cache
+def statistics_fields(type_: DataType) -> dict[str, DataType]:
+    """The fields of `SpanStatistics` that a column of a type has, in order, and their types."""
+    names = {"count": DataType.INT64, "start": DataType.TIMESTAMP, "end": DataType.TIMESTAMP}
+    if type_ is not DataType.BLOB:
+        names |= {"first": type_, "last": type_}
+    if not type_.is_text and type_ is not DataType.BOOLEAN:
+        names |= {"minimum": type_, "maximum": type_}
+    if type_ in (DataType.BOOLEAN, DataType.INT32):
+        names["total"] = DataType.INT64
+    elif type_.is_numeric:
+        names["total"] = DataType.DOUBLE
+    return names
+
+
 @dataclass(slots=True)
 class ReadCounters:
     """What a reader did, for EXPLAIN ANALYZE. Counters only grow."""
@@ -129,11 +218,25 @@ class ReadCounters:
     bytes_read: int = 0
     cache_hits: int = 0
     memtable_rows: int = 0
+    #: Bytes that came from other nodes.
+    remote_bytes: int = 0
 
     def add(self, other: ReadCounters) -> None:
         """Add the other's counts to this one's."""
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPoint:
+    """What a reader must see at least: by group, the log entry up to which all is applied. `stale`: it may be old."""
+
+    stale: bool = False
+    applied: Mapping[int, int] = field(default_factory=dict)
+
+
+#: Whatever is here.
+HERE = ReadPoint()
 
 
 class SeriesReader(Protocol):
@@ -144,7 +247,7 @@ class SeriesReader(Protocol):
         """What was done so far."""
         ...
 
-    def next(self) -> Block | Summary | None:
+    def next(self) -> Block | Summary | Summaries | None:
         """The next non-empty piece, of at most about `BLOCK_ROWS_MAX` rows; None at the end.
 
         Raises CorruptFile (the file is already set aside for later views), StoreClosed.
@@ -161,6 +264,10 @@ class ReaderFactory(Protocol):
 
     def open(self, request: ScanRequest) -> SeriesReader:
         """A reader for the request. A device that has no data gives a reader that ends at once."""
+        ...
+
+    def expect(self, request: ScanRequest) -> None:
+        """Say what will be opened, in that order: where opening costs a trip to another node, one does for many."""
         ...
 
 

@@ -30,7 +30,7 @@ from saros_storage.kernels.merge import union_times
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
 from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ScanRequest, Summary
 from saros_storage.snapshot import PartitionSnapshot
-from saros_storage.types import Int64Array
+from saros_storage.types import Int64Array, NumericArray
 
 Item = Block | Summary
 
@@ -81,7 +81,7 @@ class LocalSeriesReader:
         device, time = request.device, request.time
         tombstones = snapshot.tombstones
         if tombstones:
-            tombstones = tuple(relevant(tombstones, device, request.measurements, time))
+            tombstones = relevant(tombstones, device, request.measurements, time)
         pieces: list[Piece] = []
         order = 0
         for file in snapshot.files:
@@ -165,10 +165,8 @@ class LocalSeriesReader:
             yield from self._load(run)
 
     def _load(self, run: Sequence[Piece]) -> Iterator[Block]:
-        first, last = (run[-1], run[0]) if self._request.descending else (run[0], run[-1])
-        source = first.source
-        whole = Piece(source, first.chunk, first.first, last.stop, first.start, last.end, 0, ())
-        yield from self._pieces_of(source.load(whole))
+        whole = _whole(run[0], run[-1])
+        yield from self._pieces_of(whole.source.load(whole))
 
     def _pieces_of(self, block: Block | None) -> Iterator[Block]:
         """A block in the order of the request, in parts of bounded size."""
@@ -237,7 +235,7 @@ class LocalSeriesReader:
         yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
 
     def _merge(self, cluster: Sequence[Piece]) -> Iterator[Block]:
-        """Load and merge pieces of several sources, up to the time that all have reached."""
+        """Load and merge runs of pieces of several sources, up to the time that all have reached."""
         descending = self._request.descending
         waiting: dict[int, deque[Piece]] = {}
         for piece in reversed(cluster) if descending else cluster:
@@ -247,7 +245,7 @@ class LocalSeriesReader:
             for order in list(waiting):
                 queue = waiting[order]
                 while order not in loaded and queue:
-                    piece = queue.popleft()
+                    piece = _next_run(queue)
                     block = piece.source.load(piece)
                     if block is not None:
                         loaded[order] = block
@@ -269,6 +267,22 @@ class LocalSeriesReader:
 def _neighbours(a: Piece, b: Piece) -> bool:
     """Whether two pages of one chunk follow one another."""
     return a.source is b.source and a.chunk == b.chunk and (a.stop == b.first or b.stop == a.first)
+
+
+def _whole(a: Piece, b: Piece) -> Piece:
+    """The run of neighbours from one piece to another, or the other way round."""
+    first, last = (a, b) if a.first <= b.first else (b, a)
+    return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
+
+
+def _next_run(queue: deque[Piece]) -> Piece:
+    """Take the next piece and those of its neighbours that are worth loading with it."""
+    first = last = queue.popleft()
+    rows = first.count
+    while queue and rows + queue[0].count <= BLOCK_ROWS_MAX and _neighbours(last, queue[0]):
+        last = queue.popleft()
+        rows += last.count
+    return first if first is last else _whole(first, last)
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
@@ -297,17 +311,32 @@ def merge_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    values = np.zeros(rows, parts[0].numbers.dtype)
+    last = parts[-1]
+    if len(last) == rows and last.valid is None:
+        return last
+    values: NumericArray = np.zeros(rows, last.numbers.dtype)
+    if all(part.valid is None for part in parts):
+        for part, at in zip(parts, places, strict=True):
+            _put(values, at, part.numbers)
+        return Column(last.type, values)
     valid = np.zeros(rows, np.bool_)
     for part, at in zip(parts, places, strict=True):
         if part.valid is None:
-            values[at] = part.numbers
-            valid[at] = True
+            _put(values, at, part.numbers)
+            _put(valid, at, True)
         else:
             kept = at[part.valid]
             values[kept] = part.numbers[part.valid]
             valid[kept] = True
-    return Column(parts[0].type, values, None if valid.all() else valid)
+    return Column(last.type, values, None if valid.all() else valid)
+
+
+def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None:
+    """Write values to rising places; to places in a row as a slice, which is several times as fast."""
+    if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1:
+        out[at[0] : at[-1] + 1] = values
+    else:
+        out[at] = values
 
 
 def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:

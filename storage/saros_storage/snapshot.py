@@ -3,11 +3,11 @@
     PartitionSnapshot(version 7)
       files       rank (0,1) seq/..   rank (0,2) seq/..   rank (0,3) unseq/..
       memtables   rank (0,4) immutable, being flushed     rank (0,5) active (a frozen prefix of it)
-      tombstones  rank (0,3): root.a.d1.** [10, 20)       hides data of rank <= (0,3) only
+      tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
 Ranks order everything: the higher one wins. A MemTable's rank is the version its file will get, taken when the MemTable
-is made. A tombstone's rank is that of the newest data it must hide (the active MemTable's at that time); in that
-MemTable it has also been applied to the rows it held, so rows that come later stay.
+is made. A tombstone's rank is the newest below the active MemTable, whose rows are taken out at once: so rows that come
+later stay.
 
 Snapshots are immutable values; the partition keeps the files of a pinned one on disk. Any thread.
 """

@@ -27,6 +27,9 @@ class LocalReadView:
         """See `ReaderFactory.open`."""
         return LocalSeriesReader(request, self._partitions_of(request.device), self._cache)
 
+    def expect(self, request: ScanRequest) -> None:
+        """See `ReaderFactory.expect`: here opening costs nothing."""
+
     def _partitions_of(self, device: str) -> Sequence[PartitionSnapshot]:
         """Those of the database that the device lies in: the only one that is a prefix of its path."""
         end = len(device)

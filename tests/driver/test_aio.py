@@ -1,4 +1,4 @@
-"""The asyncio face, on an embedded database."""
+"""The asyncio face, on an embedded database and on servers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import saros
 from saros import aio
+from saros_server.server import Server
 
 
 def test_write_and_read(tmp_path: Path) -> None:
@@ -54,3 +55,29 @@ def test_a_cancelled_task_cancels_its_statement(tmp_path: Path) -> None:
             assert [] == await (await connection.execute("show queries")).fetchall()
 
     asyncio.run(run())
+
+
+def test_tasks_share_a_connection_to_several_nodes_of_which_one_ends(tmp_path: Path) -> None:
+    servers = [Server(str(tmp_path / name), "127.0.0.1", 0) for name in "ab"]
+    for server in servers:
+        server.start()
+    target = "saros://" + ",".join(server.address for server in servers)
+
+    async def task(connection: aio.AsyncConnection, number: int) -> int:
+        device = f"root.a.d{number}"
+        assert 1 == await connection.insert(device, [number], {"x": [float(number)]})
+        cursor = await connection.execute(f"select x from {device}")
+        assert [(number, float(number))] == [row async for row in cursor]
+        return 0 if cursor.stale else 1
+
+    async def run() -> None:
+        async with await aio.connect(target, timestamps="epoch", failover_s=10.0) as connection:
+            assert [1] * 20 == await asyncio.gather(*(task(connection, number) for number in range(20)))
+            used = connection._connection._session._nodes.addresses[0]
+            ended = next(server for server in servers if server.address == used)
+            await asyncio.to_thread(ended.stop)
+            assert [1] * 20 == await asyncio.gather(*(task(connection, number) for number in range(20)))
+
+    asyncio.run(run())
+    for server in servers:
+        server.stop()

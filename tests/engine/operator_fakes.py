@@ -10,7 +10,7 @@ import numpy as np
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan import Field
 from saros_storage.block import Block, Column
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, Summary
 from saros_storage.types import DataType, Scalar
 
 DOUBLE, INT, LONG, TEXT, BOOL, STAMP = (
@@ -22,6 +22,7 @@ DOUBLE, INT, LONG, TEXT, BOOL, STAMP = (
     DataType.TIMESTAMP,
 )
 CONTEXT = OperatorContext()
+Piece = Block | Summary | Summaries
 #: A row: its time (or None) and its values.
 Row = tuple[Scalar, ...]
 
@@ -99,12 +100,12 @@ class Source:
 class FakeReader:
     """A series reader with scripted pieces."""
 
-    def __init__(self, pieces: Sequence[Block | Summary]) -> None:
+    def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
         self.counters = ReadCounters()
         self.closed = False
 
-    def next(self) -> Block | Summary | None:
+    def next(self) -> Piece | None:
         assert not self.closed
         return self.pieces.pop(0) if self.pieces else None
 
@@ -115,19 +116,31 @@ class FakeReader:
 class FakeReaders:
     """A reader factory: the same pieces for every request, whose order is the request's."""
 
-    def __init__(self, pieces: Sequence[Block | Summary]) -> None:
+    def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
         self.requests: list[ScanRequest] = []
+        self.expected: list[ScanRequest] = []
         self.opened: list[FakeReader] = []
+
+    def expect(self, request: ScanRequest) -> None:
+        self.expected.append(request)
 
     def open(self, request: ScanRequest) -> FakeReader:
         pieces = self.pieces
         if request.descending:
-            pieces = [p if isinstance(p, Summary) else p.take(np.arange(p.rows - 1, -1, -1)) for p in pieces[::-1]]
+            pieces = [backwards(piece) for piece in pieces[::-1]]
         reader = FakeReader(pieces)
         self.requests.append(request)
         self.opened.append(reader)
         return reader
+
+
+def backwards(piece: Piece) -> Piece:
+    """The rows last first."""
+    if isinstance(piece, Summary):
+        return piece
+    order = np.arange(piece.rows - 1, -1, -1)
+    return Summaries(piece.types, piece.block.take(order)) if isinstance(piece, Summaries) else piece.take(order)
 
 
 class Account:

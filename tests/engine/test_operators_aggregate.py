@@ -28,7 +28,7 @@ from engine.operator_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_engine.aggregates import AGGREGATES, state_types
+from saros_engine.aggregates import AGGREGATES, state_types, uses_summaries
 from saros_engine.expression import Constant, InputColumn, InputTime, Operation
 from saros_engine.operators.aggregate import AggregateOperator
 from saros_engine.operators.aggregate_scan import AggregateScanOperator
@@ -45,11 +45,14 @@ from saros_engine.plan import (
     VariationWindows,
     Windows,
 )
+from saros_engine.windows import grid, window_sequence
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.reading import ScanRequest, Summary, TimeRange
+from saros_storage.summaries import joined
 from saros_storage.types import DataType, Scalar
 
+DAY = 86_400_000
 NAMES = (
     "count",
     "sum",
@@ -151,26 +154,64 @@ def test_time_windows_are_what_python_says(
 
 
 @settings(max_examples=30, deadline=None)
-@given(TIMED, st.integers(1, 30), st.integers(1, 3), st.lists(st.booleans(), min_size=60, max_size=60), st.booleans())
+@given(
+    TIMED,
+    st.integers(1, 30),
+    st.integers(1, 30),
+    st.lists(st.booleans(), min_size=60, max_size=60),
+    st.booleans(),
+    st.booleans(),
+)
 def test_summaries_count_like_the_rows_they_stand_for(
-    rows: list[Row], interval: int, overlap: int, choice: list[bool], descending: bool
+    rows: list[Row], interval: int, step: int, choice: list[bool], many: bool, descending: bool
 ) -> None:
-    windows = TimeWindows(0, 121, interval * overlap, 0, interval, 0)
+    windows = TimeWindows(0, 121, interval, 0, step, 0)
+    found = grid(windows)
+    assert found.step is not None
     pieces: list[Block] = []
-    for low in range(0, 121, interval):
-        cell = [row for row in rows if low <= row[0] < low + interval]  # type: ignore[operator]
+    for low in range(0, 121, found.step):
+        cell = [row for row in rows if low <= row[0] < low + found.step]  # type: ignore[operator]
         if cell:
             pieces.append(block([DOUBLE], cell))
-    mixed = [summary_of(p) if chosen else p for p, chosen in zip(pieces, choice, strict=False)]
+    mixed: list[Block | Summary] = [summary_of(p) if c else p for p, c in zip(pieces, choice, strict=False)]
     mixed += pieces[len(mixed) :]
     names = [c for c in calls() if c.function != "var_pop"]
     request = ScanRequest("root.d", ("s",), (DOUBLE,), aligned=False, descending=descending)
     node = AggregateScan(request, tuple(names), windows, Stage.SINGLE, ())
-    readers = FakeReaders(mixed)
+    readers = FakeReaders(joined((DOUBLE,), mixed) if many else mixed)
     got = rows_of(pull(AggregateScanOperator(node, readers, CONTEXT)))
     expected = [row[:-1] for row in time_windows(rows, windows)]
     assert close(expected[::-1] if descending else expected, got)
-    assert readers.requests[0].grid is not None
+    assert readers.requests[0].grid == found
+    assert readers.expected == readers.requests
+
+
+@pytest.mark.parametrize(
+    ("windows", "step"),
+    [
+        (TimeWindows(3, 500, 20, 0, 10, 0), 10),
+        (TimeWindows(3, 500, 10, 0, 30, 0), 10),
+        (TimeWindows(-7, 500, 15, 0, 20, 0), 5),
+        (TimeWindows(0, 400 * DAY, 0, 1, 0, 1), DAY),
+        (TimeWindows(5, 400 * DAY, 0, 2, 0, 1), DAY),
+        (TimeWindows(0, 400 * DAY, 0, 1, 0, 1, False, "America/New_York"), 3_600_000),
+        (TimeWindows(0, 400 * DAY, 7 * DAY, 0, 0, 1), DAY),
+        (TimeWindows(0, 20 * DAY, 0, 1, 0, 1), None),
+        (TimeWindows(0, 400 * DAY, 0, 12, 0, 12), 365 * DAY),
+    ],
+)
+def test_no_window_begins_or_ends_inside_a_cell_of_the_grid(windows: TimeWindows, step: int | None) -> None:
+    found = grid(windows)
+    assert step == found.step
+    sequence = window_sequence(windows)
+    borders = [*sequence.starts(0, sequence.count).tolist(), *sequence.ends(0, sequence.count).tolist()]
+    inside = [border for border in borders if windows.start < border < windows.end]
+    assert [] == [border for border in inside if found.same_window(border - 1, border)]
+
+
+def test_statistics_of_blob_do_not_answer_its_first_and_last_value() -> None:
+    for name, expected in (("count", True), ("max_time", True), ("first_value", False), ("last_value", False)):
+        assert expected == uses_summaries(call(name, DataType.BLOB))
 
 
 def test_without_windows_there_is_one_row_even_of_nothing() -> None:

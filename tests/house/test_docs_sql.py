@@ -15,7 +15,7 @@ from saros_engine.functions import FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import server_command
-from saros_shell import bench, command, exporter, importer
+from saros_shell import bench, cluster_command, command, exporter, importer
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "sql.md").read_text(encoding="utf-8")
@@ -53,6 +53,14 @@ def test_options_of_commands_are_documented(module: object) -> None:
 
 def test_options_of_the_server_are_documented() -> None:
     check_options(server_command.start_parser())
+
+
+def test_parts_and_options_of_the_cluster_command_are_documented() -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    (parts,) = [a for a in cluster_command.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    for name, part in parts.choices.items():
+        assert f"`saros cluster {name}`" in text
+        check_options(part)
 
 
 def check_options(parser: argparse.ArgumentParser) -> None:

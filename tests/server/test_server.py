@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 
 import saros
-from saros.remote import address_of
 from saros_server.configuration import ConfigurationError
 from saros_server.logs import JsonLines, shape_of
 from saros_server.metrics import METRICS
@@ -200,12 +199,7 @@ def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
         assert [] == connection.execute("show queries").fetchall()
 
 
-def test_targets() -> None:
-    assert "127.0.0.1:6667" == address_of("saros://127.0.0.1")
-    assert "[::1]:7000" == address_of("saros://[::1]:7000")
-    for wrong in ("http://x", "saros://a,b", "saros://u:p@h", "saros://", "saros://h:port"):
-        with pytest.raises(saros.Error):
-            address_of(wrong)
+def test_a_target_where_nobody_answers_and_options_that_belong_to_the_node() -> None:
     with pytest.raises(saros.OperationalError, match="no Saros node answers"):
         saros.connect("saros://127.0.0.1:1")
     with pytest.raises(saros.InterfaceError, match="options belong to the node"):

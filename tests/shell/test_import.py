@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
+from saros.bulk import BulkWriter
 from saros_shell import bench, importer
 
 
@@ -40,19 +41,19 @@ def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypa
     source = tmp_path / "p.csv"
     lines = [f"{1_000_000_000_000 + i},{i}" for i in range(1_000)]
     source.write_text("time,x\n" + "\n".join(lines) + "\n")
-    insert = saros.Connection.insert
-    written: list[int] = []
+    add = BulkWriter.add
+    added: list[int] = []
 
-    def failing(self: saros.Connection, device: str, times: object, columns: object, **more: object) -> int:
-        if len(written) == 3:
+    def failing(self: BulkWriter, *arguments: object, **more: object) -> None:
+        if len(added) == 3:
             raise KeyboardInterrupt
-        written.append(1)
-        return insert(self, device, times, columns, **more)  # type: ignore[arg-type]
+        added.append(1)
+        add(self, *arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(saros.Connection, "insert", failing)
+    monkeypatch.setattr(BulkWriter, "add", failing)
     arguments = ("--device", "root.a.d", "--batch-rows", "100", str(source))
     assert 130 == run(tmp_path, *arguments)
-    monkeypatch.setattr(saros.Connection, "insert", insert)
+    monkeypatch.setattr(BulkWriter, "add", add)
     assert json.loads((tmp_path / "state.json").read_text())
     assert 0 == run(tmp_path, *arguments, "--resume")
     assert [(1_000,)] == rows(tmp_path, "select count(x) from root.a.d")

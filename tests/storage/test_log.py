@@ -54,10 +54,19 @@ class FaultyDisk(LocalDisk):
     def __init__(self) -> None:
         self.fail_writes = 0
         self.fail_syncs = 0
+        self.fail_creates = 0
+        self.fail_folders = 0
         self.syncs = 0
 
     def create(self, path: str) -> File:
+        if self.fail_creates:
+            raise OSError(self.fail_creates, "no room")
         return FaultyFile(super().create(path), self)
+
+    def sync_folder(self, path: str) -> None:
+        if self.fail_folders:
+            raise OSError(self.fail_folders, "no room")
+        super().sync_folder(path)
 
     def append(self, path: str) -> File:
         return FaultyFile(super().append(path), self)
@@ -192,6 +201,71 @@ def test_any_other_failed_write_ends_the_log(tmp_path: Path) -> None:
         write(log, b"a")
     with pytest.raises(LogFailed):
         log.append(3, 7, [b"b"])
+
+
+def test_a_segment_whose_name_is_not_durable_ends_the_log_and_costs_no_record(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions(segment_bytes=1))
+    write(log, b"a")
+    disk.fail_folders = errno.ENOSPC
+    with pytest.raises(LogFailed):
+        write(log, b"b")
+    disk.fail_folders = 0
+    with pytest.raises(LogFailed):
+        write(log, b"c")
+    assert [b"a"] == reopen(tmp_path)[1]
+
+
+def test_what_is_written_can_be_fsynced_while_there_is_no_room_for_a_segment(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions(Durability.OS, segment_bytes=1))
+    ticket = log.append(3, 7, [b"a"])
+    log.wait(ticket)
+    disk.fail_creates = errno.ENOSPC
+    lost = log.append(3, 7, [b"b"])
+    log.wait(ticket, fsync=True)
+    assert (1, 1, True) == (log.written_index, log.synced_index, log.is_lost(lost))
+    disk.fail_creates = 0
+    write(log, b"c")
+    assert [b"a", b"c"] == reopen(tmp_path)[1]
+
+
+def test_what_is_due_is_fsynced_on_a_full_disk_too_and_a_failure_is_told(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk)
+    write(log, b"a")
+    disk.fail_writes = errno.ENOSPC
+    lost = log.append(3, 7, [b"b"])
+    log.sync_due()
+    assert (1, True) == (log.synced_index, log.is_lost(lost))
+    disk.fail_writes, disk.fail_syncs = 0, errno.EIO
+    log.append(3, 7, [b"c"])
+    with pytest.raises(LogFailed):
+        log.sync_due()
+
+
+def test_a_wait_may_ask_for_more_than_the_options_say(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk)
+    ticket = log.append(3, 7, [b"a"])
+    log.wait(ticket)
+    assert 0 == disk.syncs
+    log.wait(ticket, fsync=True)
+    log.wait(ticket, fsync=True)
+    assert 1 == disk.syncs
+
+
+def test_the_size_is_that_of_the_files(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(segment_bytes=200))
+    assert 0 == log.size_bytes
+    for _ in range(8):
+        write(log, bytes(90))
+        assert sum(path.stat().st_size for path in tmp_path.iterdir()) == log.size_bytes
+    log.cut(5)
+    log.close()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == log.size_bytes
+    again, _ = reopen(tmp_path)
+    assert log.size_bytes == again.size_bytes
 
 
 def test_one_fsync_serves_all_who_wait(tmp_path: Path) -> None:

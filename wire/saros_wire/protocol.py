@@ -19,8 +19,12 @@ from saros_wire.generated import client_pb2
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Raised with every change that an older side would not understand.
-PROTOCOL = 1
+#: Raised with every change that an older side would not understand. A node speaks the client's, from `PROTOCOL_MIN` on.
+PROTOCOL, PROTOCOL_MIN = 2, 1
+#: From this one on, a node remembers the numbers of writes: a write that is sent again has no second effect.
+PROTOCOL_SEQUENCES = 2
+#: So many of a client's numbers are remembered; a client does not run further ahead of its oldest unanswered write.
+SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
 DEFAULT_PORT = 6667
@@ -29,7 +33,7 @@ MESSAGE_BYTES_MAX = 16 << 20
 #: Columns of a write go in messages of about this size.
 INSERT_BYTES = 8 << 20
 SESSION_KEY, CODE_KEY = "saros-session-bin", "saros-code"
-DEVICE_KEY, ALIGNED_KEY = b"saros.device", b"saros.aligned"
+DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 _INT64 = 1 << 63
 _NANOSECONDS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -61,6 +61,14 @@ _ROWS = (
     Status(712, "QUERY_TIMEOUT", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_timeout_ms."),
     Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may be over already."),
     Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Somebody cancelled the query."),
+    Status(801, "WRONG_LOGIN_PASSWORD", ErrorClass.OPERATIONAL, "Check user and password; after many errors, wait."),
+    Status(803, "NO_PERMISSION", ErrorClass.PROGRAMMING, "Ask an administrator to grant the privilege."),
+    Status(804, "USER_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST USER."),
+    Status(805, "USER_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing user, or choose another name."),
+    Status(806, "USER_ALREADY_HAS_ROLE", ErrorClass.INTEGRITY, "Nothing is to be done."),
+    Status(807, "USER_NOT_HAS_ROLE", ErrorClass.INTEGRITY, "Look with LIST ROLE OF USER."),
+    Status(808, "ROLE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST ROLE."),
+    Status(809, "ROLE_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing role, or choose another name."),
     Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Look at the log of the node."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
     Status(
@@ -82,6 +90,36 @@ _ROWS = (
     Status(
         2015, "FOLDER_VERSION", ErrorClass.OPERATIONAL, "Open the folder with the Saros that wrote it, or a newer one."
     ),
+    Status(
+        2016,
+        "NODE_UNREACHABLE",
+        ErrorClass.OPERATIONAL,
+        "A node does not answer; look with SHOW CLUSTER, then try again.",
+    ),
+    Status(2017, "NO_LEADER", ErrorClass.OPERATIONAL, "Too few replicas of a group are up; try again when they are."),
+    Status(2018, "OUTCOME_UNKNOWN", ErrorClass.OPERATIONAL, "The write may have happened: read, or send it again."),
+    Status(2019, "WRONG_CLUSTER", ErrorClass.OPERATIONAL, "The node belongs to another cluster: check the addresses."),
+    Status(
+        2020,
+        "PARTLY_DONE",
+        ErrorClass.OPERATIONAL,
+        "Some groups took their part, others could not: send it again when they are up; nothing is done twice.",
+    ),
+    Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series are dropped all the time: try again."),
+    Status(2030, "READ_LOST", ErrorClass.OPERATIONAL, "A node gave up its part of the query: run it again."),
+    Status(
+        2031,
+        "TOO_MANY_READS",
+        ErrorClass.OPERATIONAL,
+        "A node reads for too many queries; try later.",
+    ),
+    Status(
+        2040,
+        "PASSWORD_MUST_CHANGE",
+        ErrorClass.PROGRAMMING,
+        "Set a password of your own: ALTER USER name SET PASSWORD 'password'.",
+    ),
+    Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Choose 12 or more characters, and not the user's name."),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from saros_engine.errors import SemanticError
+from saros_engine.readable_schema import SchemaReader
 from saros_grammar.ast import (
     Between,
     Binary,
@@ -34,7 +35,7 @@ from saros_grammar.ast import (
     Unary,
 )
 from saros_storage.paths import parse_pattern, split_path
-from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+from saros_storage.schema import DeviceSchema, SeriesSchema
 
 #: An expression with wildcards may stand for so many expressions.
 _COMBINATIONS_MAX = 100_000
@@ -52,7 +53,7 @@ class Leaf:
 class Scope:
     """See the module: the series below some FROM paths."""
 
-    def __init__(self, schema: SchemaTree, prefixes: Sequence[PathExpression]) -> None:
+    def __init__(self, schema: SchemaReader, prefixes: Sequence[PathExpression]) -> None:
         self._schema = schema
         self._prefixes = prefixes
         #: The series of each path that an expansion has put into an expression.

@@ -12,7 +12,11 @@ from saros_engine.operators.scan import describe_request
 from saros_engine.plan import AggregateScan
 from saros_engine.windows import grid, pane_sequence, window_sequence
 from saros_storage.block import Block
-from saros_storage.reading import ReaderFactory, SeriesReader, Summary
+from saros_storage.reading import ReaderFactory, SeriesReader, Summaries, Summary
+from saros_storage.summaries import of_summaries
+
+#: Single summaries that are taken together: enough that NumPy's cost per call vanishes, few enough for a quantum.
+_SUMMARIES_MAX = 1_024
 
 
 class AggregateScanOperator(PullOperator):
@@ -21,7 +25,8 @@ class AggregateScanOperator(PullOperator):
     def __init__(self, node: AggregateScan, readers: ReaderFactory, context: OperatorContext) -> None:
         request = node.request
         summaries = not request.bounds and all(uses_summaries(call) for call in node.calls)
-        self._request = replace(request, grid=grid(node.windows) if summaries else None)
+        self._request = replace(request, grid=grid(node.windows, context.time_unit) if summaries else None)
+        readers.expect(self._request)
         super().__init__("AggregateScan", context, detail=describe_request(request))
         self._readers = readers
         self._reader: SeriesReader | None = None
@@ -52,16 +57,22 @@ class AggregateScanOperator(PullOperator):
         if self._reader is None:
             self._reader = self._readers.open(self._request)
             self._statistics.reads = self._reader.counters
-        piece = self._reader.next()
+        single: list[Summary] = []
+        while isinstance(piece := self._reader.next(), Summary):
+            single.append(piece)
+            if len(single) == _SUMMARIES_MAX:
+                break
+        if single:
+            self._aggregation.add_summaries(of_summaries(self._request.types, single))
         if piece is None:
             self._drained = True
             self._aggregation.finish()
             self._reader.close()
-        elif isinstance(piece, Summary):
-            self._aggregation.add_summary(piece)
-        else:
+        elif isinstance(piece, Block):
             self._aggregation.add_block(piece)
-            self._hold(self._aggregation.nbytes)
+        elif isinstance(piece, Summaries):
+            self._aggregation.add_summaries(piece)
+        self._hold(self._aggregation.nbytes)
 
     def _release(self) -> None:
         if self._reader is not None:

@@ -12,7 +12,17 @@ from saros_engine.operators.operator import OperatorContext
 from saros_engine.plan import LastItem, LastScan
 from saros_engine.text import format_column
 from saros_storage.block import Block, Column
-from saros_storage.reading import BLOCK_ROWS_MAX, ReaderFactory, ScanRequest, Summary, TimeRange, WindowGrid
+from saros_storage.reading import (
+    BLOCK_ROWS_MAX,
+    ReadCounters,
+    ReaderFactory,
+    ScanRequest,
+    Summaries,
+    Summary,
+    TimeRange,
+    WindowGrid,
+)
+from saros_storage.summaries import of_summaries
 from saros_storage.types import BoolArray, DataType, Scalar
 
 #: Series looked up by one `next`.
@@ -26,7 +36,10 @@ class LastScanOperator(PullOperator):
 
     def __init__(self, node: LastScan, readers: ReaderFactory, context: OperatorContext) -> None:
         super().__init__("LastScan", context, detail=f"{len(node.items)} series")
-        self._node = node
+        self._statistics.reads = ReadCounters()
+        self._items = [(item, _request(node, item)) for item in node.items]
+        for _, request in self._items:
+            readers.expect(request)
         self._readers = readers
         self._predicate: Callable[[Block], BoolArray] | None = None
         if node.predicate is not None:
@@ -35,32 +48,24 @@ class LastScanOperator(PullOperator):
         self._finished = not node.items
 
     def _next(self) -> Block | None:
-        items = self._node.items[self._at : self._at + _ITEMS_PER_BLOCK]
+        items = self._items[self._at : self._at + _ITEMS_PER_BLOCK]
         self._at += len(items)
-        self._finished = self._at >= len(self._node.items)
-        points = [self._search(item) for item in items]
-        found = [(item, point) for item, point in zip(items, points, strict=True) if point is not None]
+        self._finished = self._at >= len(self._items)
+        points = [self._search(request) for _, request in items]
+        found = [(item, point) for (item, _), point in zip(items, points, strict=True) if point is not None]
         return _block(found) if found else None
 
-    def _search(self, item: LastItem) -> _Point | None:
+    def _search(self, request: ScanRequest) -> _Point | None:
         """The first row from the end that counts."""
-        request = ScanRequest(
-            item.device,
-            (item.measurement,),
-            (item.type,),
-            item.aligned,
-            TimeRange(self._node.start, self._node.end),
-            descending=True,
-            grid=WindowGrid() if self._predicate is None else None,
-        )
         reader = self._readers.open(request)
         try:
             while (block := reader.next()) is not None:
                 if isinstance(block, Summary):
-                    known = block.columns[0]
-                    if known is None:
-                        continue
-                    return known.end, known.last
+                    block = of_summaries(request.types, [block])
+                if isinstance(block, Summaries):
+                    (known,) = block.columns
+                    assert known.last is not None
+                    block = Block.timed(known.end.numbers, [known.last])
                 wanted = block.columns[0].present
                 if self._predicate is not None:
                     wanted = wanted & self._predicate(block)
@@ -69,7 +74,22 @@ class LastScanOperator(PullOperator):
                     return int(block.times[row]), block.columns[0].slice(row, row + 1).to_list()[0]
         finally:
             reader.close()
+            assert self._statistics.reads is not None
+            self._statistics.reads.add(reader.counters)
         return None
+
+
+def _request(node: LastScan, item: LastItem) -> ScanRequest:
+    return ScanRequest(
+        item.device,
+        (item.measurement,),
+        (item.type,),
+        item.aligned,
+        TimeRange(node.start, node.end),
+        descending=True,
+        # Statistics of BLOB do not have the last value.
+        grid=WindowGrid() if node.predicate is None and item.type is not DataType.BLOB else None,
+    )
 
 
 def _block(found: list[tuple[LastItem, _Point]]) -> Block:

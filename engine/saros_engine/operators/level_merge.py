@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.aggregates import Slices, aggregate_of, retyped
+from saros_engine.aggregates import aggregate_of, retyped
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import AggregateCall, LevelMerge
 from saros_storage.block import Block, Column
+from saros_storage.slices import Slices
 from saros_storage.types import Int64Array
 
 #: Aggregates to which the order of states in time matters; their last state column is the time.

@@ -15,6 +15,7 @@ class ScanOperator(PullOperator):
         super().__init__("Scan", context, detail=describe_request(request))
         assert request.grid is None
         self._request = request
+        readers.expect(request)
         self._readers = readers
         self._reader: SeriesReader | None = None
 

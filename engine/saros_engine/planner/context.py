@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saros_engine.plan import Field, Node
+from saros_engine.readable_schema import SchemaReader
 from saros_engine.time_filter import Moment
-from saros_storage.schema import SchemaTree
 
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """The schema, and the session's zone, unit and now."""
+    """The schema as the session sees it, and the session's zone, unit and now."""
 
-    schema: SchemaTree
+    schema: SchemaReader
     moment: Moment
 
 

@@ -194,6 +194,16 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#createUser.
+    def visitCreateUser(self, ctx:Sql.CreateUserContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createRole.
+    def visitCreateRole(self, ctx:Sql.CreateRoleContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#createOther.
     def visitCreateOther(self, ctx:Sql.CreateOtherContext):
         return self.visitChildren(ctx)
@@ -264,6 +274,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#dropPrincipal.
+    def visitDropPrincipal(self, ctx:Sql.DropPrincipalContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#dropOther.
     def visitDropOther(self, ctx:Sql.DropOtherContext):
         return self.visitChildren(ctx)
@@ -271,6 +286,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#alterSeries.
     def visitAlterSeries(self, ctx:Sql.AlterSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alterUser.
+    def visitAlterUser(self, ctx:Sql.AlterUserContext):
         return self.visitChildren(ctx)
 
 
@@ -321,6 +341,16 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#showTimeZone.
     def visitShowTimeZone(self, ctx:Sql.ShowTimeZoneContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showCluster.
+    def visitShowCluster(self, ctx:Sql.ShowClusterContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showRegions.
+    def visitShowRegions(self, ctx:Sql.ShowRegionsContext):
         return self.visitChildren(ctx)
 
 
@@ -396,6 +426,56 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#explain.
     def visitExplain(self, ctx:Sql.ExplainContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#grantRole.
+    def visitGrantRole(self, ctx:Sql.GrantRoleContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#grantPrivileges.
+    def visitGrantPrivileges(self, ctx:Sql.GrantPrivilegesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#revokeRole.
+    def visitRevokeRole(self, ctx:Sql.RevokeRoleContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#revokePrivileges.
+    def visitRevokePrivileges(self, ctx:Sql.RevokePrivilegesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#listUsers.
+    def visitListUsers(self, ctx:Sql.ListUsersContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#listRoles.
+    def visitListRoles(self, ctx:Sql.ListRolesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#listPrivileges.
+    def visitListPrivileges(self, ctx:Sql.ListPrivilegesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#privileges.
+    def visitPrivileges(self, ctx:Sql.PrivilegesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#principal.
+    def visitPrincipal(self, ctx:Sql.PrincipalContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#password.
+    def visitPassword(self, ctx:Sql.PasswordContext):
         return self.visitChildren(ctx)
 
 

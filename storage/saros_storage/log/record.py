@@ -34,6 +34,11 @@ class Record:
     kind: int
     payload: memoryview
 
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in its segment, to the byte where the next one begins."""
+        return _span(len(self.payload))
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:
@@ -66,7 +71,7 @@ def scan(data: memoryview, first_index: int) -> Scan:
     position = 0
     while (record := _record_at(data, position)) is not None and record.index == first_index + len(records):
         records.append(record)
-        position += _span(len(record.payload))
+        position += record.size_bytes
     return Scan(records, position, _good_record_follows(data, position))
 
 

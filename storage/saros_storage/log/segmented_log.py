@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from saros_storage.disk import FULL_ERRNOS, Disk, File
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
@@ -57,6 +58,8 @@ class LogOptions:
 class _Segment:
     path: str
     first_index: int
+    #: What its file takes; of the one that is written, before it was opened.
+    size: int
 
 
 class SegmentedLog:
@@ -96,7 +99,7 @@ class SegmentedLog:
         """
         disk.make_folder(folder)
         segments = [
-            _Segment(f"{folder}/{name}", int(name.removesuffix(_SUFFIX)))
+            _Segment(f"{folder}/{name}", int(name.removesuffix(_SUFFIX)), 0)
             for name in disk.list(folder)
             if name.endswith(_SUFFIX)
         ]
@@ -106,12 +109,15 @@ class SegmentedLog:
             if segment.first_index != next_index:
                 raise CorruptFile(segment.path, 0, f"the log lacks the records from {next_index}")
             found = scan(disk.map(segment.path), segment.first_index)
-            if found.end < disk.size(segment.path):
-                if found.damaged or segment is not segments[-1]:
-                    raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
-                disk.truncate(segment.path, found.end)
+            if found.end < disk.size(segment.path) and (found.damaged or segment is not segments[-1]):
+                raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
+            segment.size = found.end
             records += found.records
             next_index += len(found.records)
+        if segments:
+            # Also when there is nothing to cut off: what a process wrote and did not fsync before it died is read here
+            # like the rest, and must not be lost at a later crash, when there are segments behind it.
+            disk.truncate(segments[-1].path, segments[-1].size)
         return SegmentedLog(folder, disk, options, segments, next_index), records
 
     @property
@@ -121,10 +127,23 @@ class SegmentedLog:
             return self._next_index
 
     @property
+    def written_index(self) -> int:
+        """The last record that is written; it will not be taken back."""
+        with self._lock:
+            return self._written
+
+    @property
     def synced_index(self) -> int:
         """The last record that is fsynced."""
         with self._lock:
             return self._synced
+
+    @property
+    def size_bytes(self) -> int:
+        """What its segments take on the disk, with what is reserved."""
+        with self._lock:
+            file = self._file
+            return sum(s.size for s in self._segments) + (max(file.size, self._reserved_until) if file else 0)
 
     @property
     def failure(self) -> BaseException | None:
@@ -143,16 +162,17 @@ class SegmentedLog:
             self._next_index += 1
             return index, len(self._lost_from)
 
-    def wait(self, ticket: tuple[int, int]) -> None:
-        """Return when the record is as durable as the options say. Raises LogFailed, DiskFull."""
+    def wait(self, ticket: tuple[int, int], *, fsync: bool = False) -> None:
+        """Return when the record is as durable as the options say, or fsynced. Raises LogFailed, DiskFull."""
         index, round_ = ticket
+        sync = fsync or self._options.durability is Durability.FSYNC
         with self._lock:
-            while not self._is_done(index, round_):
+            while not self._is_done(index, round_, sync=sync):
                 self._check()
                 if self._leading:
                     self._lock.wait()
                 else:
-                    self._lead(sync=self._options.durability is Durability.FSYNC)
+                    self._lead(sync=sync)
 
     def is_lost(self, ticket: tuple[int, int]) -> bool:
         """Whether the record was taken back because the disk was full."""
@@ -160,21 +180,33 @@ class SegmentedLog:
             return self._was_lost(*ticket)
 
     def sync_due(self) -> None:
-        """Write and fsync all that was appended: what durability `interval` does from time to time."""
+        """Write and fsync all that was appended: what durability `interval` does from time to time.
+
+        If the disk is full, the queue is taken back, and what was written before is fsynced. Raises LogFailed.
+        """
         with self._lock:
             while self._leading:
                 self._lock.wait()
             self._check()
+            written = self._written
             if self._synced < self._next_index - 1:
                 self._lead(sync=True)
+            if self._failure is None and self._synced < written:
+                self._lead(sync=True)
+            self._check()
 
     def cut(self, index: int) -> int:
-        """Remove segments that hold only records below `index`; returns how many went. The last one stays."""
+        """Remove segments that hold only records below `index`; returns how many went. The last one stays.
+
+        Oldest first, each durably before the next: whenever a crash comes, what is left has no gap.
+        """
         with self._lock:
             keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)
-            gone, self._segments = self._segments[:keep], self._segments[keep:]
+            gone = self._segments[:keep]
+            del self._segments[:keep]  # in place: whoever leads may append one meanwhile, without the lock
         for segment in gone:
             self._disk.remove(segment.path)
+            self._disk.sync_folder(self._folder)
         return len(gone)
 
     def segments(self) -> list[tuple[str, int]]:
@@ -198,10 +230,10 @@ class SegmentedLog:
 
     # ------------------------------------------------------------------ leading; the lock is held around each
 
-    def _is_done(self, index: int, round_: int) -> bool:
+    def _is_done(self, index: int, round_: int, *, sync: bool) -> bool:
         if self._was_lost(index, round_):
             raise DiskFull(f"no space left for the log in {self._folder}; free some, writes then go on")
-        return index <= (self._synced if self._options.durability is Durability.FSYNC else self._written)
+        return index <= (self._synced if sync else self._written)
 
     def _was_lost(self, index: int, round_: int) -> bool:
         return round_ < len(self._lost_from) and index >= self._lost_from[round_]
@@ -238,16 +270,17 @@ class SegmentedLog:
             self._failure = failure
 
     def _write(self, parts: list[bytes | memoryview], first_index: int, *, sync: bool) -> None:
-        if self._file is None or self._file.size >= self._options.segment_bytes:
+        if parts and (self._file is None or self._file.size >= self._options.segment_bytes):
             self._roll(first_index)
-        assert self._file is not None
+        if self._file is None:
+            return  # what a segment holds that is closed, is fsynced
         self._good_bytes = self._file.size
-        if sync:
+        if parts and sync:
             self._reserve(sum(map(len, parts)))
         if parts:
             self._file.write(parts)
         if sync:
-            _sync(self._file)
+            _finally(self._file.sync)
 
     def _reserve(self, count: int) -> None:
         """Let the file grow rarely and by much: then most fsyncs have no new size to write."""
@@ -264,24 +297,25 @@ class SegmentedLog:
 
     def _roll(self, first_index: int) -> None:
         if self._file is not None:
-            _sync(self._file)
-            self._close_file()
+            _finally(self._file.sync)
+            _finally(self._close_file)
         reuse = bool(self._segments) and self._segments[-1].first_index == first_index
         path = f"{self._folder}/{first_index:020}{_SUFFIX}"
         self._file = self._disk.create(path)
         self._reserved_until = 0
-        self._disk.sync_folder(self._folder)
         if not reuse:
-            self._segments.append(_Segment(path, first_index))
+            self._segments.append(_Segment(path, first_index, 0))
+        _finally(partial(self._disk.sync_folder, self._folder))
 
     def _close_file(self) -> None:
         """Close the segment, without what was reserved and not used."""
         assert self._file is not None
-        size = self._file.size
+        segment = self._segments[-1]
+        segment.size = self._file.size
         self._file.close()
         self._file = None
-        if self._reserved_until > size:
-            self._disk.truncate(self._segments[-1].path, size)
+        if self._reserved_until > segment.size:
+            self._disk.truncate(segment.path, segment.size)
         self._reserved_until = 0
 
     def _taken_back(self) -> bool:
@@ -299,9 +333,13 @@ class SegmentedLog:
         return True
 
 
-def _sync(file: File) -> None:
-    """An fsync whose failure is final, whatever its reason: the pages may be marked clean although they are lost."""
+def _finally(step: Callable[[], None]) -> None:
+    """A step whose failure is final, whatever its reason.
+
+    A failed fsync may have marked pages clean that are lost; and a segment that is not closed in good order, or whose
+    name is not durable, must not get a successor.
+    """
     try:
-        file.sync()
+        step()
     except OSError as error:
-        raise OSError(errno.EIO, f"fsync: {error.strerror}") from error
+        raise OSError(errno.EIO, f"not made durable: {error.strerror}") from error

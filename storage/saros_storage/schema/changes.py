@@ -35,6 +35,8 @@ class CreateSeries:
     device: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
+    #: Nobody asked for them, a write needs them: whoever agrees on the change may leave out what is there by then.
+    if_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def encode_change(change: SchemaChange) -> bytes:
         words.append(change.pattern)
     elif isinstance(change, CreateSeries):
         words += [change.device, change.aligned, [_series_words(s) for s in change.series]]
+        words += [True] if change.if_missing else []
     else:
         words += [change.device, change.measurement, change.alias, change.tags, change.attributes]
     return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
@@ -83,7 +86,7 @@ def decode_change(data: bytes) -> SchemaChange:
         if name == "DeleteSeries":
             return DeleteSeries(str(words[0]))
         if name == "CreateSeries":
-            return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]))
+            return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]), len(words) > 3)
         if name == "AlterSeries":
             return AlterSeries(*words)
     except (ValueError, TypeError, IndexError, KeyError) as error:

@@ -63,6 +63,10 @@ class SchemaTree:
         """All databases, sorted."""
         return sorted(self._databases)
 
+    def is_database(self, path: str) -> bool:
+        """Whether the path is a database."""
+        return path in self._databases
+
     def database_of(self, path: str) -> str | None:
         """The database that a path lies in (or is)."""
         nodes = split_path(path)

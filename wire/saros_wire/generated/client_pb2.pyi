@@ -7,26 +7,38 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("protocol", "time_zone", "client")
+    __slots__ = ("protocol", "time_zone", "client", "user", "password", "consistency", "client_id")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PASSWORD_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     time_zone: str
     client: str
-    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
+    user: str
+    password: str
+    consistency: str
+    client_id: int
+    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ..., user: _Optional[str] = ..., password: _Optional[str] = ..., consistency: _Optional[str] = ..., client_id: _Optional[int] = ...) -> None: ...
 
 class OpenReply(_message.Message):
-    __slots__ = ("protocol", "session", "time_unit", "server")
+    __slots__ = ("protocol", "session", "time_unit", "server", "addresses", "memory")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     TIME_UNIT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     session: bytes
     time_unit: str
     server: str
-    def __init__(self, protocol: _Optional[int] = ..., session: _Optional[bytes] = ..., time_unit: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    memory: int
+    def __init__(self, protocol: _Optional[int] = ..., session: _Optional[bytes] = ..., time_unit: _Optional[str] = ..., server: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., memory: _Optional[int] = ...) -> None: ...
 
 class CloseRequest(_message.Message):
     __slots__ = ()
@@ -77,29 +89,35 @@ class Value(_message.Message):
     def __init__(self, null: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., blob: _Optional[bytes] = ..., instant_ns: _Optional[int] = ..., local_time: _Optional[str] = ..., decimal: _Optional[str] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("statement", "parameters", "timeout_ms")
+    __slots__ = ("statement", "parameters", "timeout_ms", "sequence")
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     statement: str
     parameters: _containers.RepeatedCompositeFieldContainer[Value]
     timeout_ms: int
-    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    sequence: int
+    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class ResultHead(_message.Message):
-    __slots__ = ("query_id", "schema", "type_names", "update_count")
+    __slots__ = ("query_id", "schema", "type_names", "update_count", "stale")
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     TYPE_NAMES_FIELD_NUMBER: _ClassVar[int]
     UPDATE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
     query_id: str
     schema: bytes
     type_names: _containers.RepeatedScalarFieldContainer[str]
     update_count: int
-    def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ...) -> None: ...
+    stale: bool
+    def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ...) -> None: ...
 
 class InsertReply(_message.Message):
-    __slots__ = ("points",)
+    __slots__ = ("points", "leader")
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
     points: int
-    def __init__(self, points: _Optional[int] = ...) -> None: ...
+    leader: str
+    def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,168 @@
+"""How far a strong read must see, for groups that are here and groups that are not.
+
+    here         host.read: the leader confirms, this replica applies up to there
+    elsewhere    "catch up" at a member, which does the same and answers (index, what changed in the schema)
+
+So after catching up with a group, its schema is in this node's tree, and a view of an index not below the answer shows
+all that was acknowledged before. A member that does not answer is followed by the next; who answered is asked first
+another time. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import NoLeader
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.replicas import Replicas
+from saros_cluster.routing import META, Routing
+from saros_storage.clock import Clock
+
+CATCH_UP = "catch up"
+#: One member gets this long before the next is asked.
+_ATTEMPT_SECONDS = 3.0
+#: Before a group is asked again that nobody leads: an election takes longer.
+_PAUSE_SECONDS = 0.02
+_NOT_IN_TIME = "it has not confirmed a read in time"
+
+
+class CatchingUp:
+    """See the module."""
+
+    def __init__(
+        self,
+        host: GroupHost,
+        peers: Peers,
+        clock: Clock,
+        routing: Routing,
+        replicas: Replicas,
+        schema: ClusterSchema,
+        pool: ThreadPoolExecutor,
+        is_down: Callable[[NodeId], bool],
+    ) -> None:
+        self._host = host
+        self._peers = peers
+        self._clock = clock
+        self._routing = routing
+        self._replicas = replicas
+        self._schema = schema
+        self._pool = pool
+        self._is_down = is_down
+        #: By group: who answered last.
+        self._answering: dict[GroupId, NodeId] = {}
+        #: By group that is not here: the entry up to which its schema is known.
+        self._known: dict[GroupId, int] = {}
+        self._learning = threading.Lock()
+
+    def is_here(self, group: GroupId) -> bool:
+        """Whether this node has a replica."""
+        return group == META or group in self._replicas.machines
+
+    def holders(self, group: GroupId) -> list[NodeId]:
+        """The members of a group, whoever answered last first, whoever does not answer last."""
+        answering = self._answering.get(group)
+        return sorted(self._routing.members(group), key=lambda node: (self._is_down(node), node != answering))
+
+    def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
+        """By group: the index that a view must have applied. Raises NoLeader."""
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        chosen = list(groups)
+        far = [(g, self._pool.submit(self._ask, g, deadline_ns)) for g in chosen if not self.is_here(g)]
+        found = self._wait_here([g for g in chosen if self.is_here(g)], deadline_ns)
+        for group, answer in far:
+            found[group] = answer.result()
+        return found
+
+    def _wait_here(self, waiting: list[GroupId], deadline_ns: int) -> dict[int, int]:
+        found: dict[int, int] = {}
+        while waiting:
+            reads: list[tuple[GroupId, Future[int | None]]] = [(group, self._host.read(group)) for group in waiting]
+            waiting = []
+            for group, read in reads:
+                try:
+                    index = read.result(max(self._left(deadline_ns), 0.001))
+                except FutureTimeoutError:
+                    raise NoLeader(group, _NOT_IN_TIME) from None
+                except NotHere as error:
+                    raise NoLeader(group, str(error)) from error
+                if index is not None:
+                    found[group] = index
+                elif self._left(deadline_ns) > 0:
+                    waiting.append(group)
+                else:
+                    raise NoLeader(group, _NOT_IN_TIME)
+            if waiting:
+                time.sleep(_PAUSE_SECONDS)
+        return found
+
+    def _left(self, deadline_ns: int) -> float:
+        return (deadline_ns - self._clock.monotonic_ns()) / 1e9
+
+    # ------------------------------------------------------------------ elsewhere
+
+    def _ask(self, group: GroupId, deadline_ns: int) -> int:
+        why = _NOT_IN_TIME
+        while self._left(deadline_ns) > 0:
+            for node in self.holders(group):
+                left = self._left(deadline_ns)
+                if left <= 0:
+                    break
+                try:
+                    index = self._ask_node(group, node, min(left, _ATTEMPT_SECONDS))
+                    if index is not None:
+                        return index
+                except (Unreachable, RemoteError) as error:
+                    why = str(error)
+            time.sleep(_PAUSE_SECONDS)
+        raise NoLeader(group, why)
+
+    def _ask_node(self, group: GroupId, node: NodeId, seconds: float) -> int | None:
+        """The member's answer; None if another thread learned of the schema meanwhile: ask again."""
+        known = self._known.get(group, 0)
+        words = {"group": group, "known": known, "seconds": seconds}
+        answer = json.loads(self._peers.call(node, CATCH_UP, json.dumps(words).encode(), seconds))
+        news = SchemaNews.of_words(answer["schema"])
+        with self._learning:
+            if self._known.get(group, 0) != known:
+                return None
+            self._schema.learn_news(group, news)
+            self._known[group] = news.index
+        self._answering[group] = node
+        return int(answer["index"])
+
+    def handler(self) -> CallHandler:
+        """What answers `CATCH_UP` here."""
+
+        def answer(_: NodeId, request: bytes) -> bytes:
+            group, known, seconds = _read(request)
+            machine = self._replicas.machines.get(group)
+            if machine is None:
+                raise NotHere(group, "this node has no replica of it")
+            deadline_ns = self._clock.monotonic_ns() + int(min(seconds, _ATTEMPT_SECONDS) * 1e9)
+            index = self._wait_here([group], deadline_ns)[group]
+            news = machine.news_since(known)
+            return json.dumps({"index": index, "schema": news.words()}).encode()
+
+        return answer
+
+
+def _read(request: bytes) -> tuple[GroupId, int, float]:
+    """The group, up to where its schema is known, and how long to wait. Raises BadRequest."""
+    try:
+        words = json.loads(request)
+        group, known, seconds = GroupId(int(words["group"])), int(words["known"]), float(words["seconds"])
+        if not seconds > 0:
+            raise ValueError(f"{seconds} seconds")
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise BadRequest(CATCH_UP, error) from error
+    return group, known, seconds

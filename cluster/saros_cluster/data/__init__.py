@@ -1,0 +1,1 @@
+"""A data group's state: a region of storage, driven by the group's log."""

@@ -1,0 +1,370 @@
+"""The state machine of a data group: its log's entries become a region of storage.
+
+    entry i    client's request had its effect before          no effect, answered as done
+               a drop that is not newer than the last          likewise
+               written without having seen a drop              no effect, refused (2021): see `drops`
+               does not fit the schema as of entry i - 1       no effect, answered with the reason
+               else                                            schema tree, tombstones, MemTables; answered None
+
+What an entry does follows from the entries before it and nothing else, so all members agree; after a restart too, when
+entries up to `state.index` come again (`state_file`): those are not judged a second time.
+
+The schema of a database's series is kept by the group that owns the database's first slice (`owns_schema`); only there
+are tablets compared with it. Elsewhere a tablet's own types are taken: its writer has asked the owner.
+
+`apply` is called by one thread; the region is thread-safe; `release` comes from the region's flusher.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from saros_cluster.data.command import Command, decode_command
+from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
+from saros_cluster.data.requests import Requests
+from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.data.snapshots import Frozen, SnapshotShelf, pull_snapshot
+from saros_cluster.data.state_file import GroupState, load_state, save_state
+from saros_cluster.machine import Outcome
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Entry, EntryKind, Snapshot
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import Clock
+from saros_storage.disk import Disk
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.mutation import Mutation, Placed
+from saros_storage.paths import join_nodes, parse_pattern, split_path
+from saros_storage.placing import Fitting
+from saros_storage.region import Region
+from saros_storage.schema import (
+    AlterSeries,
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    DeleteSeries,
+    SchemaChange,
+    decode_change,
+)
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet_codec import TabletFrame
+
+#: A flush lets the log be cut when it frees so many entries at least: the state is written each time.
+_RELEASE_ENTRIES = 2_000
+_FULL_DISK_SECONDS = 1.0
+_CACHED_DATABASES = 65_536
+#: Entries that changed the schema and are kept for nodes that ask what is new.
+_NEWS_KEPT = 2_000
+#: The folder that a snapshot is fetched into.
+_STAGING = "staging"
+Told = Callable[[SchemaNews], None]
+Compact = Callable[[int], None]
+
+
+class RegionMachine:
+    """See the module. Implements `StateMachine` and the region's `Journal`."""
+
+    def __init__(
+        self,
+        folder: str,
+        state_path: str,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        cache: ChunkCache,
+        owns_schema: Callable[[str], bool],
+        told: Told,
+        shelf: SnapshotShelf,
+        ask: Callable[[NodeId, str, bytes], bytes],
+    ) -> None:
+        """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile."""
+        self._folder = folder
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._cache = cache
+        self._path = state_path
+        self._owns_schema = owns_schema
+        self._told = told
+        self._shelf = shelf
+        self._ask = ask
+        self._fitting = Fitting()
+        self._compact: Compact = lambda _: None
+        self._sync: Callable[[], None] = lambda: None
+        self._saving = threading.Lock()
+        #: Held while entries are applied, and while the region is replaced.
+        self._applying = threading.Lock()
+        #: What `stage` fetched: the state that goes with it.
+        self._staged: GroupState | None = None
+        self._load(load_state(disk, state_path))
+        for name in disk.list(folder):
+            if name != str(self._generation):
+                disk.remove_tree(os.path.join(folder, name))
+
+    def _load(self, state: GroupState) -> None:
+        self._generation = state.generation
+        #: The place of the last snapshot that was installed here.
+        self.installed = state.installed
+        #: Entries up to here were judged; after a start, those behind what is in files come again.
+        self._judged = state.index
+        #: Entries up to here are in files.
+        self._released = state.released
+        #: The last entry that came since the start, or is in files: what is behind it may not be in memory yet.
+        self._reached = state.released
+        #: Those without an effect among the entries that the log still has.
+        self._skipped = list(state.skipped)
+        self._requests = Requests(state.requests)
+        self._drops = Drops.of_words(state.drops)
+        #: (index, changes) of the last entries that changed the schema, and the entry behind which all are there.
+        self._news: deque[tuple[int, Sequence[SchemaChange]]] = deque()
+        self._news_from = state.index
+        self.region = Region(
+            self._folder_of(state.generation),
+            self._options,
+            self._disk,
+            self._clock,
+            state.tree(),
+            state.index,
+            self._cache,
+        )
+        self._told(self.news_since(-1))
+
+    def _folder_of(self, generation: int) -> str:
+        return os.path.join(self._folder, str(generation))
+
+    def start(self, compact: Compact, sync: Callable[[], None]) -> None:
+        """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable."""
+        self._compact, self._sync = compact, sync
+        self.region.start(self)
+
+    # ------------------------------------------------------------------ entries
+
+    def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """See `StateMachine.apply`. Waits while the MemTables hold too much."""
+        with self._applying:
+            self._wait_for_memory()
+            return [self._apply(entry) for entry in entries]
+
+    def _wait_for_memory(self) -> None:
+        """Until there is room: an entry that is committed must be applied, however long the disk is full."""
+        while not self.region.closed:
+            try:
+                self.region.wait_for_memory()
+            except StorageError:
+                with self.region.lock:
+                    self.region.lock.wait(_FULL_DISK_SECONDS)
+            else:
+                return
+
+    def _apply(self, entry: Entry) -> Outcome:
+        region = self.region
+        if entry.kind is not EntryKind.DATA:
+            with region.lock:
+                region.partitions.pass_by(entry.index)
+                self._reached = max(self._reached, entry.index)
+                self._judged = max(self._judged, entry.index)
+            return None
+        command = decode_command(entry.data)
+        if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
+            with region.flusher.folders, region.lock:
+                return self._apply_command(entry.index, command)
+        with region.lock:
+            return self._apply_command(entry.index, command)
+
+    def _apply_command(self, index: int, command: Command) -> Outcome:
+        """Under the region's lock."""
+        region = self.region
+        mutation = command.mutation
+        self._reached = max(self._reached, index)
+        if index <= self._judged:
+            if index <= self._released or index in self._skipped:
+                region.partitions.pass_by(index)
+            else:
+                region.take_effect(index, mutation)
+                region.freeze_large()
+            return None
+        self._judged = index
+        outcome: Outcome = None
+        drop = drop_of(mutation.changes)
+        repeated = self._requests.is_repeated(command.request, index)
+        repeated = repeated or (drop is not None and command.drop <= self._drops.newest)
+        if not repeated:
+            try:
+                mutation = self._checked(mutation, command.drop)
+            except UserMistake as error:
+                outcome = error
+        if repeated or outcome is not None:
+            region.partitions.pass_by(index)
+            self._skipped.append(index)
+            return outcome
+        told = [exact for change in mutation.changes for exact in self._exactly(change)]
+        region.take_effect(index, mutation)
+        region.freeze_large()
+        self._requests.remember(command.request, index)
+        if drop is not None:
+            self._drops.note(command.drop, drop)
+        if told or drop is not None:
+            self._note(index, told)
+        return None
+
+    def _exactly(self, change: SchemaChange) -> list[SchemaChange]:
+        """A change as others are told of it: a pattern means the series here, not what it matches elsewhere."""
+        if not isinstance(change, DeleteSeries):
+            return [change] if self._may_tell(change) else []
+        found = self.region.schema.match_series(parse_pattern(change.pattern))
+        return [DeleteSeries(f"{device.path}.{series.measurement}") for device, series in found]
+
+    def _note(self, index: int, changes: Sequence[SchemaChange]) -> None:
+        self._news.append((index, changes))
+        if len(self._news) > _NEWS_KEPT:
+            self._news_from = self._news.popleft()[0]
+        self._told(SchemaNews(index, False, tuple(changes), self._drops.newest))
+
+    def news_since(self, known: int) -> SchemaNews:
+        """What became of the schema behind entry `known`. Any thread."""
+        with self.region.lock:
+            index = self.region.partitions.schema_index
+            if known >= self._news_from:
+                changes = [c for at, found in self._news if at > known for c in found]
+                return SchemaNews(index, False, tuple(changes), self._drops.newest)
+            lines, drop = self.region.schema.dump().splitlines(), self._drops.newest
+        # A region knows every database that it has points of; of their series only some groups may speak.
+        changes = [decode_change(line) for line in lines]
+        return SchemaNews(index, True, tuple(c for c in changes if self._may_tell(c)), drop)
+
+    def _may_tell(self, change: SchemaChange) -> bool:
+        return not isinstance(change, CreateDatabase | DeleteDatabase) or self._owns_schema(change.path)
+
+    def _checked(self, mutation: Mutation, seen: int) -> Mutation:
+        """The mutation as it is carried out: frames looked into, databases known. Raises UserMistake."""
+        schema = self.region.schema
+        tablets = [Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets]
+        if seen < self._drops.newest:
+            self._check_seen(seen, mutation.changes, tablets)
+        databases = [_database(p.known.head.device, p.depth) for p in tablets if p.known is not None]
+        changes = self._needed(mutation.changes, databases)
+        if changes:
+            schema = schema.rehearse(changes, [p.known.head.device for p in tablets if p.known is not None])
+        for placed, database in zip(tablets, databases, strict=True):
+            if placed.known is not None and self._owns_schema(database):
+                self._fitting.depth(placed.known.head, schema)
+        return Mutation(changes, mutation.deletions, tablets)
+
+    def _check_seen(self, seen: int, changes: Sequence[SchemaChange], tablets: Sequence[Placed]) -> None:
+        devices = {p.known.head.device for p in tablets if p.known is not None}
+        devices |= {change.device for change in changes if isinstance(change, CreateSeries | AlterSeries)}
+        if self._drops.overtake(seen, devices):
+            raise UserMistake("series were dropped since the write was prepared: look at them again", code=OVERTAKEN)
+
+    def _needed(self, changes: Sequence[SchemaChange], databases: Sequence[str]) -> list[SchemaChange]:
+        """The changes without what is here or gone already, and with the databases that the tablets lie in."""
+        known = self.region.schema
+        needed: list[SchemaChange] = []
+        created = set()
+        for wanted in changes:
+            change = wanted
+            if isinstance(change, CreateSeries) and change.if_missing:
+                device = known.device(change.device)
+                left = tuple(s for s in change.series if device is None or s.measurement not in device.series)
+                if not left:
+                    continue
+                change = CreateSeries(change.device, change.aligned, left)
+            if isinstance(change, CreateDatabase):
+                if known.is_database(change.path):
+                    continue
+                created.add(change.path)
+            if isinstance(change, DeleteDatabase) and not known.is_database(change.path):
+                continue
+            needed.append(change)
+        missing = {d for d in databases if not known.is_database(d)} - created
+        return [*(CreateDatabase(database) for database in sorted(missing)), *needed]
+
+    # ------------------------------------------------------------------ the log, for the region's flusher
+
+    def sync_due(self) -> None:
+        """See `flusher.Journal`."""
+        self._sync()
+
+    def release(self, first: int) -> None:
+        """See `flusher.Journal`."""
+        if first - 1 - self._released >= _RELEASE_ENTRIES:
+            self.save(first)
+
+    def save(self, first: int | None = None) -> None:
+        """Write the state, and free the log before entry `first`: by default, whatever no partition needs."""
+        with self._saving:
+            state = self._state(first)
+            if state.released > self._released:
+                save_state(self._disk, self._path, state)
+                self._released = state.released
+                self._compact(state.released)
+
+    def _state(self, first: int | None) -> GroupState:
+        """As of now. What a log still has to bring, no partition can say that it needs."""
+        with self.region.lock:
+            needed = self.region.flusher.first_needed() if first is None else first
+            needed = min(needed, self._reached + 1)
+            self._skipped = [index for index in self._skipped if index >= needed]
+            return GroupState(
+                index=self._judged,
+                released=needed - 1,
+                skipped=tuple(self._skipped),
+                requests=tuple(self._requests.dump()),
+                drops=self._drops.words(),
+                generation=self._generation,
+                installed=self.installed,
+                schema=self.region.schema.dump(),
+            )
+
+    # ------------------------------------------------------------------ snapshots
+
+    def take_snapshot(self) -> tuple[int, bytes]:
+        """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
+        region = self.region
+        region.flush()
+        with region.flusher.folders, region.lock:
+            state = self._state(None)
+            frozen = [Frozen(p.key[1], p.manifest, p.folder) for p in region.partitions if p.saved]
+            return state.released, self._shelf.put(state, frozen)
+
+    def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
+        """See `StateMachine.stage`."""
+        self._staged = None
+        folder = os.path.join(self._folder, _STAGING)
+        self._staged = pull_snapshot(partial(self._ask, sender), snapshot.token, folder, self._disk)
+
+    def install(self, snapshot: Snapshot) -> None:
+        """See `StateMachine.install`. Until the state file is replaced, the old region is in effect."""
+        if self.installed is not None and self.installed.index >= snapshot.position.index:
+            return
+        assert self._staged is not None
+        assert self._staged.released == snapshot.position.index
+        with self._applying, self._saving:
+            state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
+            old, old_folder = self.region, self._folder_of(self._generation)
+            staging = os.path.join(self._folder, _STAGING)
+            if self._disk.exists(staging):  # else there was no room for the state the last time
+                self._disk.replace(staging, self._folder_of(state.generation))
+                self._disk.sync_folder(self._folder)
+            save_state(self._disk, self._path, state)
+            self._staged = None
+            if old.refuse_all():
+                old.stop()
+            self._load(state)
+            self.region.start(self)
+            old.keep_for_views()
+            self._disk.remove_tree(old_folder)
+
+    def close(self) -> None:
+        """End; what is in memory stays in the log. Idempotent."""
+        if self.region.refuse_all():
+            self.region.stop()
+
+
+@lru_cache(_CACHED_DATABASES)
+def _database(device: str, depth: int) -> str:
+    return join_nodes(split_path(device)[:depth])

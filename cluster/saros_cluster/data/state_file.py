@@ -1,0 +1,98 @@
+"""`meta/group-<id>`: what a data group's replay needs beside the partitions' files, as of one entry.
+
+    saros-group 1 <crc32> <bytes>
+    {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], "drops": []}
+    the schema, as `SchemaTree.dump` writes it
+
+Entries up to `released` are in the partitions' files; the log need not have them, and if it has, they are passed by.
+Those behind it up to `index` are applied again, without being checked again; `skipped` had no effect among them.
+
+The region lies in the folder of its `generation`: a snapshot of another member is put into a new one, and is in effect
+once this file names it. `installed` is the place in the log of the last one, which the log itself may not have reached.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from dataclasses import dataclass, field
+
+from saros_cluster.data.drops import Drops
+from saros_cluster.positions import decode_position, encode_position
+from saros_cluster.raft.messages import Position
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.layout import write_durably
+from saros_storage.schema import SchemaTree
+
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-group (\d+) ([0-9a-f]{8}) (\d+)\n")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """See the module; `schema` is the dumped tree."""
+
+    index: int = 0
+    released: int = 0
+    skipped: tuple[int, ...] = ()
+    requests: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
+    #: As `Drops.words` gives them.
+    drops: tuple[object, ...] = field(default=(0,), repr=False)
+    generation: int = 0
+    installed: Position | None = None
+    schema: bytes = field(default=b"", repr=False)
+
+    def tree(self) -> SchemaTree:
+        """The schema."""
+        return SchemaTree.load(self.schema)
+
+
+def encode_state(state: GroupState) -> bytes:
+    """The file's bytes."""
+    words = {
+        "index": state.index,
+        "released": state.released,
+        "generation": state.generation,
+        "installed": None if state.installed is None else encode_position(state.installed),
+        "skipped": state.skipped,
+        "requests": state.requests,
+        "drops": state.drops,
+    }
+    body = json.dumps(words, separators=(",", ":")).encode() + b"\n" + state.schema
+    return b"saros-group %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
+
+
+def decode_state(path: str, data: bytes) -> GroupState:
+    """The inverse. Raises CorruptFile; StorageError 2015 if a newer Saros wrote it."""
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        raise CorruptFile(path, 0, "not a group's state")
+    if int(match.group(1)) > _VERSION:
+        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+    body = data[match.end() :]
+    if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
+        raise CorruptFile(path, match.end(), "the checksum of the group's state does not fit")
+    line, _, schema = body.partition(b"\n")
+    words = json.loads(line)
+    return GroupState(
+        index=int(words["index"]),
+        released=int(words["released"]),
+        skipped=tuple(map(int, words["skipped"])),
+        requests=tuple((int(c), int(s), int(i)) for c, s, i in words["requests"]),
+        generation=int(words["generation"]),
+        drops=Drops.of_words(words["drops"]).words(),
+        installed=None if words["installed"] is None else decode_position(words["installed"]),
+        schema=schema,
+    )
+
+
+def load_state(disk: Disk, path: str) -> GroupState:
+    """The state at `path`; an empty one if there is no file. Raises what `decode_state` does."""
+    return decode_state(path, bytes(disk.map(path))) if disk.exists(path) else GroupState()
+
+
+def save_state(disk: Disk, path: str, state: GroupState) -> None:
+    """Replace the file, durably."""
+    write_durably(disk, path, encode_state(state))

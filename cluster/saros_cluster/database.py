@@ -1,0 +1,468 @@
+"""The cluster as one database, seen from one node (R-3.1): any node takes any request.
+
+    write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
+    drop          meta group numbers it -> all groups carry it out -> meta group ends it        (`data.drops`)
+    catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot
+                  mid     the same if it is quick, else what is here, and the result is called stale
+                  weak    what is here
+    view          the regions of this node, and readers at the holders of the others
+
+Each entry carries the client's request, so a repetition has no second effect (`data.requests`). A write that spans
+groups is one entry in each: each is all or nothing, the write as a whole may be done in part if a group fails, and then
+says so (`partly`). Thread-safe.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from weakref import WeakSet
+
+from saros_cluster.catching_up import CATCH_UP, CatchingUp
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.command import NO_REQUEST, Request, check_command, current_request, encode_command
+from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.host import GroupHost
+from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, MetaCommand
+from saros_cluster.partly import raise_failures
+from saros_cluster.peers import CallHandler, Peers
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.questions import ReadTarget
+from saros_cluster.remote.remote_reader import Holder
+from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.replicas import Replicas
+from saros_cluster.routing import META, Routing
+from saros_cluster.users.commands import Command as UsersCommand
+from saros_scheduler.task import QueryId
+from saros_storage import schema as changes_of
+from saros_storage.clock import Clock
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.mutation import Deletion, Mutation, Placed
+from saros_storage.paths import join_nodes, parse_pattern, split_path
+from saros_storage.placing import Fitting, frames_of
+from saros_storage.reading import ReadPoint, ReadView, TimeRange
+from saros_storage.region import StoreStatus
+from saros_storage.schema import SchemaChange, SchemaTree
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import TabletFrame
+
+STRONG_SECONDS = 10.0
+MID_SECONDS = 0.5
+#: Groups that one request talks to at a time, for all requests of the node.
+_THREADS = 16
+_EXISTS, _SERIES_EXISTS = 501, 503
+#: How often a write is prepared anew because drops overtake it.
+_RENEWALS_MAX = 20
+#: Devices of which it is known where they were written last.
+_WRITTEN_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the cluster is made of, as this node has it."""
+
+    client: int
+    routing: Routing
+    host: GroupHost
+    peers: Peers
+    proposer: Proposer
+    replicas: Replicas
+    schema: ClusterSchema
+    options: StoreOptions
+    clock: Clock
+    #: Whether a node has not answered lately.
+    is_down: Callable[[NodeId], bool]
+    #: Asks all nodes to flush some databases.
+    flush_all: Callable[[Sequence[str] | None], None]
+
+
+class ClusterDatabase:
+    """See the module. Implements the engine's `Database`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._routing = parts.routing
+        self._sequence = itertools.count(1)
+        self._fitting = Fitting()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
+        self._queries = itertools.count(1)
+        #: By device: the group of its newest rows.
+        self._written: dict[str, GroupId] = {}
+        self._lock = threading.Lock()
+        self._views: WeakSet[RoutedView] = WeakSet()
+        self._catching_up = CatchingUp(
+            parts.host, parts.peers, parts.clock, parts.routing, parts.replicas, parts.schema, self._pool, parts.is_down
+        )
+        self._all_here = all(self._catching_up.is_here(group) for group in self._routing.groups)
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The schema as this node knows it."""
+        return self._parts.schema.tree
+
+    @property
+    def options(self) -> StoreOptions:
+        """Those of this node's regions."""
+        return self._parts.options
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+        """See `Database.write`. Raises PartlyDone."""
+        request = self._request()
+        frames = frames_of(tablets)
+        for _ in range(_RENEWALS_MAX):
+            try:
+                self._write(request, frames, creates)
+            except UserMistake as error:
+                if error.code != OVERTAKEN:
+                    raise
+                overtaken = error
+                self._see_drops([*(f.head.device for f in frames), *_devices(creates)])
+            else:
+                return
+        raise overtaken
+
+    def _write(self, request: Request, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
+        if creates:
+            self._look(creates)
+        drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
+        tree = self.schema
+        if creates:
+            tree = tree.rehearse(creates, [frame.head.device for frame in frames])
+        placed = [Placed(self._fitting.depth(frame.head, tree), frame.frame, frame) for frame in frames]
+        seen = self._seen(drops, placed) if drops else 0
+        rows: dict[GroupId, list[Placed]] = {}
+        for frame, tablet in zip(frames, placed, strict=True):
+            for group, part in self._routing.hand_out(tablet):
+                rows.setdefault(group, []).append(part)
+                self._note_written(frame.head.device, group)
+        if creates:
+            self._create(request, creates, rows, tree, drops)
+            for frame in frames:  # what was created may have been dropped since
+                self._fitting.depth(frame.head, self.schema)
+        self._propose_all({group: Mutation(tablets=parts) for group, parts in rows.items()}, request, seen)
+
+    def _look(self, creates: Sequence[SchemaChange]) -> None:
+        """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
+        if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
+            self._see({g for g in self._schema_groups(_devices(creates)) if not self._catching_up.is_here(g)})
+
+    def _schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
+        databases = {found for device in devices if (found := self.schema.database_of(device)) is not None}
+        return {self._routing.schema_group(database) for database in databases}
+
+    def _seen(self, drops: Mapping[GroupId, int], placed: Sequence[Placed]) -> int:
+        """The newest drop that shows in what is known of all these tablets' series."""
+        databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
+        return min((drops.get(self._routing.schema_group(d), 0) for d in databases), default=0)
+
+    def _see_drops(self, devices: Sequence[str]) -> None:
+        """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
+        groups = self._schema_groups(devices)
+        before = self._parts.schema.drops
+        self._see(groups)
+        if before == self._parts.schema.drops:
+            self._see([META])
+            self.finish_drops()
+            self._see(groups)
+
+    def _note_written(self, device: str, group: GroupId) -> None:
+        if len(self._written) >= _WRITTEN_MAX:
+            self._written.clear()
+        self._written[device] = group
+
+    def last_leader(self, device: str) -> NodeId | None:
+        """Who led the group that a device was last written to here, as far as this node knows."""
+        group = self._written.get(device)
+        return None if group is None else self._parts.proposer.leader_of(group)
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """See `Database.change_schema`."""
+        request = self._request()
+        self._see([META])
+        self._see(self._schema_groups(_devices(changes)))
+        if len(changes) > 1:  # a database that is made on the way may be there by now
+            changes = [change for change in changes if not self._is_known_database(change)]
+        for _ in range(_RENEWALS_MAX):
+            drops = self._parts.schema.drops
+            tree = self._rehearse(changes)
+            try:
+                self._create(request, changes, {}, tree, drops)
+            except UserMistake as error:
+                if error.code != OVERTAKEN:
+                    raise
+                overtaken = error
+                self._see_drops(_devices(changes))
+            else:
+                return
+        raise overtaken
+
+    def _is_known_database(self, change: SchemaChange) -> bool:
+        return isinstance(change, changes_of.CreateDatabase) and self.schema.is_database(change.path)
+
+    def _rehearse(self, changes: Sequence[SchemaChange]) -> SchemaTree:
+        """The schema afterwards. What a client asks for again may be there: its group knows if that is a mistake."""
+        try:
+            return self.schema.rehearse(changes)
+        except UserMistake as error:
+            if error.code not in (_EXISTS, _SERIES_EXISTS) or current_request.get() == NO_REQUEST:
+                raise
+            return self.schema
+
+    def _create(
+        self,
+        request: Request,
+        changes: Sequence[SchemaChange],
+        rows: dict[GroupId, list[Placed]],
+        tree: SchemaTree,
+        drops: Mapping[GroupId, int],
+    ) -> None:
+        """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`."""
+        self._await_drops(changes, drops)
+        for change in changes:
+            if isinstance(change, changes_of.CreateDatabase):
+                self._create_database(change.path, None if _devices(changes) else request)
+        by_group: dict[GroupId, list[SchemaChange]] = {}
+        for change in changes:
+            if isinstance(change, changes_of.CreateSeries | changes_of.AlterSeries):
+                database = tree.database_of(change.device)
+                assert database is not None
+                known = by_group.setdefault(self._routing.schema_group(database), [])
+                made = changes_of.CreateDatabase(database)
+                known += [change] if made in known else [made, change]
+        mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
+        try:
+            self._propose_all(mutations, request, min((drops.get(group, 0) for group in mutations), default=0))
+        finally:
+            self._see(mutations)
+
+    def _await_drops(self, changes: Sequence[SchemaChange], drops: Mapping[GroupId, int]) -> None:
+        """Nothing is made under a drop that is not over: end it."""
+        schema = self._parts.schema
+        if max(drops.values(), default=0) > schema.version:
+            self._see([META])
+        paths = [change.path for change in changes if isinstance(change, changes_of.CreateDatabase)]
+        paths += _devices(changes)
+        if any(reaches(drop, path) for drop in schema.pending.values() for path in paths):
+            self.finish_drops()
+
+    def _create_database(self, path: str, wanted: Request | None) -> None:
+        """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""
+        try:
+            self._change_meta(CreateDatabase(path), wanted)
+        except UserMistake as error:
+            if wanted or error.code != _EXISTS or not self.schema.is_database(path):
+                raise
+
+    def _change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
+        """By default a command has a number of its own: one request may need several."""
+        try:
+            self._parts.proposer.propose(META, encode_meta_entry(request or self._own_request(), command))
+        finally:
+            self._see([META])
+
+    def change_users(self, change: UsersCommand, seconds: float) -> None:
+        """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
+        entry = encode_meta_entry(self._own_request(), ChangeUsers(change))
+        self._parts.proposer.propose(META, entry, seconds)
+        try:
+            self.see_users(seconds)
+        except NoLeader as error:
+            raise OutcomeUnknown(META, error.message) from error
+
+    def see_users(self, seconds: float) -> None:
+        """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""
+        self._catch_up([META], seconds)
+
+    def _see(self, groups: Iterable[GroupId]) -> None:
+        """Wait until what was just written to these groups shows in this node's schema."""
+        self._catch_up(groups, STRONG_SECONDS)
+
+    # ------------------------------------------------------------------ deleting
+
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """See `Database.delete`."""
+        for pattern in patterns:
+            parse_pattern(pattern)
+        if patterns and not time.empty:
+            mutation = Mutation(deletions=[Deletion(tuple(patterns), time)])
+            self._propose_all(dict.fromkeys(self._routing.groups, mutation), self._request())
+
+    def delete_series(self, pattern: str) -> int:
+        """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
+        found = self.schema.match_series(parse_pattern(pattern))
+        if found:
+            self._change_meta(BeginDropSeries(pattern))
+            self.finish_drops()
+            self._see({self._routing.schema_group(device.database) for device, _ in found})
+        return len(found)
+
+    def delete_database(self, path: str) -> None:
+        """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
+        self._change_meta(BeginDrop(path))
+        self.finish_drops()
+
+    def finish_drops(self, seconds: float | None = None) -> None:
+        """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
+
+        The meta group's leader does so now and then, for those who could not.
+        """
+        pending = sorted(self._parts.schema.pending.items())
+        if not pending:
+            return
+        self._in_all_groups(
+            {group: effect_of(pending[-1][1]) for group in self._routing.groups},
+            lambda group: self._carry_out(group, pending, seconds),
+        )
+        for number, _ in pending:
+            self._change_meta(EndDrop(number))
+
+    def _carry_out(self, group: GroupId, pending: Sequence[tuple[int, Drop]], seconds: float | None) -> None:
+        for number, drop in pending:
+            self._parts.proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
+
+    # ------------------------------------------------------------------ entries
+
+    def _request(self) -> Request:
+        """The client's request, or one of this node's own."""
+        request = current_request.get()
+        return self._own_request() if request == NO_REQUEST else request
+
+    def _own_request(self) -> Request:
+        return Request(self._parts.client, next(self._sequence))
+
+    def _propose_all(self, mutations: Mapping[GroupId, Mutation], request: Request, seen: int = 0) -> None:
+        """An entry in each group, at once; `seen`: the newest drop that they take into account."""
+
+        def propose(group: GroupId) -> None:
+            self._parts.proposer.propose(group, encode_command(request, mutations[group], seen))
+
+        self._in_all_groups(mutations, propose)
+
+    def _in_all_groups(self, mutations: Mapping[GroupId, Mutation], act: Callable[[GroupId], None]) -> None:
+        """Carry out something in each group, at once. Raises what `raise_failures` does, after all are over."""
+        if len(mutations) == 1:
+            act(next(iter(mutations)))
+            return
+        running = {group: self._pool.submit(act, group) for group in mutations}
+        wait(running.values())
+        failures: dict[GroupId, StorageError] = {}
+        for group, future in running.items():
+            try:
+                future.result()
+            except StorageError as error:
+                failures[group] = error
+        raise_failures(mutations, failures)
+
+    # ------------------------------------------------------------------ reading
+
+    def catch_up(self, consistency: str) -> ReadPoint:
+        """See `Database.catch_up`. Raises NoLeader (strong)."""
+        everything = (META, *self._routing.groups)
+        match consistency:
+            case "weak":
+                return ReadPoint()
+            case "mid":
+                try:
+                    return ReadPoint(False, self._catch_up(everything, MID_SECONDS))
+                except NoLeader:
+                    return ReadPoint(stale=True)
+            case "strong":
+                return ReadPoint(False, self._catch_up(everything, STRONG_SECONDS))
+            case _:
+                raise AssertionError(consistency)
+
+    def _catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
+        return self._catching_up.catch_up(groups, seconds)
+
+    def view(self, point: ReadPoint) -> ReadView:
+        """See `Database.view`."""
+        local = self._parts.replicas.view()
+        if self._all_here:
+            return local
+        query = QueryId(f"{self._parts.client:016x}-{next(self._queries)}")
+        view = RoutedView(query, local, self._routes, partial(self._holder, point), self._parts.peers)
+        with self._lock:
+            self._views.add(view)
+        return view
+
+    def renew_views(self) -> None:
+        """Tell the holders that queries still run; well within their lease."""
+        with self._lock:
+            views = list(self._views)
+        for view in views:
+            view.renew()
+
+    def _routes(self, device: str, time: TimeRange) -> Sequence[GroupId]:
+        database = self.schema.database_of(device)
+        return () if database is None else self._routing.groups_for(database, time)
+
+    def _holder(self, point: ReadPoint, group: GroupId) -> Holder | None:
+        if self._catching_up.is_here(group):
+            return None
+        target = ReadTarget(group, point.applied.get(group), self._routing.table.version)
+        return Holder(self._catching_up.holders(group)[0], target)
+
+    # ------------------------------------------------------------------ the rest
+
+    def flush(self, databases: Sequence[str] | None = None) -> None:
+        """See `Database.flush`: on all nodes that answer."""
+        self._parts.flush_all(databases)
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {PROPOSE: self._parts.proposer.handler(_check_entry), CATCH_UP: self._catching_up.handler()}
+
+    def flush_here(self, databases: Sequence[str] | None) -> None:
+        """This node's part of it."""
+        for machine in self._parts.replicas.machines.values():
+            machine.region.flush(databases)
+
+    def status(self) -> StoreStatus:
+        """Figures of this node's regions; databases and devices of the cluster."""
+        parts = [machine.region.status(0) for machine in self._parts.replicas.machines.values()]
+        return StoreStatus(
+            databases=len(self.schema.databases()),
+            devices=self.schema.device_count,
+            partitions=sum(p.partitions for p in parts),
+            files=sum(p.files for p in parts),
+            file_bytes=sum(p.file_bytes for p in parts),
+            memtable_bytes=sum(p.memtable_bytes for p in parts),
+            log_bytes=0,
+            views=sum(p.views for p in parts),
+            problems=tuple(problem for p in parts for problem in p.problems),
+        )
+
+    def blocked_by(self) -> str | None:
+        """See `Database.blocked_by`."""
+        failures = self._parts.host.failures
+        if failures:
+            group, why = next(iter(failures.items()))
+            return f"group {group} was stopped: {why}"
+        blocked = [machine.region.blocked_by() for machine in self._parts.replicas.machines.values()]
+        return next((why for why in blocked if why is not None), None)
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._pool.shutdown()
+
+
+def _check_entry(group: GroupId, data: bytes) -> None:
+    """Raise StorageError if the bytes are no entry: every member of the group would stumble over them."""
+    if group == META:
+        decode_meta_entry(data)
+    else:
+        check_command(data)
+
+
+def _devices(changes: Sequence[SchemaChange]) -> list[str]:
+    return [c.device for c in changes if isinstance(c, changes_of.CreateSeries | changes_of.AlterSeries)]

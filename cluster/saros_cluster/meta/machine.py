@@ -1,0 +1,159 @@
+"""The state machine of the meta group: its log becomes a `MetaState`, which is written to a file now and then.
+
+    entry = a request (as in data groups), then a command          `meta/group-0`: the state as of an entry
+
+It is written after some hundred entries, and whenever users change: so what a node knows of them outlives its process.
+How the cluster began is written when a node is opened first, so what its `cluster.json` says later has no effect. The
+state is small and all in memory: after a restart, entries behind the file's are applied again and the others passed
+by. `changed` is called after each entry with an effect, and after loading. Thread-safe; `state` is for looking only.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+
+from saros_cluster.data.command import Request
+from saros_cluster.data.requests import Requests
+from saros_cluster.machine import Outcome
+from saros_cluster.meta.state import MetaCommand, MetaState, decode_meta, encode_meta
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.positions import decode_position, encode_position
+from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
+from saros_cluster.users.users import Users
+from saros_storage.disk import FULL_ERRNOS, Disk
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.layout import write_durably
+
+#: The state is written after so many entries.
+_SAVED_EVERY = 500
+_HEAD = struct.Struct("<QQ")
+
+
+def encode_meta_entry(request: Request, command: MetaCommand) -> bytes:
+    """An entry's data."""
+    return _HEAD.pack(*request) + encode_meta(command)
+
+
+def decode_meta_entry(data: bytes) -> tuple[Request, MetaCommand]:
+    """The inverse. Raises CorruptFile."""
+    if len(data) < _HEAD.size:
+        raise CorruptFile("log", 0, "an entry is too short")
+    return Request(*_HEAD.unpack_from(data)), decode_meta(data[_HEAD.size :])
+
+
+class MetaMachine:
+    """See the module. Implements `StateMachine`."""
+
+    def __init__(self, path: str, disk: Disk, changed: Callable[[MetaState], None], users: Users | None = None) -> None:
+        """Load the state at `path`; without one, begin with `users`. Raises CorruptFile."""
+        self._path = path
+        self._disk = disk
+        self._changed = changed
+        self._compact: Callable[[int], None] = lambda _: None
+        self.state, self._requests, self._applied = MetaState(users), Requests(), 0
+        self._installed: list[object] | None = None
+        self._lock = threading.RLock()
+        if disk.exists(path):
+            self._load(bytes(disk.map(path)))
+        else:
+            write_durably(disk, path, self._dump())
+        self._saved, self._saved_users = self._applied, self.state.users
+        changed(self.state)
+
+    def start(self, compact: Callable[[int], None]) -> None:
+        """Begin: `compact(index)` frees the log up to an entry."""
+        self._compact = compact
+
+    def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """See `StateMachine.apply`."""
+        with self._lock:
+            outcomes = [self._apply(entry) for entry in entries]
+        # A node that starts again, and is cut off, must not let in who was dropped.
+        if self.state.users is not self._saved_users or self._applied - self._saved >= _SAVED_EVERY:
+            self._save_if_there_is_room()
+        return outcomes
+
+    def _save_if_there_is_room(self) -> None:
+        """On a full disk the log keeps the entries, and the next one tries again."""
+        try:
+            self.save()
+        except OSError as error:
+            if error.errno not in FULL_ERRNOS:
+                raise
+
+    def _apply(self, entry: Entry) -> Outcome:
+        if entry.index <= self._applied:
+            return None
+        self._applied = entry.index
+        if entry.kind is not EntryKind.DATA:
+            return None
+        request = Request(*_HEAD.unpack_from(entry.data))
+        if self._requests.is_repeated(request, entry.index):
+            return None
+        try:
+            self.state.apply(decode_meta(entry.data[_HEAD.size :]), entry.index)
+        except UserMistake as error:
+            return error
+        self._requests.remember(request, entry.index)
+        self._changed(self.state)
+        return None
+
+    def save(self) -> None:
+        """Write the state and free the log."""
+        with self._lock:
+            if self._applied == self._saved:
+                return
+            write_durably(self._disk, self._path, self._dump())
+            self._saved, self._saved_users = self._applied, self.state.users
+            self._compact(self._applied)
+
+    def _dump(self) -> bytes:
+        words = {
+            "applied": self._applied,
+            "installed": self._installed,
+            "state": self.state.dump(),
+            "requests": self._requests.dump(),
+        }
+        body = json.dumps(words, ensure_ascii=False).encode()
+        return b"saros-meta 1 %08x\n" % zlib.crc32(body) + body
+
+    # ------------------------------------------------------------------ snapshots: the token is the whole state
+
+    @property
+    def installed(self) -> Position | None:
+        """The last snapshot that was installed here."""
+        return None if self._installed is None else decode_position(self._installed)
+
+    def take_snapshot(self) -> tuple[int, bytes]:
+        """See `StateMachine.take_snapshot`."""
+        with self._lock:
+            return self._applied, self._dump()
+
+    def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
+        """See `StateMachine.stage`."""
+
+    def install(self, snapshot: Snapshot) -> None:
+        """See `StateMachine.install`."""
+        with self._lock:
+            self._load(snapshot.token)
+            self._installed = encode_position(snapshot.position)
+            write_durably(self._disk, self._path, self._dump())
+            self._saved, self._saved_users = self._applied, self.state.users
+            self._changed(self.state)
+
+    def _load(self, data: bytes) -> None:
+        line, _, body = data.partition(b"\n")
+        if line != b"saros-meta 1 %08x" % zlib.crc32(body):
+            raise CorruptFile(self._path, 0, "the checksum of the meta group's state does not fit")
+        try:
+            words = json.loads(body)
+            self.state = MetaState.load(words["state"])
+            self._requests = Requests((int(c), int(s), int(i)) for c, s, i in words["requests"])
+            self._applied = int(words["applied"])
+            self._installed = words["installed"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFile(self._path, len(line), f"not a state of the meta group: {error}") from error

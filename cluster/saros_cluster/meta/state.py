@@ -1,0 +1,176 @@
+"""What the meta group agrees on: the databases, which drops the data groups are to carry out, and the users.
+
+    CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
+    BeginDrop(path)            the database takes no more writes; its name stays taken
+    BeginDropSeries(pattern)   the series that match go
+    EndDrop(number)            all data groups have carried it out: a database's name is free
+    ChangeUsers(change)        users, roles, privileges (`users.users`)
+
+The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its
+outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
+nothing: a database that is being dropped may be told so again, and a drop that is over may be ended again.
+
+Pure; one thread. `version` is the entry that changed it last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from saros_cluster.data.drops import Drop
+from saros_cluster.users import commands as changes_of_users
+from saros_cluster.users.users import Users
+from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.paths import parse_pattern
+from saros_storage.schema import CreateDatabase as MakeDatabase
+from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """Make a database."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDrop:
+    """Begin to drop a database."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDropSeries:
+    """Begin to drop series."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndDrop:
+    """What drop `number` takes is gone everywhere."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUsers:
+    """Change users, roles or privileges."""
+
+    change: changes_of_users.Command
+
+
+MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers
+_MAKERS: dict[str, Callable[[str], MetaCommand]] = {
+    "create database": CreateDatabase,
+    "begin drop": BeginDrop,
+    "begin drop series": BeginDropSeries,
+    "end drop": lambda number: EndDrop(int(number)),
+    "change users": lambda text: ChangeUsers(changes_of_users.decode_command(text.encode())),
+}
+
+
+def encode_meta(command: MetaCommand) -> bytes:
+    """The command's bytes."""
+    match command:
+        case CreateDatabase(path):
+            words = ["create database", path]
+        case BeginDrop(path):
+            words = ["begin drop", path]
+        case BeginDropSeries(pattern):
+            words = ["begin drop series", pattern]
+        case EndDrop(number):
+            words = ["end drop", str(number)]
+        case ChangeUsers(change):
+            words = ["change users", changes_of_users.encode_command(change).decode()]
+    return json.dumps(words, ensure_ascii=False).encode()
+
+
+def decode_meta(data: bytes) -> MetaCommand:
+    """The inverse. Raises CorruptFile."""
+    try:
+        name, word = json.loads(data)
+        return _MAKERS[name](str(word))
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile("log", 0, f"not a command of the meta group: {error}") from error
+
+
+class MetaState:
+    """See the module."""
+
+    def __init__(self, users: Users | None = None) -> None:
+        """`users`: those to begin with."""
+        self.version = 0
+        self.users = users or Users()
+        self._tree = SchemaTree()
+        #: Begun and not ended, by number.
+        self._drops: dict[int, Drop] = {}
+
+    @property
+    def drops(self) -> Mapping[int, Drop]:
+        """What is begun and not ended, by rising number."""
+        return dict(self._drops)
+
+    @property
+    def databases(self) -> list[str]:
+        """All that can be used, sorted."""
+        return [path for path in self._tree.databases() if not self._is_dropped(path)]
+
+    def _is_dropped(self, path: str) -> bool:
+        return DeleteDatabase(path) in self._drops.values()
+
+    def apply(self, command: MetaCommand, index: int) -> None:
+        """Carry out a command of entry `index`. Raises UserMistake (501, 504, 509); then nothing changed."""
+        match command:
+            case CreateDatabase(path):
+                change = MakeDatabase(path)
+                self._tree.check(change)
+                self._tree.apply(change)
+            case BeginDrop(path):
+                if not self._tree.is_database(path):
+                    raise UserMistake(f"database {path} does not exist", code=504)
+                if not self._is_dropped(path):
+                    self._drops[index] = DeleteDatabase(path)
+            case BeginDropSeries(pattern):
+                parse_pattern(pattern)
+                self._drops[index] = DeleteSeries(pattern)
+            case EndDrop(number):
+                drop = self._drops.pop(number, None)
+                if isinstance(drop, DeleteDatabase):
+                    self._tree.apply(drop)
+            case ChangeUsers(users_change):
+                if not self.users.users:
+                    raise StorageError(
+                        "the cluster began with an administrator, and this node without: its cluster.json is not that"
+                        " of the others",
+                        code=2004,
+                    )
+                self.users = self.users.apply(users_change)
+        self.version = index
+
+    def dump(self) -> dict[str, object]:
+        """As values that JSON knows."""
+        drops = [[number, encode_change(drop).decode()] for number, drop in self._drops.items()]
+        databases = self._tree.databases()
+        return {"version": self.version, "databases": databases, "drops": drops, "users": self.users.dump()}
+
+    @staticmethod
+    def load(words: dict[str, object]) -> MetaState:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        state = MetaState()
+        databases, drops, users = words["databases"], words["drops"], words["users"]
+        if not isinstance(databases, list) or not isinstance(drops, list) or not isinstance(users, dict):
+            raise TypeError("lists of databases and drops, and users, are expected")
+        state.users = Users.load(users)
+        for path in databases:
+            state._tree.apply(MakeDatabase(str(path)))
+        for number, text in drops:
+            drop = decode_change(str(text).encode())
+            if not isinstance(drop, DeleteDatabase | DeleteSeries):
+                raise TypeError(f"no drop: {text}")
+            state._drops[int(number)] = drop
+        state.version = int(str(words["version"]))
+        return state

@@ -1,0 +1,242 @@
+"""A group's log in memory: what is there, what is durable, what is committed, what is applied.
+
+    base        applied      handed      commit               last
+    |-----------|------------|-----------|--------------------|
+    compacted    with the     committed   not yet
+                 runner
+
+    base <= durable <= taken <= last         taken: given to the runner to be made durable
+
+Invariants: base <= applied <= handed <= min(commit, durable); entries after base have no gaps; terms never fall;
+nothing committed is ever cut off. Entries are handed out to be applied only when they are durable *here*, so that the
+state machine on disk is never ahead of the log on disk.
+
+Memberships in the log are kept with their indices, so that cutting entries off brings the earlier one back.
+
+Pure; one thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import Entry, EntryKind, Position
+
+
+class EntryLog:
+    """See the module."""
+
+    def __init__(self, base: Position, entries: Sequence[Entry], applied: int) -> None:
+        """As read from disk: all of it is durable, and what is applied is committed."""
+        self._base = base
+        self._entries = list(entries)
+        #: (index, membership) of the base and of each membership entry, rising.
+        self._memberships = [(base.index, base.membership)]
+        self._note_memberships(entries)
+        self.commit = max(base.index, applied)
+        self.handed = self.commit
+        self.applied = self.commit
+        self.taken = self.last_index
+        self.durable = self.last_index
+        #: Of all entries that are here.
+        self.size_bytes = sum(e.size_bytes for e in self._entries)
+        #: Of those that are handed out and not applied.
+        self.handed_bytes = 0
+
+    # ------------------------------------------------------------------ what is there
+
+    @property
+    def base_index(self) -> int:
+        """The last entry that is not here any more."""
+        return self._base.index
+
+    @property
+    def last_index(self) -> int:
+        """The newest entry, durable or not."""
+        return self._base.index + len(self._entries)
+
+    @property
+    def last_term(self) -> int:
+        """Its term."""
+        return self._entries[-1].term if self._entries else self._base.term
+
+    @property
+    def membership(self) -> Membership:
+        """The one in effect: the newest, committed or not."""
+        return self._memberships[-1][1]
+
+    @property
+    def membership_index(self) -> int:
+        """The entry it comes from."""
+        return self._memberships[-1][0]
+
+    def may_need(self, node: NodeId) -> bool:
+        """Whether the node is a voter of the last committed membership or of a later one.
+
+        One that is going must still be able to lead: it may be the only one that has the entry which lets it go
+        (Raft dissertation, 4.2.2).
+        """
+        place = bisect_right(self._memberships, self.commit, key=lambda pair: pair[0]) - 1
+        return any(found.is_voter(node) for _, found in self._memberships[max(place, 0) :])
+
+    def term_at(self, index: int) -> int | None:
+        """None if the entry is compacted or not there."""
+        if index == self._base.index:
+            return self._base.term
+        place = index - self._base.index - 1
+        return self._entries[place].term if 0 <= place < len(self._entries) else None
+
+    def position(self, index: int) -> Position:
+        """The place behind an entry that is here."""
+        term = self.term_at(index)
+        assert term is not None
+        place = bisect_right(self._memberships, index, key=lambda pair: pair[0]) - 1
+        return Position(index, term, self._memberships[place][1])
+
+    def entries(self, first: int, last: int, bytes_max: int | None = None) -> tuple[Entry, ...]:
+        """Those from `first` to `last`; of more than `bytes_max`, the first ones that fit, at least one."""
+        assert self._base.index < first
+        assert last <= self.last_index
+        offset = self._base.index + 1
+        found = self._entries[first - offset : max(last + 1 - offset, 0)]
+        if bytes_max is None:
+            return tuple(found)
+        size = 0
+        for count, entry in enumerate(found):
+            size += entry.size_bytes
+            if size > bytes_max and count:
+                return tuple(found[:count])
+        return tuple(found)
+
+    def bytes_between(self, first: int, last: int) -> int:
+        """The size of the entries from `first` to `last`."""
+        return sum(e.size_bytes for e in self.entries(first, last))
+
+    def conflict_hint(self, index: int, term: int) -> tuple[int, int]:
+        """The last entry at or before `index` whose term is at most `term`: where two logs may still agree."""
+        place = min(index, self.last_index)
+        while place > self._base.index and (self.term_at(place) or 0) > term:
+            place -= 1
+        return place, self.term_at(place) or 0
+
+    def is_current(self, last_index: int, last_term: int) -> bool:
+        """Whether a log that ends there is at least as new as this one (Raft paper, 5.4.1)."""
+        return (last_term, last_index) >= (self.last_term, self.last_index)
+
+    # ------------------------------------------------------------------ growing and being cut
+
+    def append(self, entry: Entry) -> None:
+        """The leader's next entry."""
+        assert entry.index == self.last_index + 1
+        assert entry.term >= self.last_term
+        self._entries.append(entry)
+        self.size_bytes += entry.size_bytes
+        self._note_memberships((entry,))
+
+    def merge(self, entries: Sequence[Entry]) -> bool:
+        """A leader's entries, the first of them behind one that matches; whether anything changed.
+
+        Entries that are here already stay, and what follows them too: the message may be an old one. Only an entry of
+        another term cuts the log off. Raises ValueError if that one is committed.
+        """
+        for place, entry in enumerate(entries):
+            if entry.index > self._base.index and self.term_at(entry.index) != entry.term:
+                if entry.index <= self.commit:
+                    raise ValueError("the message contradicts what is committed")
+                self._cut(entry.index)
+                new = entries[place:]
+                self._entries += new
+                self.size_bytes += sum(e.size_bytes for e in new)
+                self._note_memberships(new)
+                return True
+        return False
+
+    def _cut(self, index: int) -> None:
+        assert index > self.commit
+        self.size_bytes -= self.bytes_between(index, self.last_index)
+        del self._entries[index - self._base.index - 1 :]
+        while self._memberships[-1][0] >= index:
+            self._memberships.pop()
+        self.taken = min(self.taken, index - 1)
+        self.durable = min(self.durable, index - 1)
+
+    def spare(self, index: int, needed: int, keep_bytes: int) -> int:
+        """Up to where entries may be forgotten, at most to `index`.
+
+        Those before `needed` may go; of the others the oldest, as long as more than `keep_bytes` would stay.
+        """
+        spare, size = self._base.index, self.size_bytes
+        while spare < index and (spare + 1 < needed or size > keep_bytes):
+            size -= self._entries[spare - self._base.index].size_bytes
+            spare += 1
+        return spare
+
+    def compact(self, index: int) -> None:
+        """Forget the entries up to there; they are applied, and durable in the state machine."""
+        assert index <= self.applied
+        if index <= self._base.index:
+            return
+        base = self.position(index)
+        self.size_bytes -= self.bytes_between(self._base.index + 1, index)
+        del self._entries[: index - self._base.index]
+        later = [pair for pair in self._memberships if pair[0] > index]
+        self._memberships = [(index, base.membership), *later]
+        self._base = base
+
+    def restart(self, base: Position) -> None:
+        """Begin anew behind a snapshot, which is not durable yet."""
+        assert base.index > self.commit
+        self._base = base
+        self._entries.clear()
+        self._memberships = [(base.index, base.membership)]
+        self.commit = self.handed = self.applied = base.index
+        self.taken = self.durable = base.index
+        self.size_bytes = self.handed_bytes = 0
+
+    def _note_memberships(self, entries: Sequence[Entry]) -> None:
+        self._memberships += [(e.index, Membership.decode(e.data)) for e in entries if e.kind is EntryKind.MEMBERSHIP]
+
+    # ------------------------------------------------------------------ durable, committed, applied
+
+    def take(self) -> tuple[Entry, ...]:
+        """The entries that nobody has yet made durable or is at it."""
+        entries = self.entries(self.taken + 1, self.last_index)
+        self.taken = self.last_index
+        return entries
+
+    def mark_durable(self) -> None:
+        """What was taken, and not cut off since, is durable."""
+        self.durable = self.taken
+
+    def hand_out(self, bytes_max: int) -> tuple[Entry, ...]:
+        """The next entries to apply."""
+        last = min(self.commit, self.durable)
+        if self.handed >= last:
+            return ()
+        entries = self.entries(self.handed + 1, last, bytes_max)
+        self.handed = entries[-1].index
+        self.handed_bytes += sum(e.size_bytes for e in entries)
+        return entries
+
+    def mark_applied(self, index: int) -> None:
+        """What was handed out is applied up to there."""
+        assert self.applied <= index <= self.handed
+        self.handed_bytes -= self.bytes_between(self.applied + 1, index)
+        self.applied = index
+
+    def validate(self) -> None:
+        """Assert the module's invariants."""
+        assert self._base.index <= self.applied <= self.handed <= self.commit <= self.last_index
+        assert self.handed <= self.durable <= self.taken <= self.last_index
+        previous = (self._base.index, self._base.term)
+        for entry in self._entries:
+            assert entry.index == previous[0] + 1
+            assert entry.term >= previous[1]
+            previous = (entry.index, entry.term)
+        assert self.size_bytes == sum(e.size_bytes for e in self._entries)
+        assert self.handed_bytes == self.bytes_between(self.applied + 1, self.handed)
+        indices = [self._base.index] + [e.index for e in self._entries if e.kind is EntryKind.MEMBERSHIP]
+        assert [index for index, _ in self._memberships] == indices

@@ -1,0 +1,347 @@
+"""What a leader knows of its group, and what it does for it: from its election until it follows somebody again.
+
+    append              an entry into the own log; `flush` sends it on, while the disk is still busy with it
+    on_..._response     what the others have, and that they are there
+    advance             commits what a majority has and, behind a joint membership, leaves that
+    flush               sends what is due: entries, heartbeats, rounds of reads, offers of snapshots, the handing over
+
+Invariants
+  - the first entry is empty and of the leader's term; before it is committed, nothing is read and no membership changed
+  - only entries of the leader's term are counted; earlier ones are committed with them (Raft paper, 5.4.2)
+  - the leader counts itself like everybody else: if it is a voter, and up to what is durable
+  - at most one change of the membership is on its way; that is seen in the log, whoever began it
+  - while the leadership is handed over, nothing is appended
+
+Pure; one thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.entry_log import EntryLog
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import (
+    Append,
+    AppendResponse,
+    Entry,
+    EntryKind,
+    Heartbeat,
+    HeartbeatResponse,
+    Snapshot,
+    SnapshotOffer,
+    SnapshotResponse,
+    TransferNow,
+)
+from saros_cluster.raft.outbox import Outbox
+from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
+from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
+from saros_cluster.raft.ready import Accepted, RaftOptions, Refusal
+
+#: Entries of one message; one entry may be larger.
+APPEND_BYTES_MAX = 4 << 20
+#: Proposed and not committed: more would only wait for the slowest disk of a majority.
+UNCOMMITTED_BYTES_MAX = 64 << 20
+#: A learner that lacks no more than a window of entries may become a voter: it has them soon.
+_CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
+
+
+@dataclass(slots=True)
+class _Transfer:
+    """Handing over to a node; given up when no ticks are left."""
+
+    to: NodeId
+    ticks_left: int
+    #: It was told, and need not be until the next heartbeat.
+    told: bool = False
+
+
+class Leadership:
+    """See the module."""
+
+    def __init__(self, outbox: Outbox, log: EntryLog, options: RaftOptions) -> None:
+        self._outbox = outbox
+        self._log = log
+        self._options = options
+        self.term = outbox.hard_state.term
+        #: The empty entry.
+        self.first_index = log.last_index + 1
+        self.reads = LeaderReads()
+        #: All other members, by id.
+        self._progress: dict[NodeId, Progress] = {}
+        self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
+        self._ticks_to_heartbeat = options.heartbeat_ticks
+        self._ticks_to_check = options.election_ticks
+        self._is_heartbeat_due = False
+        self._transfer: _Transfer | None = None
+        self._snapshots_wanted: list[NodeId] = []
+        self._follow_membership()
+        self.append(EntryKind.NOOP, b"")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first entry is committed."""
+        return self._log.commit >= self.first_index
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this node is committed to be no voter any more."""
+        log = self._log
+        is_settled = self.has_begun and log.membership_index <= log.commit
+        return is_settled and not log.membership.is_voter(self._outbox.node)
+
+    # ------------------------------------------------------------------ time
+
+    def tick(self) -> bool:
+        """One tick passed; False if no majority was heard for an election's time."""
+        self._ticks_to_heartbeat -= 1
+        if self._ticks_to_heartbeat <= 0:
+            self._ticks_to_heartbeat = self._options.heartbeat_ticks
+            self._is_heartbeat_due = True
+            if self._transfer is not None:
+                self._transfer.told = False
+        for progress in self._progress.values():
+            progress.offer_ticks = max(progress.offer_ticks - 1, 0)
+        if self._transfer is not None:
+            self._transfer.ticks_left -= 1
+            if self._transfer.ticks_left <= 0:
+                self._transfer = None
+        self._ticks_to_check -= 1
+        return self._ticks_to_check > 0 or self._check_quorum()
+
+    def _check_quorum(self) -> bool:
+        self._ticks_to_check = self._options.election_ticks
+        active = [self._outbox.node, *(node for node, progress in self._progress.items() if progress.active)]
+        for progress in self._progress.values():
+            progress.active = False
+        return self._log.membership.has_quorum(active)
+
+    # ------------------------------------------------------------------ entries
+
+    def append(self, kind: EntryKind, data: bytes) -> Accepted:
+        """Put an entry into the log."""
+        entry = Entry(self._log.last_index + 1, self.term, kind, data)
+        self._log.append(entry)
+        self._uncommitted_bytes += entry.size_bytes
+        if kind is EntryKind.MEMBERSHIP:
+            self._follow_membership()
+        return Accepted(entry.index, entry.term)
+
+    def _follow_membership(self) -> None:
+        """Know of each other member of the membership in effect, and of nobody else."""
+        known, next_index = self._progress, self._log.last_index + 1
+        others = [node for node in self._log.membership.nodes if node != self._outbox.node]
+        self._progress = {node: known.get(node) or Progress(next_index, active=True) for node in others}
+        if self._transfer is not None and self._transfer.to not in self._progress:
+            self._transfer = None
+
+    def objection_to_data(self) -> Refusal | None:
+        """Why no command may be appended now."""
+        if self._transfer is not None or self._uncommitted_bytes >= UNCOMMITTED_BYTES_MAX:
+            return Refusal.BUSY
+        return None
+
+    def objection_to(self, target: Membership) -> Refusal | None:
+        """Why the membership may not be changed into that one now."""
+        log, current = self._log, self._log.membership
+        if self._transfer is not None:
+            return Refusal.BUSY
+        if not self.has_begun:
+            return Refusal.TOO_EARLY
+        if current.is_joint or log.membership_index > log.commit:
+            return Refusal.CHANGING
+        if target.version <= current.version:
+            return Refusal.OLD_VERSION
+        new = [node for node in target.voters if node not in current.voters]
+        if not target.voters or not all(self._is_caught_up(node) for node in new):
+            return Refusal.NOT_CAUGHT_UP
+        return None
+
+    def _is_caught_up(self, node: NodeId) -> bool:
+        log, progress = self._log, self._progress.get(node)
+        if progress is None or progress.mode is not Mode.REPLICATE or progress.match < log.base_index:
+            return False
+        lacking_bytes = log.bytes_between(progress.match + 1, log.last_index)
+        return node in log.membership.learners and lacking_bytes <= _CAUGHT_UP_BYTES
+
+    def needed_from(self) -> int:
+        """The first entry that some follower may not have yet."""
+        return min((progress.match for progress in self._progress.values()), default=self._log.last_index) + 1
+
+    # ------------------------------------------------------------------ what the others answer
+
+    def on_append_response(self, message: AppendResponse) -> bool:
+        """A follower has entries, or found that its log differs. False if that cannot be."""
+        progress = self._heard(message.sender)
+        if progress is None:
+            return True
+        if message.index > self._log.last_index:
+            return False
+        if message.accepted:
+            progress.accepted(message.index, self._log.base_index)
+        else:
+            place, _ = self._log.conflict_hint(message.hint_index, message.hint_term)
+            progress.rejected(message.index, place + 1)
+        return True
+
+    def on_heartbeat_response(self, message: HeartbeatResponse) -> bool:
+        """A follower takes this node for the leader. False if it answers what nobody asked."""
+        progress = self._heard(message.sender)
+        if progress is None:
+            return True
+        if message.round > self.reads.round:
+            return False
+        progress.heartbeat_answered(self._log.last_index)
+        self.reads.answered(message.sender, message.round)
+        return True
+
+    def on_snapshot_response(self, message: SnapshotResponse) -> bool:
+        """A follower has installed a snapshot, or cannot. False if that cannot be."""
+        progress = self._heard(message.sender)
+        if progress is None:
+            return True
+        if message.index > self._log.last_index:
+            return False
+        if message.installed:
+            progress.accepted(message.index, self._log.base_index)
+        elif progress.offered is not None and progress.offered.position.index == message.index:
+            progress.snapshot_failed(self._options.election_ticks)
+        return True
+
+    def _heard(self, node: NodeId) -> Progress | None:
+        progress = self._progress.get(node)
+        if progress is not None:
+            progress.active = True
+        return progress
+
+    # ------------------------------------------------------------------ committing
+
+    def advance(self) -> None:
+        """Commit what a majority has."""
+        log = self._log
+        index = log.membership.committed(self._match)
+        if index <= log.commit or log.term_at(index) != self.term:
+            return
+        self._uncommitted_bytes -= log.bytes_between(log.commit + 1, index)
+        log.commit = index
+        if log.membership.is_joint and log.membership_index <= index:
+            self.append(EntryKind.MEMBERSHIP, log.membership.leaving().encode())
+
+    def _match(self, node: NodeId) -> int:
+        return self._log.durable if node == self._outbox.node else self._progress[node].match
+
+    # ------------------------------------------------------------------ reads
+
+    def read(self, read: PendingRead) -> bool:
+        """Let a read wait for the next round; False if too many wait."""
+        if len(self.reads) >= READS_MAX:
+            return False
+        self.reads.add(read)
+        return True
+
+    def take_confirmed(self) -> list[tuple[PendingRead, int]]:
+        """The reads whose round a majority has answered, with their index."""
+        return self.reads.confirmed(self._log.membership.committed(self._answered_round))
+
+    def _answered_round(self, node: NodeId) -> int:
+        return self.reads.round if node == self._outbox.node else self.reads.answered_by(node)
+
+    # ------------------------------------------------------------------ handing over
+
+    def transfer(self, to: NodeId) -> bool:
+        """Hand over to a voter, once it has everything; False if it is none."""
+        if to not in self._progress or to not in self._log.membership.voters:
+            return False
+        if self._transfer is None or self._transfer.to != to:
+            self._transfer = _Transfer(to, self._options.election_ticks)
+        return True
+
+    def retire(self) -> None:
+        """The last words: what is committed, and who may lead now."""
+        self.flush()
+        voters = [node for node in self._log.membership.voters if self._progress[node].match == self._log.last_index]
+        if voters:
+            self._tell_to_lead(voters[0])
+
+    def _tell_to_lead(self, node: NodeId) -> None:
+        outbox = self._outbox
+        outbox.send(TransferNow(outbox.group, outbox.node, node, self.term))
+
+    # ------------------------------------------------------------------ saying it
+
+    def flush(self) -> None:
+        """Send what is due."""
+        membership = self._log.membership
+        is_round_due = self.reads.is_waiting and self.has_begun
+        if is_round_due:
+            self.reads.begin_round(self._log.commit)
+        for node, progress in self._progress.items():
+            if self._is_heartbeat_due or (is_round_due and membership.is_voter(node)):
+                self._send_heartbeat(node, progress)
+            self._send_entries(node, progress)
+            if progress.is_offer_due:
+                self._send_offer(node, progress)
+        self._is_heartbeat_due = False
+        transfer = self._transfer
+        if transfer is not None and not transfer.told and self._match(transfer.to) == self._log.last_index:
+            transfer.told = True
+            self._tell_to_lead(transfer.to)
+
+    def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
+        outbox = self._outbox
+        # It is known to have no more than `match`: an entry behind that may be another one there.
+        commit = min(self._log.commit, progress.match)
+        outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
+
+    def _send_entries(self, node: NodeId, progress: Progress) -> None:
+        log, outbox = self._log, self._outbox
+        while progress.may_send(log.last_index, log.commit):
+            previous = progress.next - 1
+            previous_term = log.term_at(previous)
+            if previous_term is None:
+                progress.needs_snapshot()
+                return
+            room = min(progress.room_bytes(), APPEND_BYTES_MAX)
+            entries = log.entries(progress.next, log.last_index, room) if room else ()
+            outbox.send(
+                Append(outbox.group, outbox.node, node, self.term, previous, previous_term, entries, log.commit)
+            )
+            progress.sent(previous + len(entries), sum(e.size_bytes for e in entries), log.commit)
+
+    def _send_offer(self, node: NodeId, progress: Progress) -> None:
+        progress.offer_ticks = self._options.election_ticks
+        if progress.offered is None:
+            progress.is_snapshot_asked = True
+            self._snapshots_wanted.append(node)
+        else:
+            outbox = self._outbox
+            outbox.send(SnapshotOffer(outbox.group, outbox.node, node, self.term, progress.offered))
+
+    def offer_snapshot(self, to: NodeId, snapshot: Snapshot | None) -> None:
+        """A snapshot that was wanted is there, or cannot be made."""
+        progress = self._progress.get(to)
+        if progress is None:
+            return
+        if snapshot is None or not snapshot.position.membership.voters:
+            # The latter is of a time when this node had joined and did not know the members yet.
+            progress.snapshot_failed(self._options.election_ticks)
+        else:
+            progress.offer(snapshot)
+
+    def take_snapshots_wanted(self) -> tuple[NodeId, ...]:
+        """Who needs a snapshot that is yet to be made."""
+        wanted, self._snapshots_wanted = tuple(self._snapshots_wanted), []
+        return wanted
+
+    def validate(self) -> None:
+        """Assert the module's invariants."""
+        log = self._log
+        assert [*self._progress] == [node for node in log.membership.nodes if node != self._outbox.node]
+        for progress in self._progress.values():
+            progress.validate()
+            assert progress.match <= log.last_index
+            assert progress.next <= log.last_index + 1
+        assert log.last_index >= self.first_index
+        assert log.last_term == self.term == self._outbox.hard_state.term
+        assert self._uncommitted_bytes == log.bytes_between(log.commit + 1, log.last_index)

@@ -1,0 +1,164 @@
+"""Fields: numbers, text and single values one after the other in bytes; nothing is believed that is read.
+
+    number   i64                    flag     u8, 0 or 1
+    text     u32 bytes | UTF-8      scalar   u8 tag | nothing, i64, f64, or u32 bytes | bytes, by the tag
+
+Everything is little-endian. Whatever is cut short, out of range or left over raises ValueError. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from saros_storage.types import Scalar
+
+_NUMBER = struct.Struct("<q")
+_FLOAT = struct.Struct("<d")
+_SIZE = struct.Struct("<I")
+_INT64 = 1 << 63
+
+
+class _Tag(IntEnum):
+    """What a scalar is."""
+
+    NONE = 0
+    FALSE = 1
+    TRUE = 2
+    INTEGER = 3
+    REAL = 4
+    TEXT = 5
+    BYTES = 6
+    #: An integer that takes more than 64 bits: the sum of a series may.
+    LONG = 7
+
+
+_TAGS = {tag: bytes([tag]) for tag in _Tag}
+
+
+class FieldWriter:
+    """Collects fields. One thread at a time."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def number(self, value: int) -> None:
+        """An integer of 64 bits."""
+        self._parts.append(_NUMBER.pack(value))
+
+    def flag(self, value: bool) -> None:
+        """A truth."""
+        self._parts.append(b"\1" if value else b"\0")
+
+    def data(self, value: bytes) -> None:
+        """Counted bytes."""
+        self._parts += (_SIZE.pack(len(value)), value)
+
+    def text(self, value: str) -> None:
+        """Counted text."""
+        self.data(value.encode())
+
+    def scalar(self, value: Scalar) -> None:
+        """One value with its Python type; integers of any size."""
+        match value:
+            case None:
+                self._parts.append(_TAGS[_Tag.NONE])
+            case bool():
+                self._parts.append(_TAGS[_Tag.TRUE if value else _Tag.FALSE])
+            case int() if -_INT64 <= value < _INT64:
+                self._parts += (_TAGS[_Tag.INTEGER], _NUMBER.pack(value))
+            case int():
+                self._parts.append(_TAGS[_Tag.LONG])
+                self.data(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+            case float():
+                self._parts += (_TAGS[_Tag.REAL], _FLOAT.pack(value))
+            case str():
+                self._parts.append(_TAGS[_Tag.TEXT])
+                self.text(value)
+            case bytes():
+                self._parts.append(_TAGS[_Tag.BYTES])
+                self.data(value)
+
+    def done(self) -> bytes:
+        """The fields so far."""
+        return b"".join(self._parts)
+
+
+class FieldReader:
+    """Reads fields in the order in which they were written. One thread at a time; every method raises ValueError."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if end > len(self._data):
+            raise ValueError(f"{end} bytes are needed where {len(self._data)} are")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def number(self) -> int:
+        """An integer of 64 bits."""
+        value: int = _NUMBER.unpack(self._take(_NUMBER.size))[0]
+        return value
+
+    def count(self) -> int:
+        """A number of things that follow, each of at least a byte."""
+        value = self.number()
+        if not 0 <= value <= len(self._data) - self._position:
+            raise ValueError(f"{value} things cannot follow")
+        return value
+
+    def flag(self) -> bool:
+        """A truth."""
+        value = self._take(1)[0]
+        if value > 1:
+            raise ValueError(f"{value} is no truth")
+        return value == 1
+
+    def data(self) -> bytes:
+        """Counted bytes."""
+        return self._take(_SIZE.unpack(self._take(_SIZE.size))[0])
+
+    def text(self) -> str:
+        """Counted text."""
+        return self.data().decode()
+
+    def scalar(self) -> Scalar:
+        """One value."""
+        match _Tag(self._take(1)[0]):
+            case _Tag.NONE:
+                return None
+            case _Tag.FALSE:
+                return False
+            case _Tag.TRUE:
+                return True
+            case _Tag.INTEGER:
+                return self.number()
+            case _Tag.REAL:
+                real: float = _FLOAT.unpack(self._take(_FLOAT.size))[0]
+                return real
+            case _Tag.TEXT:
+                return self.text()
+            case _Tag.BYTES:
+                return self.data()
+            case _Tag.LONG:
+                return int.from_bytes(self.data(), "little", signed=True)
+
+    def numeric(self) -> int | float | None:
+        """A value that is a number or None."""
+        value = self.scalar()
+        if isinstance(value, (bool, str, bytes)):
+            raise ValueError(f"{value!r} is not a number")  # noqa: TRY004 (the bytes are wrong, not the call)
+        return value
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self._position != len(self._data):
+            raise ValueError(f"{len(self._data) - self._position} bytes are left over")

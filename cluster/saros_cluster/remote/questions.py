@@ -1,0 +1,129 @@
+"""The questions of remote reading, their names, and their bytes.
+
+    read.open     a query, what the view must show, requests -> a number for each reader      pins the view
+                                                                and for some a first batch
+    read.stream   a query, a reader's number                 -> batches (`codec`), the last one with the counters
+    read.next     the same                                   -> one batch, where no stream is to be had
+    read.renew    a query                                    -> nothing                       it is still wanted
+    read.close    a query                                    -> nothing                       releases all of it
+
+A query's id must be unique over restarts of the node that asks: the holder knows a query by both. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.codec import read_request, write_request
+from saros_cluster.remote.fields import FieldReader, FieldWriter
+from saros_scheduler.task import QueryId
+from saros_storage.reading import ScanRequest
+
+OPEN, STREAM, NEXT, RENEW, CLOSE = "read.open", "read.stream", "read.next", "read.renew", "read.close"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """What a coordinator demands of a holder's view."""
+
+    group: GroupId
+    #: The group's log entry that must have taken effect; None: whatever has (a weak read).
+    minimum_applied: int | None
+    #: The partition table by which the coordinator chose the group.
+    table_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """See the module. `pinned`: the query has read this group here before, so a view of it must still be there."""
+
+    query: QueryId
+    target: ReadTarget
+    pinned: bool
+    requests: tuple[ScanRequest, ...]
+    #: Numbers of the query's readers here that are not wanted any more.
+    abandoned: tuple[int, ...] = ()
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        out = FieldWriter()
+        out.text(self.query)
+        out.number(self.target.group)
+        out.scalar(self.target.minimum_applied)
+        out.number(self.target.table_version)
+        out.flag(self.pinned)
+        out.number(len(self.requests))
+        for request in self.requests:
+            write_request(out, request)
+        out.number(len(self.abandoned))
+        for reader in self.abandoned:
+            out.number(reader)
+        return out.done()
+
+    @staticmethod
+    def decode(data: bytes) -> OpenQuestion:
+        """The inverse. Raises ValueError."""
+        fields = FieldReader(data)
+        query = QueryId(fields.text())
+        group, minimum = GroupId(fields.number()), fields.scalar()
+        if minimum is not None and type(minimum) is not int:
+            raise ValueError(f"{minimum!r} is no index of a log")
+        target = ReadTarget(group, minimum, fields.number())
+        pinned = fields.flag()
+        requests = tuple(read_request(fields) for _ in range(fields.count()))
+        question = OpenQuestion(query, target, pinned, requests, tuple(fields.number() for _ in range(fields.count())))
+        fields.end()
+        return question
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderQuestion:
+    """See the module."""
+
+    query: QueryId
+    reader: int
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        out = FieldWriter()
+        out.text(self.query)
+        out.number(self.reader)
+        return out.done()
+
+    @staticmethod
+    def decode(data: bytes) -> ReaderQuestion:
+        """The inverse. Raises ValueError."""
+        fields = FieldReader(data)
+        question = ReaderQuestion(QueryId(fields.text()), fields.number())
+        fields.end()
+        return question
+
+
+def encode_opened(readers: Sequence[tuple[int, bytes]]) -> bytes:
+    """The answer to an OpenQuestion: each reader's number and its first batch, or nothing instead of it."""
+    out = FieldWriter()
+    out.number(len(readers))
+    for number, batch in readers:
+        out.number(number)
+        out.data(batch)
+    return out.done()
+
+
+def decode_opened(data: bytes) -> list[tuple[int, bytes]]:
+    """The inverse. Raises ValueError."""
+    fields = FieldReader(data)
+    readers = [(fields.number(), fields.data()) for _ in range(fields.count())]
+    fields.end()
+    return readers
+
+
+def encode_query(query: QueryId) -> bytes:
+    """The question to renew or to close."""
+    return query.encode()
+
+
+def decode_query(data: bytes) -> QueryId:
+    """The inverse. Raises ValueError."""
+    return QueryId(data.decode())

@@ -1,0 +1,463 @@
+"""The holder's side of remote reading: readers that other nodes' queries have open here.
+
+    (asking node, query)
+      ├─ group 4 ── pinned view ── reader 17, reader 18      `open` pins a view per group, once, and adds readers to it
+      └─ group 9 ── pinned view ── reader 21                 `stream` answers one reader's batches, then ends it
+
+A reader is *idle* (its stream waits for the other side, or has not begun), *busy* (some thread pulls it), or *ended*.
+Whoever ends an idle reader closes it; a busy one is closed by the thread that pulls it. A view is closed when its query
+has ended and nobody uses it any more.
+
+How a reader ends: its last batch is out; its stream is closed or its connection lost; `close` of its query; the lease:
+a query that nothing was asked of for 60 s, and that did not `renew`, is released by `expire`. What comes for it later
+is answered with ReadLost, never with a new view: a query sees one cut of a group or none.
+
+Of what a reader yields, no more goes out than the request needs (`reduction`); neighbouring summaries go as one.
+
+Flow control is the transport's: a batch is made when the one before it has been taken. The first answer holds the first
+item only; the others are filled up to about a mebibyte, or for a fifth of a second: then even nothing goes out, so that
+the other side sees that this one lives.
+
+Who opens several readers at once is given first batches with them, as far as that takes little: a query over many small
+series has all it wants with a few calls.
+
+A stream takes one of the transport's places for as long as its reader is not read to the end, and a join of many series
+reads none of them to the end before the others: so streams are limited, and who gets none asks for each batch (`next`).
+
+Thread-safe. Nothing is opened, pulled or closed with the lock held.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from saros_cluster.peers import BadRequest, CallHandler, StreamHandler
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.codec import Batch, encode_batch
+from saros_cluster.remote.errors import ReadLost, TooManyReads
+from saros_cluster.remote.questions import (
+    CLOSE,
+    NEXT,
+    OPEN,
+    RENEW,
+    STREAM,
+    OpenQuestion,
+    ReaderQuestion,
+    ReadTarget,
+    decode_query,
+    encode_opened,
+)
+from saros_cluster.remote.reduction import Piece, bytes_of, reduced
+from saros_scheduler.task import QueryId
+from saros_storage.clock import Clock
+from saros_storage.reading import ReadView, ScanRequest, SeriesReader
+from saros_storage.summaries import joined
+
+#: Long enough for two lost renewals, short enough that a dead coordinator's files do not stay for long.
+LEASE_NS = 60_000_000_000
+#: More than the sessions that a node serves: only a coordinator that forgets to close comes here.
+QUERIES_MAX = 4_096
+#: A reader that is not pulled costs some kilobytes; a query may join all series of a large plant.
+READERS_PER_QUERY_MAX = 16_384
+#: Half of the transport's places: the others are for files on their way to new holders.
+STREAMS_MAX = 32
+#: So that one wide join does not take all of them.
+STREAMS_PER_QUERY_MAX = 8
+#: A batch that holds so much goes: large enough that a message's cost vanishes, small enough to keep many in flight.
+BATCH_BYTES = 1 << 20
+#: What a reader has that was opened with others, if it is found in that time: a small series, or what is asked first.
+FIRST_BYTES = 64 << 10
+FIRST_NS_MAX = 2_000_000
+#: A batch that was filled for so long goes as it is.
+FILL_NS_MAX = 200_000_000
+
+_Key = tuple[NodeId, QueryId]
+_Question = TypeVar("_Question")
+
+
+@dataclass(slots=True)
+class _Pin:
+    """A view of one group for one query."""
+
+    target: ReadTarget
+    #: Held by the one call that opens the view; the others wait for it.
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    view: ReadView | None = None
+    #: Readers, and calls that open some.
+    users: int = 0
+    #: The query is over: the last user closes the view.
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class _Query:
+    touched_ns: int
+    pins: dict[GroupId, _Pin] = field(default_factory=dict)
+    readers: dict[int, _Reader] = field(default_factory=dict)
+    streams: int = 0
+
+
+@dataclass(slots=True)
+class _Reader:
+    number: int
+    source: SeriesReader
+    request: ScanRequest
+    pieces: Iterator[Piece | None]
+    pin: _Pin
+    query: _Query
+    #: It has had its stream: no other way to read it.
+    streamed: bool = False
+    #: How much the next batch shall hold, and how long it may take: at first, whatever comes.
+    bytes_wanted: int = 0
+    fill_ns_max: int = FILL_NS_MAX
+    busy: bool = False
+    ended: bool = False
+    closed: bool = False
+
+
+class _Over(NamedTuple):
+    """What is left of a query that is forgotten."""
+
+    key: _Key
+    readers: tuple[_Reader, ...]
+    pins: tuple[_Pin, ...]
+
+
+class ReaderService:
+    """See the module. `open_view` raises if this node cannot serve the target; it may wait."""
+
+    def __init__(self, open_view: Callable[[ReadTarget], ReadView], clock: Clock) -> None:
+        self._open_view = open_view
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._queries: dict[_Key, _Query] = {}
+        self._numbers = itertools.count(1)
+        self._open_readers = 0
+        self._open_views = 0
+        self._streams = 0
+
+    @property
+    def open_queries(self) -> int:
+        """Queries of other nodes that hold something here."""
+        return len(self._queries)
+
+    @property
+    def open_readers(self) -> int:
+        """Readers that are not closed."""
+        return self._open_readers
+
+    @property
+    def open_views(self) -> int:
+        """Views that are not closed."""
+        return self._open_views
+
+    @property
+    def streams(self) -> int:
+        """Streams under way."""
+        return self._streams
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What to register with the transport, by name."""
+        return {OPEN: self._open, NEXT: self._next, RENEW: self._renew, CLOSE: self._close}
+
+    def stream_handlers(self) -> Mapping[str, StreamHandler]:
+        """What to register with the transport, by name. A stream that is lost must be closed."""
+        return {STREAM: self._stream}
+
+    # ------------------------------------------------------------------ opening
+
+    def _open(self, asker: NodeId, data: bytes) -> bytes:
+        """Raises TooManyReads, ReadLost, what `open_view` and readers raise; then nothing of the call is left."""
+        question = _read(OPEN, OpenQuestion.decode, data)
+        key = (asker, question.query)
+        self._abandon(key, question.abandoned)
+        readers = self._open_readers_of(key, question)
+        try:
+            return encode_opened(list(self._firsts(key, readers)))
+        except BaseException:
+            for reader in readers:
+                self._end(key, reader)
+            raise
+
+    def _abandon(self, key: _Key, numbers: Sequence[int]) -> None:
+        with self._lock:
+            query = self._queries.get(key)
+            known = [] if query is None else [query.readers[n] for n in numbers if n in query.readers]
+        for reader in known:
+            self._end(key, reader)
+
+    def _open_readers_of(self, key: _Key, question: OpenQuestion) -> list[_Reader]:
+        pin = self._enter(key, question)
+        sources: list[SeriesReader] = []
+        try:
+            view = self._view_of(pin)
+            for request in question.requests:
+                sources.append(view.open(request))  # noqa: PERF401 (those before one that fails must be closed)
+            return self._register(key, pin, question.requests, sources)
+        except BaseException:
+            for source in sources:
+                source.close()
+            raise
+        finally:
+            self._leave(key, pin)
+
+    def _enter(self, key: _Key, question: OpenQuestion) -> _Pin:
+        """The group's pin in the query, both made if they are new; the caller is one of its users."""
+        target = question.target
+        with self._lock:
+            query = self._queries.get(key)
+            pin = None if query is None else query.pins.get(target.group)
+            if question.pinned and pin is None:
+                raise _lost(key)
+            self._check_limits(query, len(question.requests))
+            if query is None:
+                query = self._queries[key] = _Query(0)
+            query.touched_ns = self._clock.monotonic_ns()
+            if pin is None:
+                pin = query.pins[target.group] = _Pin(target)
+            if pin.target != target:
+                raise BadRequest(OPEN, "a query has one target for a group")
+            pin.users += 1
+            return pin
+
+    def _check_limits(self, query: _Query | None, more: int) -> None:
+        if query is None and len(self._queries) >= QUERIES_MAX:
+            raise TooManyReads(f"{QUERIES_MAX} queries of other nodes are open on this node: try again later")
+        if more + (0 if query is None else len(query.readers)) > READERS_PER_QUERY_MAX:
+            raise TooManyReads(f"a query may have {READERS_PER_QUERY_MAX} series open on a node: read fewer at once")
+
+    def _view_of(self, pin: _Pin) -> ReadView:
+        with pin.opening:
+            if pin.view is None:
+                pin.view = self._open_view(pin.target)
+                with self._lock:
+                    self._open_views += 1
+            return pin.view
+
+    def _register(
+        self, key: _Key, pin: _Pin, requests: Sequence[ScanRequest], sources: Sequence[SeriesReader]
+    ) -> list[_Reader]:
+        with self._lock:
+            if pin.ended:
+                raise _lost(key)
+            query = self._queries[key]
+            readers = [
+                _Reader(next(self._numbers), source, request, reduced(source, request), pin, query)
+                for source, request in zip(sources, requests, strict=True)
+            ]
+            query.readers.update((reader.number, reader) for reader in readers)
+            pin.users += len(readers)
+            self._open_readers += len(readers)
+            return readers
+
+    def _firsts(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
+        """Numbers, with first batches while there is room and time; a reader alone has its stream at once."""
+        started_ns = self._clock.monotonic_ns()
+        size = 0
+        for reader in readers:
+            batch = b""
+            spent_ns = self._clock.monotonic_ns() - started_ns
+            if len(readers) > 1 and size < BATCH_BYTES and spent_ns < FILL_NS_MAX:
+                reader.bytes_wanted, reader.fill_ns_max = FIRST_BYTES, FIRST_NS_MAX
+                batch, _ = self._batch(key, reader)
+            size += len(batch)
+            yield reader.number, batch
+
+    def _leave(self, key: _Key, pin: _Pin) -> None:
+        """One user less: the last one closes the view of a query that is over, and forgets what was never opened."""
+        closing = None
+        with self._lock:
+            pin.users -= 1
+            if pin.users == 0 and not pin.ended and pin.view is None:
+                query = self._queries[key]
+                del query.pins[pin.target.group]
+                if not query.pins:
+                    del self._queries[key]
+            if pin.users == 0 and pin.ended:
+                closing, pin.view = pin.view, None
+        if closing is not None:
+            closing.close()
+            with self._lock:
+                self._open_views -= 1
+
+    # ------------------------------------------------------------------ reading
+
+    def _stream(self, asker: NodeId, data: bytes) -> Iterator[bytes]:
+        """Raises ReadLost, TooManyReads, and what the reader raises."""
+        question = _read(STREAM, ReaderQuestion.decode, data)
+        key = (asker, question.query)
+        answers = self._answers(key, self._claim_stream(key, question.reader))
+        next(answers)  # From here on, closing it ends the reader, also if no answer was asked for.
+        return answers
+
+    def _claim_stream(self, key: _Key, number: int) -> _Reader:
+        with self._lock:
+            reader = self._find(key, number)
+            if reader.streamed:
+                raise _lost(key)
+            if self._streams >= STREAMS_MAX or reader.query.streams >= STREAMS_PER_QUERY_MAX:
+                raise TooManyReads("all streams of this node or of the query are taken: ask for each batch")
+            reader.streamed = True
+            self._streams += 1
+            reader.query.streams += 1
+            return reader
+
+    def _answers(self, key: _Key, reader: _Reader) -> Iterator[bytes]:
+        """Nothing at first, then the reader's batches."""
+        try:
+            yield b""
+            ended = False
+            while not ended:
+                answer, ended = self._batch(key, reader)
+                yield answer
+        finally:
+            self._end(key, reader)
+            with self._lock:
+                self._streams -= 1
+                reader.query.streams -= 1
+
+    def _next(self, asker: NodeId, data: bytes) -> bytes:
+        """Raises ReadLost, and what the reader raises."""
+        question = _read(NEXT, ReaderQuestion.decode, data)
+        key = (asker, question.query)
+        with self._lock:
+            reader = self._find(key, question.reader)
+            if reader.streamed:
+                raise _lost(key)
+        try:
+            return self._batch(key, reader)[0]
+        except BaseException:
+            self._end(key, reader)
+            raise
+
+    def _find(self, key: _Key, number: int) -> _Reader:
+        query = self._queries.get(key)
+        reader = None if query is None else query.readers.get(number)
+        if reader is None:
+            raise _lost(key)
+        return reader
+
+    def _batch(self, key: _Key, reader: _Reader) -> tuple[bytes, bool]:
+        """The reader's next batch, and whether it is the last: then the reader is closed."""
+        with self._pulling(key, reader):
+            batch = self._fill(reader)
+        reader.bytes_wanted, reader.fill_ns_max = BATCH_BYTES, FILL_NS_MAX
+        ended = batch.counters is not None
+        if ended:
+            self._end(key, reader)
+        return encode_batch(batch), ended
+
+    @contextmanager
+    def _pulling(self, key: _Key, reader: _Reader) -> Iterator[None]:
+        with self._lock:
+            if reader.ended or reader.busy:
+                raise _lost(key)
+            reader.busy = True
+        try:
+            yield
+        finally:
+            if self._pulled(reader):
+                self._end(key, reader)
+
+    def _pulled(self, reader: _Reader) -> bool:
+        """Nobody pulls the reader now; answers whether it was ended meanwhile."""
+        with self._lock:
+            reader.busy = False
+            reader.query.touched_ns = self._clock.monotonic_ns()
+            return reader.ended
+
+    def _fill(self, reader: _Reader) -> Batch:
+        """What to answer next."""
+        started_ns = self._clock.monotonic_ns()
+        types = reader.request.types
+        found: list[Piece] = []
+        size = 0
+        for piece in reader.pieces:
+            if piece is not None:
+                found.append(piece)
+                size += bytes_of(piece)
+            if (found and size >= reader.bytes_wanted) or self._clock.monotonic_ns() - started_ns >= reader.fill_ns_max:
+                return Batch(tuple(joined(types, found)))
+        return Batch(tuple(joined(types, found)), reader.source.counters)
+
+    # ------------------------------------------------------------------ ending
+
+    def _end(self, key: _Key, reader: _Reader) -> None:
+        """Close a reader, or leave that to whoever pulls it. Idempotent."""
+        with self._lock:
+            reader.ended = True
+            if reader.busy or reader.closed:
+                return
+            reader.closed = True
+            reader.query.readers.pop(reader.number, None)
+        reader.source.close()
+        with self._lock:
+            self._open_readers -= 1
+        self._leave(key, reader.pin)
+
+    def _renew(self, asker: NodeId, data: bytes) -> bytes:
+        with self._lock:
+            query = self._queries.get((asker, _read(RENEW, decode_query, data)))
+            if query is not None:
+                query.touched_ns = self._clock.monotonic_ns()
+        return b""
+
+    def _close(self, asker: NodeId, data: bytes) -> bytes:
+        key = (asker, _read(CLOSE, decode_query, data))
+        with self._lock:
+            over = self._detach([key] if key in self._queries else [])
+        self._dispose(over)
+        return b""
+
+    def expire(self, now_ns: int) -> int:
+        """Release the queries whose lease has run out at `now_ns` (monotonic); answers how many."""
+        with self._lock:
+            over = self._detach([key for key, query in self._queries.items() if _is_overdue(query, now_ns)])
+        self._dispose(over)
+        return len(over)
+
+    def close(self) -> None:
+        """Release everything: the node stops."""
+        with self._lock:
+            over = self._detach(list(self._queries))
+        self._dispose(over)
+
+    def _detach(self, keys: Sequence[_Key]) -> list[_Over]:
+        """Forget queries; with the lock held. The caller becomes a user of their pins, and disposes of them."""
+        over = []
+        for key in keys:
+            query = self._queries.pop(key)
+            for pin in query.pins.values():
+                pin.ended = True
+                pin.users += 1
+            over.append(_Over(key, tuple(query.readers.values()), tuple(query.pins.values())))
+        return over
+
+    def _dispose(self, over: Sequence[_Over]) -> None:
+        for query in over:
+            for reader in query.readers:
+                self._end(query.key, reader)
+            for pin in query.pins:
+                self._leave(query.key, pin)
+
+
+def _is_overdue(query: _Query, now_ns: int) -> bool:
+    return now_ns - query.touched_ns >= LEASE_NS and not any(reader.busy for reader in query.readers.values())
+
+
+def _lost(key: _Key) -> ReadLost:
+    return ReadLost(f"this node no longer keeps query {key[1]} for node {key[0]}: it was closed or left alone for long")
+
+
+def _read(name: str, decode: Callable[[bytes], _Question], data: bytes) -> _Question:
+    """The question. Raises BadRequest."""
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise BadRequest(name, error) from error

@@ -1,0 +1,282 @@
+"""The view of a query on a cluster: what is here is read here, what is elsewhere at a holder, all in one order of time.
+
+    open(request)   routes: groups of the slices in the request's range        slice 0   1   2   3   4
+                    groups that are here -> one local reader                   group a   b   a   c   b     here: a
+                    each other group     -> a reader at its holder             local 0 2 · at b's holder 1 4 · at c's 3
+                    several              -> merged: 0 1 2 3 4
+
+Slices of different groups never overlap in time and neither rows of a block nor a summary cross the border of a slice,
+so what comes first in time goes first, as it is: nothing is compared value by value, and summaries stay summaries. Many
+summaries in one item may reach over slices of other groups: such an item is cut there. With one reader there is no
+merging; a query of which all is here runs on the local reader itself.
+
+What a query will open, it says before (`expect`); so a call to a holder opens what comes next, too, and brings what
+small series have. With each call they are twice as many, unless they have too much to come along:
+
+    expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
+
+A group is read at one holder for the whole query, which pinned its view when it was first asked. If that holder is lost
+the query is over; another one needs a new view.
+
+Thread-safe; the readers it opens are not.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakSet
+
+import numpy as np
+
+from saros_cluster.peers import Peers, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.questions import CLOSE, RENEW, encode_query
+from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
+from saros_scheduler.task import QueryId
+from saros_storage.block import Block
+from saros_storage.errors import StoreClosed
+from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
+from saros_storage.types import Int64Array
+
+logger = logging.getLogger(__name__)
+
+#: A holder that does not hear that a query is over finds out by its lease.
+CLOSE_TIMEOUT_S = 1.0
+
+#: Enough that a trip's cost vanishes; what is not wanted after all costs the holder less than a few trips would.
+AHEAD_MAX = 256
+
+#: The groups that hold a device's slices in a range of time.
+Routes = Callable[[str, TimeRange], Sequence[GroupId]]
+#: Whom to ask for a group; None: the local view has it.
+Holders = Callable[[GroupId], Holder | None]
+
+_Item = Block | Summary | Summaries
+#: A reader's next item, behind its place in the order of the scan.
+_Head = tuple[int, _Item, SeriesReader]
+
+
+class RoutedView:
+    """Implements `reading.ReadView`; see the module. `query` must be unique over restarts of this node."""
+
+    def __init__(self, query: QueryId, local: ReadView, routes: Routes, holders: Holders, peers: Peers) -> None:
+        """Takes over the local view."""
+        self._query = query
+        self._local = local
+        self._routes = routes
+        self._holders = holders
+        self._peers = peers
+        self._lock = threading.Lock()
+        self._closed = False
+        #: The first answer of `holders` counts: a group has one holder and one target. None: it is here.
+        self._chosen: dict[GroupId, _Group | None] = {}
+        #: What will be opened, in order, and the places in it.
+        self._expected: list[ScanRequest] = []
+        self._places: dict[ScanRequest, int] = {}
+        #: Nodes that may keep something for the query.
+        self._asked: set[NodeId] = set()
+        self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
+
+    def expect(self, request: ScanRequest) -> None:
+        """See `ReaderFactory.expect`."""
+        with self._lock:
+            self._places.setdefault(request, len(self._expected))
+            self._expected.append(request)
+
+    def open(self, request: ScanRequest) -> SeriesReader:
+        """See `ReaderFactory.open`. Raises Unreachable, RemoteError, ReadLost, StoreClosed, errors of storage."""
+        readers: list[SeriesReader] = []
+        here = False
+        try:
+            for group in dict.fromkeys(self._routes(request.device, request.time)):
+                elsewhere = self._group(group)
+                if elsewhere is None:
+                    here = True
+                else:
+                    readers.append(self._open_remote(elsewhere, request))
+            if here or not readers:
+                readers.append(self._local.open(request))
+        except BaseException:
+            for reader in readers:
+                reader.close()
+            raise
+        return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
+
+    def _group(self, group: GroupId) -> _Group | None:
+        with self._lock:
+            if group in self._chosen:
+                return self._chosen[group]
+        holder = self._holders(group)  # without the lock: it may ask other nodes
+        with self._lock:
+            return self._chosen.setdefault(group, None if holder is None else _Group(holder))
+
+    def _open_remote(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
+        with group.opening:
+            reader = group.ready.pop(request, None)
+            return self._open_several(group, request) if reader is None else reader
+
+    def _open_several(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
+        """Open a reader, and make those ready that will be wanted next."""
+        holder = group.holder
+        with self._lock:
+            self._check_open()
+            self._asked.add(holder.node)
+        group.opened.add(request)
+        requests = [request, *self._following(group, request)]
+        readers = open_readers(
+            self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
+        )
+        with self._lock:
+            if not self._closed:
+                self._readers.update(readers)
+                group.note(requests, readers)
+                return readers[0]
+        # The holder may have heard of the end before it was asked.
+        for reader in readers:
+            reader.close()
+        self._tell(CLOSE, [holder.node])
+        raise StoreClosed(f"query {self._query} is over")
+
+    def _following(self, group: _Group, request: ScanRequest) -> Iterator[ScanRequest]:
+        """What the query will want of the group after the request, as far as it is to be opened with it."""
+        place = self._places.get(request)
+        if place is None:
+            return
+        for other in dict.fromkeys(self._expected[place + 1 : place + group.ahead]):
+            if other not in group.opened and group.holder.target.group in self._routes(other.device, other.time):
+                yield other
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"query {self._query} is over")
+
+    def renew(self) -> None:
+        """Tell the holders that the query still runs; well within their lease."""
+        with self._lock:
+            asked = sorted(self._asked) if not self._closed else []
+        self._tell(RENEW, asked)
+
+    def close(self) -> None:
+        """See `ReadView.close`. Waits for the holders, but not long."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            asked, readers = sorted(self._asked), list(self._readers)
+        for reader in readers:
+            reader.close()
+        self._tell(CLOSE, asked)  # ends what some thread still waits for, too
+        self._local.close()
+
+    def _tell(self, name: str, nodes: Sequence[NodeId]) -> None:
+        for node in nodes:
+            try:
+                self._peers.call(node, name, encode_query(self._query), CLOSE_TIMEOUT_S)
+            except (Unreachable, RemoteError) as error:
+                logger.info("a holder was not told", extra={"call": name, "query": self._query, "why": str(error)})
+
+
+@dataclass(slots=True)
+class _Group:
+    """What a query has of a group that is elsewhere. Changed with `opening` held, which is held for a call."""
+
+    holder: Holder
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    #: The holder has pinned a view.
+    pinned: bool = False
+    #: How many readers the next call opens, if as many are expected.
+    ahead: int = 1
+    opened: set[ScanRequest] = field(default_factory=set)
+    #: Opened and not wanted yet.
+    ready: dict[ScanRequest, RemoteSeriesReader] = field(default_factory=dict)
+    #: Readers that the holder should end.
+    abandoned: deque[int] = field(default_factory=deque)
+
+    def note(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
+        """A call has opened these; only the first one is wanted now."""
+        self.pinned = True
+        self.opened.update(requests)
+        self.ready.update(zip(requests[1:], readers[1:], strict=True))
+        brought = sum(reader.brought for reader in readers)
+        all_came = len(readers) == 1 or brought == len(readers)
+        self.ahead = min(2 * self.ahead, AHEAD_MAX) if all_came else max(brought, 1)
+
+
+class MergedReader:
+    """Several readers of one scan whose items never overlap in time, as one. Implements `reading.SeriesReader`.
+
+    Nothing is handed on before every reader has its first item: so a holder that cannot be reached is known by then.
+    """
+
+    def __init__(self, readers: Sequence[SeriesReader], *, descending: bool) -> None:
+        self._waiting = list(readers)
+        self._descending = descending
+        #: By place, the last one first: the next item is the list's last.
+        self._heads: list[_Head] = []
+        self._counters = ReadCounters()
+
+    @property
+    def counters(self) -> ReadCounters:
+        """See `SeriesReader.counters`; a reader's are added when it ends."""
+        return self._counters
+
+    def next(self) -> _Item | None:
+        """See `SeriesReader.next`."""
+        if self._waiting:
+            self._fetch()
+        if not self._heads:
+            return None
+        _, item, reader = self._heads.pop()
+        if isinstance(item, Summaries) and self._heads:
+            rows = int(np.searchsorted(self._places(item), self._heads[-1][0]))
+            if rows < item.rows:
+                self._put(item.slice(rows, item.rows), reader)
+                return item.slice(0, rows)
+        self._waiting.append(reader)
+        return item
+
+    def _fetch(self) -> None:
+        """A head for every reader that lacks one; those that have ended go."""
+        while self._waiting:
+            reader = self._waiting[-1]
+            item = reader.next()
+            self._waiting.pop()
+            if item is None:
+                self._finish(reader)
+            else:
+                self._put(item, reader)
+
+    def _put(self, item: _Item, reader: SeriesReader) -> None:
+        bisect.insort(self._heads, (self._place(item), item, reader), key=_order_of)
+
+    def _place(self, item: _Item) -> int:
+        """Any time of a block or a summary will do, since they do not overlap."""
+        if isinstance(item, Summaries):
+            return int(self._places(item.slice(0, 1))[0])
+        time = int(item.times[0]) if isinstance(item, Block) else item.start
+        return ~time if self._descending else time
+
+    def _places(self, item: Summaries) -> Int64Array:
+        # ~t turns the order around as -t does, and has a value for the smallest time too.
+        return ~item.starts if self._descending else item.starts
+
+    def _finish(self, reader: SeriesReader) -> None:
+        reader.close()
+        self._counters.add(reader.counters)
+
+    def close(self) -> None:
+        """See `SeriesReader.close`."""
+        readers = self._waiting + [reader for _, _, reader in self._heads]
+        self._waiting, self._heads = [], []
+        for reader in readers:
+            self._finish(reader)
+
+
+def _order_of(head: _Head) -> int:
+    return -head[0]

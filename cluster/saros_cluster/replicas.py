@@ -1,0 +1,71 @@
+"""The regions that this node keeps, read as one.
+
+    group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
+
+A slice lies in one group, so a view of all regions is their snapshots side by side, in order of slices; what the union
+looks like is remembered until one of the regions changes. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.raft.messages import GroupId
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.region import Region
+from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.view import LocalReadView
+
+Pinned = Mapping[str, Sequence[PartitionSnapshot]]
+
+
+class Replicas:
+    """See the module."""
+
+    def __init__(self, machines: Mapping[GroupId, RegionMachine], cache: ChunkCache) -> None:
+        self.machines = machines
+        self._cache = cache
+        self._lock = threading.Lock()
+        #: What was united last, and what it came to.
+        self._united: tuple[tuple[Pinned, ...], Pinned] = ((), {})
+
+    def view(self, groups: Sequence[GroupId] | None = None) -> LocalReadView:
+        """A picture of these groups' regions (all that are here by default); close it."""
+        regions = [self.machines[group].region for group in (self.machines if groups is None else groups)]
+        pinned: list[Pinned] = []
+        for place, region in enumerate(regions):
+            try:
+                pinned += [region.pin()]
+            except BaseException:
+                _unpin(regions[:place])
+                raise
+        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions))
+
+    def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
+        if len(pinned) == 1:
+            return pinned[0]
+        with self._lock:
+            known, united = self._united
+        if len(known) == len(pinned) and all(a is b for a, b in zip(known, pinned, strict=True)):
+            return united
+        found: dict[str, list[PartitionSnapshot]] = {}
+        for part in pinned:
+            for database, snapshots in part.items():
+                found.setdefault(database, []).extend(snapshots)
+        for snapshots in found.values():
+            snapshots.sort(key=_slice)
+        with self._lock:
+            self._united = (pinned, found)
+        return found
+
+
+def _slice(snapshot: PartitionSnapshot) -> int:
+    return snapshot.slice
+
+
+def _unpin(regions: Sequence[Region]) -> None:
+    for region in regions:
+        region.unpin()

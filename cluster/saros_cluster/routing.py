@@ -1,0 +1,78 @@
+"""Where writes go: the groups of a node's table, and tablets cut at slices and handed out to groups.
+
+    tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import PartitionTable
+from saros_cluster.raft.messages import GroupId
+from saros_storage.mutation import Placed
+from saros_storage.paths import join_nodes, split_path
+from saros_storage.reading import TimeRange
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+
+#: The group of all nodes, which knows the databases.
+META = GroupId(0)
+
+
+class Routing:
+    """See the module. An immutable value: a new table makes a new one."""
+
+    def __init__(self, table: PartitionTable, interval: int) -> None:
+        self.table = table
+        self._interval = interval
+        #: All data groups, by id.
+        self.groups = tuple(GroupId(head) for head in sorted(table.groups))
+
+    def members(self, group: GroupId) -> tuple[NodeId, ...]:
+        """The nodes of a group."""
+        return self.table.nodes if group == META else self.table.groups[NodeId(group)].members
+
+    def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
+        """The data groups that a node is a member of."""
+        return tuple(GroupId(group.head) for group in self.table.groups_of(node))
+
+    def schema_group(self, database: str) -> GroupId:
+        """The group that owns a database's schema: that of its slice 0."""
+        return GroupId(self.table.route(database, 0).head)
+
+    def group_at(self, database: str, slice_: int) -> GroupId:
+        """The group that owns a slice."""
+        return GroupId(self.table.route(database, slice_).head)
+
+    def groups_for(self, database: str, time: TimeRange) -> Sequence[GroupId]:
+        """The groups that may have points of a database in a range of time; all, if it spans many slices."""
+        first, last = time.start // self._interval, (time.end - 1) // self._interval
+        if last - first >= 2 * len(self.groups):
+            return self.groups
+        return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
+
+    def hand_out(self, placed: Placed) -> Iterator[tuple[GroupId, Placed]]:
+        """A tablet's rows, by group; one tablet for each slice if it spans several."""
+        frame = placed.known
+        assert frame is not None
+        database = join_nodes(split_path(frame.head.device)[: placed.depth])
+        first, last = frame.span.start // self._interval, frame.span.end // self._interval
+        if first == last:
+            yield self.group_at(database, first), placed
+            return
+        tablet = decode_tablet(placed.frame)
+        numbers = tablet.times // self._interval
+        for number in np.unique(numbers).tolist():
+            places = np.flatnonzero(numbers == number)
+            part = TabletFrame(encode_tablet(_rows(tablet, places)))
+            yield self.group_at(database, number), Placed(placed.depth, part.frame, part)
+
+
+def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:
+    columns = tuple(column.take(places) for column in tablet.columns)
+    return Tablet(tablet.device, tablet.measurements, tablet.times[places], columns, tablet.aligned)

@@ -1,0 +1,138 @@
+"""Asking other nodes: calls and streams over one channel per node, and gRPC's errors as the border's.
+
+    the node's own answer, with a code          RemoteError
+    no answer, no connection, out of time       Unreachable: what it did is not known
+
+A stream is asked for at once, and its answers are read by whoever iterates; nothing is read ahead beyond gRPC's window.
+gRPC has deadlines for whole calls only, so a watchdog cancels a stream whose next answer is late.
+
+Thread-safe; one stream is one thread's at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.transport.channels import (
+    CALL_PATH,
+    MESSAGE_BYTES_MAX,
+    NAME_KEY,
+    STREAM_PATH,
+    TIMEOUT_KEY,
+    Dialer,
+    code_of,
+    trouble_of,
+)
+from saros_cluster.transport.handshake import Identity, Metadata, greeting
+from saros_cluster.transport.watchdog import Watchdog
+from saros_storage.clock import Clock
+
+_TOO_LARGE = 2006
+#: What gRPC says of a call that had no connection to go out on.
+_NOT_SENT = "failed to connect"
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A channel to where a node was when it was made."""
+
+    address: str
+    channel: grpc.Channel
+    call: Any
+    stream: Any
+
+
+class Calls:
+    """See the module."""
+
+    def __init__(self, identity: Identity, dialer: Dialer, clock: Clock) -> None:
+        self._identity = identity
+        self._dialer = dialer
+        self._watchdog = Watchdog(clock)
+        self._lock = threading.Lock()
+        self._routes: dict[NodeId, _Route] = {}
+        self._closed = False
+
+    def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        """See `Peers.call`."""
+        route = self._route(node, request, timeout_s)
+        try:
+            answer: bytes = route.call(request, timeout=timeout_s, metadata=self._metadata(node, name, timeout_s))
+        except grpc.RpcError as error:
+            raise _translated(node, error) from error
+        except ValueError as error:
+            raise Unreachable(node, str(error)) from error  # the channel was closed in between
+        return answer
+
+    def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
+        """See `Peers.stream`."""
+        route = self._route(node, request, timeout_s)
+        try:
+            call = route.stream(request, metadata=self._metadata(node, name, timeout_s))
+        except ValueError as error:
+            raise Unreachable(node, str(error)) from error
+        return self._answers(node, call, timeout_s)
+
+    def _answers(self, node: NodeId, call: Any, timeout_s: float) -> Generator[bytes, None, None]:
+        try:
+            while True:
+                with self._watchdog.limit(timeout_s, call.cancel) as limit:
+                    answer = next(call, None)
+                if answer is None:
+                    return
+                yield answer
+        except grpc.RpcError as error:
+            if limit.passed:
+                raise Unreachable(node, f"the next answer took more than {timeout_s} s") from error
+            raise _translated(node, error) from error
+        finally:
+            call.cancel()
+
+    def close(self) -> None:
+        """Cancel all."""
+        with self._lock:
+            self._closed = True
+            routes, self._routes = list(self._routes.values()), {}
+        for route in routes:
+            route.channel.close()
+        self._watchdog.close()
+
+    def _metadata(self, node: NodeId, name: str, timeout_s: float) -> Metadata:
+        own = ((NAME_KEY, name), (TIMEOUT_KEY, str(int(timeout_s * 1_000))))
+        return greeting(self._identity, node) + own
+
+    def _route(self, node: NodeId, request: bytes, timeout_s: float) -> _Route:
+        """The way to a node for a request that may be made. Raises Unreachable, RemoteError."""
+        assert timeout_s > 0
+        if len(request) > MESSAGE_BYTES_MAX:
+            raise RemoteError(node, _TOO_LARGE, f"a request of {len(request)} bytes is above {MESSAGE_BYTES_MAX}")
+        address = self._dialer.address(node)
+        with self._lock:
+            if self._closed:
+                raise Unreachable(node, "this node is closing")
+            old = self._routes.get(node)
+            if old is not None and old.address == address:
+                return old
+            route = self._routes[node] = _route_to(address, self._dialer.dial(node, address))
+        if old is not None:
+            old.channel.close()
+        return route
+
+
+def _route_to(address: str, channel: grpc.Channel) -> _Route:
+    return _Route(address, channel, channel.unary_unary(CALL_PATH), channel.unary_stream(STREAM_PATH))
+
+
+def _translated(node: NodeId, error: Any) -> Unreachable | RemoteError:
+    code = code_of(error)
+    if code is None:
+        trouble = trouble_of(error)
+        return Unreachable(node, trouble, sent=_NOT_SENT not in trouble)
+    return RemoteError(node, code, str(error.details()))

@@ -1,0 +1,107 @@
+"""Channels to other nodes, and what both sides of one must agree on: methods, keys, limits, gRPC's options.
+
+    Raft     batches -> nothing     for as long as both live; the number in `saros-connection` orders one sender's
+    Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
+    Stream   bytes -> bytes*        likewise; each answer within `saros-timeout-ms`
+
+What fails ends with a status; if the other node said so itself, `saros-code` has its code. Bytes pass as they are, and
+no call is repeated by itself. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from grpc.experimental import ChannelOptions
+
+from saros_cluster.peers import Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.transport.codec import BATCH_BYTES_MAX
+from saros_cluster.transport.handshake import Identity, PeerCredentials, is_loopback
+
+SERVICE = "saros.peer.v1.Peer"
+RAFT, CALL, STREAM = "Raft", "Call", "Stream"
+RAFT_PATH, CALL_PATH, STREAM_PATH = (f"/{SERVICE}/{name}" for name in (RAFT, CALL, STREAM))
+CONNECTION_KEY, NAME_KEY, TIMEOUT_KEY, CODE_KEY = "saros-connection", "saros-name", "saros-timeout-ms", "saros-code"
+#: Largest request or answer.
+MESSAGE_BYTES_MAX = BATCH_BYTES_MAX
+#: An error's text is cut there: it travels in the metadata, where a character may take nine bytes.
+ERROR_CHARACTERS_MAX = 4_000
+_METADATA_BYTES_MAX = 64 << 10
+#: A connection that carried nothing for the first is asked for a sign of life, and given up after the second. Without
+#: it, a network that comes back after a minute would wait for TCP's next attempt, which may be another minute away.
+_QUIET_MS, _SILENT_MS = 2_000, 3_000
+#: What an attempt to connect may take: a machine that is down does not even refuse.
+_CONNECT_MS = 2_000
+
+OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_metadata_size", _METADATA_BYTES_MAX),
+    ("grpc.keepalive_time_ms", _QUIET_MS),
+    ("grpc.keepalive_timeout_ms", _SILENT_MS),
+    # The larger of the two counts, and this one is a minute by default.
+    ("grpc.http2.ping_timeout_ms", _SILENT_MS),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    *OPTIONS,
+    ("grpc.so_reuseport", 0),
+    # More often is an attack: the other side's connection is closed.
+    ("grpc.http2.min_ping_interval_without_data_ms", _QUIET_MS // 2),
+)
+_CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    *OPTIONS,
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    # Each channel has a connection of its own.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # The caller's thread reads a stream itself.
+    (ChannelOptions.SingleThreadedUnaryStream, 1),
+)
+
+
+class Dialer:
+    """Makes channels from one node to others."""
+
+    def __init__(
+        self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: PeerCredentials | None
+    ) -> None:
+        self._identity = identity
+        self._address_of = address_of
+        self._credentials: grpc.ChannelCredentials | None = None
+        if credentials is not None:
+            self._credentials = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
+
+    def address(self, node: NodeId) -> str:
+        """Where a node is. Raises Unreachable."""
+        address = self._address_of(node)
+        if address is None:
+            raise Unreachable(node, "its address is not known", sent=False)
+        if self._credentials is None and not is_loopback(address):
+            raise Unreachable(node, f"{address} is another machine, and this node has no certificate")
+        return address
+
+    def dial(self, node: NodeId, address: str) -> grpc.Channel:
+        """A channel to a node at an address; it connects when it is used."""
+        if self._credentials is None:
+            return grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        name = Identity(self._identity.cluster, node).host_name
+        options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", name))
+        return grpc.secure_channel(address, self._credentials, options=options)
+
+
+def code_of(call: Any) -> int | None:
+    """The code that the other node gave to a call that failed; None if it said nothing."""
+    code = dict(call.trailing_metadata() or ()).get(CODE_KEY)
+    return int(code) if code is not None else None
+
+
+def trouble_of(call: Any) -> str:
+    """Why a call is over, for people."""
+    return str(call.details() or call.code())

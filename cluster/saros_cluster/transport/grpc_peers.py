@@ -1,0 +1,137 @@
+"""`GrpcPeers`: a node's end of the conversation, over gRPC.
+
+    send    -> lane (one per peer)  ==Raft==>    serving  -> receive(sender, messages)
+    call    -> calls                --Call-->    serving  -> handler(sender, request) -> answer
+    stream  -> calls                --Stream-->  serving  -> handler(sender, request) -> answers
+
+Each direction is a connection of the node that speaks. Which node is meant and which one speaks stands in every call
+(`handshake.py`); between machines both prove it with certificates. gRPC runs with threads, not on an asyncio loop:
+`docs/decisions/cluster.md` has the numbers.
+
+Thread-safe. Handlers and `receive` run on gRPC's threads: `receive` on one for each sender, in order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from saros_cluster.peers import CallHandler, Receive, StreamHandler
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Message
+from saros_cluster.transport.calls import Calls
+from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer
+from saros_cluster.transport.counters import Counters, PeerCounters
+from saros_cluster.transport.handshake import Identity, PeerCredentials, is_loopback
+from saros_cluster.transport.lane import Lane
+from saros_cluster.transport.serving import THREADS_MAX, Serving
+from saros_storage.clock import Clock
+
+
+class CannotListen(Exception):
+    """The address cannot be bound, or must not be without certificates."""
+
+    code = 2004
+
+
+class GrpcPeers:
+    """Implements `Peers`. `address_of` says where a node is at the moment, as host:port, or None."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        address_of: Callable[[NodeId], str | None],
+        credentials: PeerCredentials | None,
+        clock: Clock,
+    ) -> None:
+        self._identity = identity
+        self._credentials = credentials
+        self._clock = clock
+        self._boot = clock.now_ns()
+        self._dialer = Dialer(identity, address_of, credentials)
+        self._counters = Counters()
+        self._calls = Calls(identity, self._dialer, clock)
+        self._lock = threading.Lock()
+        self._lanes: dict[NodeId, Lane] = {}
+        self._closed = False
+        self._pool: ThreadPoolExecutor | None = None
+        self._server: grpc.Server | None = None
+
+    def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        receive: Receive,
+        calls: Mapping[str, CallHandler],
+        streams: Mapping[str, StreamHandler],
+    ) -> int:
+        """Answer others from now on; once. Returns the port, which gRPC chooses if it is 0. Raises CannotListen."""
+        assert self._server is None
+        if self._credentials is None and not is_loopback(host):
+            raise CannotListen(
+                f"{host} can be reached from other machines: nodes need certificates there: peer_ca, peer_certificate,"
+                " peer_key"
+            )
+        pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="saros-peers")
+        server = grpc.server(pool, options=SERVER_OPTIONS, maximum_concurrent_rpcs=THREADS_MAX)
+        secure = self._credentials is not None
+        serving = Serving(self._identity, receive, calls, streams, self._counters, secure=secure)
+        server.add_generic_rpc_handlers((serving.handlers(),))
+        try:
+            bound = self._bind(server, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        except RuntimeError as error:
+            raise CannotListen(f"cannot listen on {host}:{port}: {error}") from error
+        server.start()
+        self._pool, self._server = pool, server
+        return bound
+
+    def _bind(self, server: grpc.Server, address: str) -> int:
+        own = self._credentials
+        if own is None:
+            return int(server.add_insecure_port(address))
+        credentials = grpc.ssl_server_credentials([(own.key, own.certificate)], own.ca, require_client_auth=True)
+        return int(server.add_secure_port(address, credentials))
+
+    def send(self, node: NodeId, messages: Sequence[Message]) -> None:
+        """See `Peers.send`."""
+        lane = self._lanes.get(node) or self._open_lane(node)
+        if lane is not None:
+            lane.send(messages)
+
+    def _open_lane(self, node: NodeId) -> Lane | None:
+        with self._lock:
+            if self._closed:
+                return None
+            if node not in self._lanes:
+                self._lanes[node] = Lane(self._identity, node, self._boot, self._dialer, self._counters, self._clock)
+            return self._lanes[node]
+
+    def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        """See `Peers.call`."""
+        return self._calls.call(node, name, request, timeout_s)
+
+    def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
+        """See `Peers.stream`."""
+        return self._calls.stream(node, name, request, timeout_s)
+
+    def counters(self) -> dict[NodeId, PeerCounters]:
+        """What went and came, per peer."""
+        return self._counters.snapshot()
+
+    def close(self) -> None:
+        """Cancel all, and wait for handlers that still run. Idempotent."""
+        with self._lock:
+            self._closed = True
+            lanes, self._lanes = list(self._lanes.values()), {}
+        for lane in lanes:
+            lane.close()
+        self._calls.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop(None).wait()
+        if self._pool is not None:
+            self._pool.shutdown()

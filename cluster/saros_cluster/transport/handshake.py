@@ -1,0 +1,126 @@
+"""Who speaks to whom: what stands in the metadata of every call, and what the other side checks first.
+
+    saros-protocol   PEER_PROTOCOL           another one is refused with 2015
+    saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019
+    saros-sender     who asks
+    saros-receiver   whom it means to ask
+
+An address is no identity: a node may have moved, and another may have taken its place, so the caller says whom it
+means. With certificates the sender must also prove who it is. A node's certificate has two names (SANs):
+
+    URI:saros://<cluster>/node/<id>         what the side that is asked compares with `saros-sender`
+    DNS:node-<id>.<cluster>.saros           what the side that asks compares with the node it means
+
+Without certificates the claim is believed, so plaintext goes over this machine's loopback addresses only.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from saros_cluster.placement.ring import NodeId
+
+#: Raised with every change that an older node would not understand: of the handshake, of the codec.
+PEER_PROTOCOL = 1
+PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
+SENDER_KEY, RECEIVER_KEY = "saros-sender", "saros-receiver"
+#: Where gRPC puts the URIs of the other side's certificate.
+_URIS = "peer_uri"
+_CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NODE = re.compile(r"[0-9]{1,20}")
+_WRONG_VERSION, _WRONG_CLUSTER = 2015, 2019
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+class Refused(Exception):
+    """The other side is not who it should be, or means somebody else."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A node of a cluster. `cluster` has letters, digits, and `._-`, at most 64."""
+
+    cluster: str
+    node: NodeId
+
+    def __post_init__(self) -> None:
+        if not _CLUSTER.fullmatch(self.cluster):
+            raise ValueError(f"no id of a cluster: {self.cluster!r}")
+        if self.node < 0:
+            raise ValueError(f"no id of a node: {self.node}")
+
+    @property
+    def uri(self) -> str:
+        """The certificate's URI."""
+        return f"saros://{self.cluster}/node/{self.node}"
+
+    @property
+    def host_name(self) -> str:
+        """The certificate's DNS name."""
+        return f"node-{self.node}.{self.cluster}.saros"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCredentials:
+    """For mutual TLS, each as PEM: the cluster's own authority, this node's certificate, its key."""
+
+    ca: bytes
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+def greeting(identity: Identity, receiver: NodeId) -> Metadata:
+    """What a call of this node to another begins with."""
+    return (
+        (PROTOCOL_KEY, str(PEER_PROTOCOL)),
+        (CLUSTER_KEY, identity.cluster),
+        (SENDER_KEY, str(identity.node)),
+        (RECEIVER_KEY, str(receiver)),
+    )
+
+
+def verified_sender(
+    identity: Identity, metadata: Mapping[str, object], certificate: Mapping[str, Iterable[bytes]] | None
+) -> NodeId:
+    """Who asks this node. `certificate` is gRPC's auth context, None without TLS. Raises Refused."""
+    protocol = metadata.get(PROTOCOL_KEY)
+    if protocol != str(PEER_PROTOCOL):
+        raise Refused(_WRONG_VERSION, f"{_name(identity)} speaks protocol {PEER_PROTOCOL}, not {protocol}")
+    cluster, sender, receiver = (metadata.get(key) for key in (CLUSTER_KEY, SENDER_KEY, RECEIVER_KEY))
+    if cluster != identity.cluster or receiver != str(identity.node):
+        raise Refused(_WRONG_CLUSTER, f"here is {_name(identity)}, not node {receiver} of cluster {cluster}")
+    if not isinstance(sender, str) or not _NODE.fullmatch(sender):
+        raise Refused(_WRONG_CLUSTER, f"no id of a node: {sender!r}")
+    found = Identity(identity.cluster, NodeId(int(sender)))
+    if certificate is not None and found.uri.encode() not in certificate.get(_URIS, ()):
+        raise Refused(_WRONG_CLUSTER, f"the certificate is not that of {_name(found)}: it lacks {found.uri}")
+    return found.node
+
+
+def _name(identity: Identity) -> str:
+    return f"node {identity.node} of cluster {identity.cluster}"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a host, or host:port, is this machine's own and can be reached from nowhere else."""
+    host = address if _is_ip(address) else address.rpartition(":")[0] or address
+    host = host.strip("[]")
+    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

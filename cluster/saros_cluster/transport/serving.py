@@ -1,0 +1,273 @@
+"""What other nodes ask of this one: Raft's batches, calls and streams, each checked before it is carried out.
+
+    greeting -> name, deadline -> a place -> handler -> answer
+        |            |               |          |
+       2019        2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
+
+Places are limited, for each kind of call by itself, so that calls which wait do not keep Raft from its thread.
+
+    connection 1 of node 7   ----m1--m2--|                        2 arrives: 1 is cancelled, and nothing of it is
+    connection 2 of node 7             --|--m3--m4--->            delivered after the first message of 2
+
+A stream's iterator is closed when the other side has cancelled it, or is lost. A generator that is running cannot be
+closed by another thread: it is closed when it yields next. An iterator of another kind is closed at once, from gRPC's
+thread, while `next` may be waiting in it; its `close` must not wait, and may be called twice.
+
+Threads: gRPC's.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import isgenerator
+from typing import NoReturn, TypeVar
+
+import grpc
+
+from saros_cluster.peers import CallHandler, Receive, StreamHandler
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Message
+from saros_cluster.transport.channels import (
+    CALL,
+    CODE_KEY,
+    CONNECTION_KEY,
+    ERROR_CHARACTERS_MAX,
+    MESSAGE_BYTES_MAX,
+    NAME_KEY,
+    RAFT,
+    SERVICE,
+    STREAM,
+    TIMEOUT_KEY,
+)
+from saros_cluster.transport.codec import decode_batch
+from saros_cluster.transport.counters import Counters
+from saros_cluster.transport.handshake import SENDER_KEY, Identity, verified_sender
+
+logger = logging.getLogger(__name__)
+
+#: Nodes that send messages of Raft, calls, and streams at once: each has a thread while it lasts.
+LANES_MAX, CALLS_MAX, STREAMS_MAX = 128, 64, 64
+#: Beside them, threads that refuse what is too much.
+THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
+#: No call may take longer, nor a stream's next answer.
+DEADLINE_S_MAX = 3_600
+_CONNECTION = re.compile(r"([0-9]{1,20})/([0-9]{1,20})")
+_INTERNAL, _UNKNOWN, _INVALID, _TOO_LARGE, _TOO_MANY = 2001, 2002, 2003, 2006, 606
+Handler = TypeVar("Handler")
+Fields = Mapping[str, object]
+
+
+class ServingError(Exception):
+    """A call that is refused."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrival:
+    """A connection of a sender. Connections of one sender that follow each other share the lock."""
+
+    boot: int
+    number: int
+    context: grpc.ServicerContext
+    #: Held while messages are delivered.
+    delivering: threading.Lock
+
+
+class Arrivals:
+    """Which connection of each sender is the newest."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._lock = threading.Lock()
+        self._newest: dict[NodeId, _Arrival] = {}
+
+    def enter(self, sender: NodeId, boot: int, number: int, context: grpc.ServicerContext) -> _Arrival:
+        """A new connection; the one before it is cancelled. Raises ServingError."""
+        with self._lock:
+            old = self._newest.get(sender)
+            if old is None and len(self._newest) >= LANES_MAX:
+                raise ServingError(_TOO_MANY, f"{LANES_MAX} nodes send already")
+            if old is not None and old.boot == boot and old.number > number:
+                raise ServingError(_INVALID, f"connection {number} is older than connection {old.number}")
+            lock = threading.Lock() if old is None else old.delivering
+            arrival = self._newest[sender] = _Arrival(boot, number, context, lock)
+        if old is not None:
+            old.context.cancel()
+        return arrival
+
+    def deliver(self, sender: NodeId, arrival: _Arrival, messages: Sequence[Message]) -> bool:
+        """Hand messages over, unless there is a newer connection."""
+        with arrival.delivering:
+            if self._newest.get(sender) is not arrival:
+                return False
+            self._receive(sender, messages)
+            return True
+
+    def leave(self, sender: NodeId, arrival: _Arrival) -> None:
+        """The connection is over."""
+        with self._lock:
+            if self._newest.get(sender) is arrival:
+                del self._newest[sender]
+
+
+class Serving:
+    """See the module. `secure`: callers have certificates, which are checked."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        receive: Receive,
+        calls: Mapping[str, CallHandler],
+        streams: Mapping[str, StreamHandler],
+        counters: Counters,
+        *,
+        secure: bool,
+    ) -> None:
+        self._identity = identity
+        self._secure = secure
+        self._arrivals = Arrivals(receive)
+        self._calls = dict(calls)
+        self._streams = dict(streams)
+        self._counters = counters
+        self._call_places = threading.BoundedSemaphore(CALLS_MAX)
+        self._stream_places = threading.BoundedSemaphore(STREAMS_MAX)
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """What to register with a gRPC server."""
+        methods = {
+            RAFT: grpc.stream_unary_rpc_method_handler(self._raft),
+            CALL: grpc.unary_unary_rpc_method_handler(self._call),
+            STREAM: grpc.unary_stream_rpc_method_handler(self._stream),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    def _greeted(self, context: grpc.ServicerContext) -> tuple[NodeId, Fields]:
+        """Who asks, and the metadata. Raises Refused."""
+        metadata: Fields = dict(context.invocation_metadata())
+        certificate = context.auth_context() if self._secure else None
+        return verified_sender(self._identity, metadata, certificate), metadata
+
+    # ------------------------------------------------------------------ Raft
+
+    def _raft(self, batches: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        try:
+            sender, metadata = self._greeted(context)
+            arrival = self._arrivals.enter(sender, *_connection(metadata), context)
+            try:
+                context.send_initial_metadata(((SENDER_KEY, str(self._identity.node)),))
+                self._deliver_all(sender, arrival, batches)
+            finally:
+                self._arrivals.leave(sender, arrival)
+        except grpc.RpcError:
+            logger.info("a node's connection is over", extra={"peer": sender})
+        except Exception as error:  # noqa: BLE001 (the top of a call)
+            _refuse(context, error)
+        return b""
+
+    def _deliver_all(self, sender: NodeId, arrival: _Arrival, batches: Iterator[bytes]) -> None:
+        for batch in batches:
+            try:
+                messages = decode_batch(batch, sender, self._identity.node)
+            except ValueError as error:
+                logger.warning("a node sent what cannot be read", extra={"peer": sender, "why": str(error)})
+                raise ServingError(_INVALID, f"a batch that cannot be read: {error}") from error
+            self._counters.add(sender, received=len(messages), received_bytes=len(batch))
+            if not self._arrivals.deliver(sender, arrival, messages):
+                return
+
+    # ------------------------------------------------------------------ calls
+
+    def _call(self, request: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            sender, metadata = self._greeted(context)
+            _check_deadline(context.time_remaining())
+            handler = _named(self._calls, metadata)
+            with _place(self._call_places):
+                return _sized(handler(sender, request))
+        except Exception as error:  # noqa: BLE001 (the top of a call)
+            _refuse(context, error)
+
+    def _stream(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            sender, metadata = self._greeted(context)
+            _check_deadline(_timeout_s(metadata))
+            handler = _named(self._streams, metadata)
+            with _place(self._stream_places), _closing(handler(sender, request), context) as answers:
+                yield from map(_sized, answers)
+        except Exception as error:  # noqa: BLE001 (the top of a call)
+            _refuse(context, error)
+
+
+def _connection(metadata: Fields) -> tuple[int, int]:
+    match = _CONNECTION.fullmatch(str(metadata.get(CONNECTION_KEY)))
+    if match is None:
+        raise ServingError(_INVALID, "no number of the connection")
+    return int(match[1]), int(match[2])
+
+
+def _timeout_s(metadata: Fields) -> float | None:
+    text = str(metadata.get(TIMEOUT_KEY))
+    return int(text) / 1_000 if text.isdecimal() and len(text) < 10 else None
+
+
+def _check_deadline(seconds: float | None) -> None:
+    if seconds is None or seconds > DEADLINE_S_MAX:
+        raise ServingError(_INVALID, f"a call needs a deadline, {DEADLINE_S_MAX} s at most")
+
+
+def _named(handlers: Mapping[str, Handler], metadata: Fields) -> Handler:
+    name = str(metadata.get(NAME_KEY))
+    handler = handlers.get(name)
+    if handler is None:
+        raise ServingError(_UNKNOWN, f"this node answers no {name!r}")
+    return handler
+
+
+def _sized(answer: bytes) -> bytes:
+    if len(answer) > MESSAGE_BYTES_MAX:
+        raise ServingError(_TOO_LARGE, f"an answer of {len(answer)} bytes is above {MESSAGE_BYTES_MAX}")
+    return answer
+
+
+@contextmanager
+def _place(places: threading.BoundedSemaphore) -> Iterator[None]:
+    if not places.acquire(blocking=False):
+        raise ServingError(_TOO_MANY, "this node answers too many already: try again")
+    try:
+        yield
+    finally:
+        places.release()
+
+
+@contextmanager
+def _closing(answers: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Iterator[bytes]]:
+    """The iterator, closed at the end, and when the other side is gone."""
+    close = getattr(answers, "close", None)
+    if close is None:
+        yield answers
+        return
+    if not isgenerator(answers):
+        context.add_callback(close)
+    try:
+        yield answers
+    finally:
+        close()
+
+
+def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
+    """End the call with what went wrong."""
+    code = getattr(error, "code", None)
+    if not isinstance(code, int):
+        logger.error("a call of a node failed", exc_info=error)
+        code = _INTERNAL
+    context.set_trailing_metadata(((CODE_KEY, str(code)),))
+    context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error)[:ERROR_CHARACTERS_MAX])
+    raise AssertionError

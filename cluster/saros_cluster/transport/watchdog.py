@@ -1,0 +1,86 @@
+"""Acts when time is up: one thread for all who wait.
+
+    with watchdog.limit(seconds, act) as limit:    act() from the watchdog's thread if the block takes longer
+        ...
+    limit.passed                                   whether it came to that
+
+Thread-safe. What is done must not wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from saros_storage.clock import Clock
+
+
+class Limit:
+    """One block's."""
+
+    __slots__ = ("act", "deadline_ns", "passed")
+
+    def __init__(self, deadline_ns: int, act: Callable[[], object]) -> None:
+        self.deadline_ns = deadline_ns
+        self.act = act
+        #: Set before `act` is called.
+        self.passed = False
+
+
+class Watchdog:
+    """See the module. The thread begins with the first limit."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._limits: set[Limit] = set()
+        #: When the thread looks next; None: when it is told.
+        self._looks_ns: int | None = None
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def limit(self, seconds: float, act: Callable[[], object]) -> Iterator[Limit]:
+        """See the module."""
+        limit = Limit(self._clock.monotonic_ns() + int(seconds * 1e9), act)
+        with self._changed:
+            self._limits.add(limit)
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="saros-watchdog", daemon=True)
+                self._thread.start()
+            elif self._looks_ns is None or limit.deadline_ns < self._looks_ns:
+                self._changed.notify()
+        try:
+            yield limit
+        finally:
+            with self._changed:
+                self._limits.discard(limit)
+
+    def close(self) -> None:
+        """End the thread; limits no longer act."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (passed := self._wait()) is not None:
+            for limit in passed:
+                limit.act()
+
+    def _wait(self) -> list[Limit] | None:
+        """Wait for limits that have passed. None: closed."""
+        with self._changed:
+            while not self._closed:
+                now_ns = self._clock.monotonic_ns()
+                passed = [limit for limit in self._limits if limit.deadline_ns <= now_ns]
+                self._limits.difference_update(passed)
+                for limit in passed:
+                    limit.passed = True
+                if passed:
+                    return passed
+                self._looks_ns = min((limit.deadline_ns for limit in self._limits), default=None)
+                self._changed.wait(None if self._looks_ns is None else (self._looks_ns - now_ns) / 1e9)
+        return None

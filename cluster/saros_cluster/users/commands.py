@@ -1,0 +1,193 @@
+"""Changes of users, roles and privileges: values, and their bytes for a log.
+
+A password never appears here: commands carry its hash, made before (so a log or a snapshot holds no password, and
+applying costs nothing). Decoding checks every field; what does not fit is a corrupt log.
+
+Pure values: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from enum import Enum
+
+from saros_cluster.users.privileges import Privilege
+from saros_storage.errors import CorruptFile
+
+
+class Kind(Enum):
+    """Who holds privileges."""
+
+    USER = "user"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A user or a role."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser:
+    """Make a user; `must_change`: the password is good for setting another one only."""
+
+    name: str
+    hash: str = field(repr=False)
+    administrator: bool = False
+    must_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropUser:
+    """Remove a user."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetPassword:
+    """Give a user another password."""
+
+    name: str
+    hash: str = field(repr=False)
+    must_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rehash:
+    """The same password in another form; nothing happens if the password was changed meanwhile."""
+
+    name: str
+    before: str = field(repr=False)
+    hash: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRole:
+    """Make a role."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropRole:
+    """Remove a role from all who have it, and itself."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRole:
+    """Give a role to a user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeRole:
+    """Take a role from a user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Give privileges on areas (canonical); `option`: the holder may pass them on."""
+
+    privileges: tuple[Privilege, ...]
+    areas: tuple[str, ...]
+    to: Holder
+    option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Take privileges on areas and on all areas within them."""
+
+    privileges: tuple[Privilege, ...]
+    areas: tuple[str, ...]
+    of: Holder
+
+
+Command = CreateUser | DropUser | SetPassword | Rehash | CreateRole | DropRole | GrantRole | RevokeRole | Grant | Revoke
+_KINDS: dict[str, type[Command]] = {
+    "create user": CreateUser,
+    "drop user": DropUser,
+    "set password": SetPassword,
+    "rehash": Rehash,
+    "create role": CreateRole,
+    "drop role": DropRole,
+    "grant role": GrantRole,
+    "revoke role": RevokeRole,
+    "grant": Grant,
+    "revoke": Revoke,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode_command(command: Command) -> bytes:
+    """The command's bytes."""
+    words = [_plain(getattr(command, f.name)) for f in fields(command)]
+    return json.dumps([_NAMES[type(command)], *words], ensure_ascii=False).encode()
+
+
+def decode_command(data: bytes) -> Command:
+    """The inverse. Raises CorruptFile."""
+    try:
+        name, *words = json.loads(data)
+        kind = _KINDS[name]
+        values = [_FORMS[f.type](word) for f, word in zip(fields(kind), words, strict=True)]
+        return kind(*values)  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile("log", 0, f"not a change of users: {error}") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Holder):
+        return [value.kind.value, value.name]
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.value if isinstance(value, Privilege) else value
+
+
+def _text(word: object) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"{word!r} is no text")
+    return word
+
+
+def _flag(word: object) -> bool:
+    if not isinstance(word, bool):
+        raise TypeError(f"{word!r} is neither true nor false")
+    return word
+
+
+def _list(word: object) -> list[object]:
+    if not isinstance(word, list):
+        raise TypeError(f"{word!r} is no list")
+    return word
+
+
+def _holder(word: object) -> Holder:
+    kind, name = _list(word)
+    return Holder(Kind(kind), _text(name))
+
+
+#: By the field's type, as it is written above.
+_FORMS: dict[object, Callable[[object], object]] = {
+    "str": _text,
+    "bool": _flag,
+    "Holder": _holder,
+    "tuple[str, ...]": lambda word: tuple(_text(part) for part in _list(word)),
+    "tuple[Privilege, ...]": lambda word: tuple(Privilege(part) for part in _list(word)),
+}

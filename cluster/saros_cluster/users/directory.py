@@ -1,0 +1,87 @@
+"""Where users are kept: the `Directory` that the engine and the server ask, and the one for a folder of its own.
+
+    meta/users      saros-users 1 <crc32>     then `Users.dump` as JSON; replaced as a whole, durably
+
+A folder without the file has no users. A file that cannot be read is an error, never "no users": else damage would open
+the database to everybody. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import zlib
+from typing import Protocol
+
+from saros_cluster.users.commands import Command
+from saros_cluster.users.users import Users
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.layout import write_durably
+
+USERS_FILE = os.path.join("meta", "users")
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-users (\d+) ([0-9a-f]{8})\n")
+
+
+class Directory(Protocol):
+    """See the module. Implementations are thread-safe."""
+
+    def users(self) -> Users:
+        """The state as it is known here; the same object until it changes."""
+        ...
+
+    def newest(self) -> Users:
+        """The state with all that was acknowledged before, if that can be found out quickly; else as known here."""
+        ...
+
+    def change(self, command: Command) -> None:
+        """Carry out a change, durably; it shows here when this returns. Raises UserMistake, StorageError."""
+        ...
+
+
+class FileDirectory:
+    """See the module. Implements `Directory`."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        """Load. Raises CorruptFile, StorageError 2015."""
+        self._path = os.path.join(folder, USERS_FILE)
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._users = self._load() if disk.exists(self._path) else Users()
+
+    def users(self) -> Users:
+        """See `Directory.users`."""
+        return self._users
+
+    def newest(self) -> Users:
+        """See `Directory.newest`."""
+        return self._users
+
+    def change(self, command: Command) -> None:
+        """See `Directory.change`."""
+        with self._lock:
+            after = self._users.apply(command)
+            if after is self._users:
+                return
+            body = json.dumps(after.dump(), ensure_ascii=False, indent=1).encode()
+            self._disk.make_folder(os.path.dirname(self._path))
+            write_durably(self._disk, self._path, b"saros-users %d %08x\n" % (_VERSION, zlib.crc32(body)) + body)
+            self._users = after
+
+    def _load(self) -> Users:
+        data = bytes(self._disk.map(self._path))
+        match = _FIRST_LINE.match(data)
+        if match is None:
+            raise CorruptFile(self._path, 0, "not a file of users")
+        if int(match.group(1)) > _VERSION:
+            raise StorageError(f"{self._path} was written by a newer Saros", code=2015)
+        body = data[match.end() :]
+        if zlib.crc32(body) != int(match.group(2), 16):
+            raise CorruptFile(self._path, match.end(), "the checksum of the users does not fit")
+        try:
+            return Users.load(json.loads(body))
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFile(self._path, match.end(), f"not a state of users: {error}") from error

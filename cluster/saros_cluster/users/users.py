@@ -1,0 +1,301 @@
+"""The state of users, roles and privileges: an immutable value; each change gives the next one.
+
+    Users --apply(command)--> Users         or UserMistake, and nothing changed
+
+Administrators are users with a flag; no name has a meaning of its own. There is always one administrator once there
+was one. A user's `version` is raised by every change that concerns the user, also through a role: sessions compare it
+and take the new rights. `password_version` is the version at which the password was set: sessions of an older one end.
+
+Every check is made here, in the order in which changes are applied, so that all copies of the state agree. Who may ask
+for a change is checked by who asks. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from saros_cluster.users.commands import (
+    Command,
+    CreateRole,
+    CreateUser,
+    DropRole,
+    DropUser,
+    Grant,
+    GrantRole,
+    Holder,
+    Kind,
+    Rehash,
+    Revoke,
+    RevokeRole,
+    SetPassword,
+)
+from saros_cluster.users.privileges import Privilege, check_areas, covers, parse_area
+from saros_cluster.users.rights import Granted, Rights
+from saros_storage.errors import UserMistake
+
+#: More would make every look at the state slow, and are no people.
+PRINCIPALS_MAX = 10_000
+#: Of one user or role.
+GRANTS_MAX = 1_000
+_NAME = re.compile(r"[\w.@+-]{1,64}")
+#: What Saros may one day need for itself.
+_RESERVED = "__"
+_NO_USER, _USER_EXISTS, _HAS_ROLE, _HAS_NO_ROLE, _NO_ROLE, _ROLE_EXISTS = 804, 805, 806, 807, 808, 809
+_NOTHING_REVOKED = 301
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who may log in."""
+
+    name: str
+    #: Of the password, with how it was made: a PHC string.
+    hash: str = field(repr=False)
+    administrator: bool = False
+    #: The password serves to set another one only.
+    must_change: bool = False
+    roles: tuple[str, ...] = ()
+    grants: tuple[Granted, ...] = ()
+    version: int = 0
+    password_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Privileges under a name."""
+
+    name: str
+    grants: tuple[Granted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """See the module."""
+
+    users: Mapping[str, User] = field(default_factory=dict)
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    #: Raised by every change.
+    version: int = 0
+
+    def apply(self, command: Command) -> Users:
+        """The state after a change. Raises UserMistake."""
+        match command:
+            case CreateUser():
+                return self._create_user(command)
+            case DropUser(name):
+                return self._drop_user(self.user(name))
+            case SetPassword(name, hash_, must_change):
+                now = self.version + 1
+                user = self.user(name)
+                return self._with(replace(user, hash=hash_, must_change=must_change, password_version=now))
+            case Rehash(name, before, hash_):
+                user = self.user(name)
+                return self._with(replace(user, hash=hash_)) if user.hash == before else self
+            case CreateRole(name):
+                return self._create_role(name)
+            case DropRole(name):
+                return self._drop_role(self.role(name))
+            case GrantRole(role, name):
+                return self._grant_role(self.role(role), self.user(name))
+            case RevokeRole(role, name):
+                return self._revoke_role(self.role(role), self.user(name))
+            case Grant():
+                return self._grant(command)
+            case Revoke():
+                return self._revoke(command)
+
+    # ------------------------------------------------------------------ looking
+
+    def user(self, name: str) -> User:
+        """A user by name. Raises UserMistake 804."""
+        found = self.users.get(name)
+        if found is None:
+            raise UserMistake(f"there is no user {name}", code=_NO_USER)
+        return found
+
+    def role(self, name: str) -> Role:
+        """A role by name. Raises UserMistake 808."""
+        found = self.roles.get(name)
+        if found is None:
+            raise UserMistake(f"there is no role {name}", code=_NO_ROLE)
+        return found
+
+    def members(self, role: str) -> list[User]:
+        """The users who have a role, by name."""
+        return [self.users[name] for name in sorted(self.users) if role in self.users[name].roles]
+
+    def rights(self, name: str) -> Rights:
+        """What a user may, roles included. Raises UserMistake 804."""
+        user = self.user(name)
+        grants = [*user.grants, *(granted for role in user.roles for granted in self.role(role).grants)]
+        return Rights(grants, administrator=user.administrator)
+
+    # ------------------------------------------------------------------ users and roles
+
+    def _create_user(self, command: CreateUser) -> Users:
+        _check_name(command.name)
+        if command.name in self.users:
+            raise UserMistake(f"there is a user {command.name} already", code=_USER_EXISTS)
+        _check_room(len(self.users), PRINCIPALS_MAX, "users")
+        user = User(command.name, command.hash, command.administrator, command.must_change)
+        return self._with(replace(user, password_version=self.version + 1))
+
+    def _drop_user(self, user: User) -> Users:
+        others = {name: other for name, other in self.users.items() if name != user.name}
+        if user.administrator and not any(other.administrator for other in others.values()):
+            raise UserMistake(f"{user.name} is the only administrator, and stays: make another one first")
+        return replace(self, users=others, version=self.version + 1)
+
+    def _create_role(self, name: str) -> Users:
+        _check_name(name)
+        if name in self.roles:
+            raise UserMistake(f"there is a role {name} already", code=_ROLE_EXISTS)
+        _check_room(len(self.roles), PRINCIPALS_MAX, "roles")
+        return self._with(roles=[Role(name)])
+
+    def _drop_role(self, role: Role) -> Users:
+        members = [replace(u, roles=tuple(r for r in u.roles if r != role.name)) for u in self.members(role.name)]
+        others = {name: other for name, other in self.roles.items() if name != role.name}
+        return replace(self._with(*members), roles=others)
+
+    def _grant_role(self, role: Role, user: User) -> Users:
+        if role.name in user.roles:
+            raise UserMistake(f"{user.name} has role {role.name} already", code=_HAS_ROLE)
+        return self._with(replace(user, roles=tuple(sorted((*user.roles, role.name)))))
+
+    def _revoke_role(self, role: Role, user: User) -> Users:
+        if role.name not in user.roles:
+            raise UserMistake(f"{user.name} has no role {role.name}", code=_HAS_NO_ROLE)
+        return self._with(replace(user, roles=tuple(name for name in user.roles if name != role.name)))
+
+    # ------------------------------------------------------------------ privileges
+
+    def _grant(self, command: Grant) -> Users:
+        check_areas(command.privileges, command.areas)
+        areas = [parse_area(area) for area in command.areas]
+        known = {(granted.privilege, granted.area): granted for granted in self._grants(command.to)}
+        for privilege in command.privileges:
+            for area in areas:
+                before = known.get((privilege, area))
+                option = command.option or (before is not None and before.option)
+                known[privilege, area] = Granted(privilege, area, option)
+        _check_room(len(known) - 1, GRANTS_MAX, f"grants of {command.to}")
+        return self._with_grants(command.to, known.values())
+
+    def _revoke(self, command: Revoke) -> Users:
+        check_areas(command.privileges, command.areas)
+        areas = [parse_area(area) for area in command.areas]
+        grants = self._grants(command.of)
+        kept = [g for g in grants if g.privilege not in command.privileges or not any(covers(a, g.area) for a in areas)]
+        if len(kept) == len(grants):
+            names = ", ".join(p.value for p in command.privileges)
+            message = (
+                f"{command.of} was not granted {names} on {', '.join(areas)}, nor on a part of it: look with LIST"
+                f" PRIVILEGES OF {command.of}; what was granted on more, or through a role, is revoked there"
+            )
+            raise UserMistake(message, code=_NOTHING_REVOKED)
+        return self._with_grants(command.of, kept)
+
+    def _grants(self, holder: Holder) -> tuple[Granted, ...]:
+        return self.user(holder.name).grants if holder.kind is Kind.USER else self.role(holder.name).grants
+
+    def _with_grants(self, holder: Holder, grants: Iterable[Granted]) -> Users:
+        ordered = tuple(sorted(grants, key=lambda g: (g.area, list(Privilege).index(g.privilege))))
+        if holder.kind is Kind.USER:
+            return self._with(replace(self.user(holder.name), grants=ordered))
+        return self._with(*self.members(holder.name), roles=[replace(self.role(holder.name), grants=ordered)])
+
+    def _with(self, *users: User, roles: Iterable[Role] = ()) -> Users:
+        """The state with users (whose versions this raises) and roles as they are given."""
+        version = self.version + 1
+        changed = {user.name: replace(user, version=version) for user in users}
+        return Users({**self.users, **changed}, {**self.roles, **{role.name: role for role in roles}}, version)
+
+    # ------------------------------------------------------------------ as values that JSON knows
+
+    def dump(self) -> dict[str, object]:
+        """As values that JSON knows."""
+        return {
+            "version": self.version,
+            "users": [
+                {
+                    "name": user.name,
+                    "hash": user.hash,
+                    "administrator": user.administrator,
+                    "must_change": user.must_change,
+                    "roles": list(user.roles),
+                    "grants": _dump_grants(user.grants),
+                    "version": user.version,
+                    "password_version": user.password_version,
+                }
+                for user in self.users.values()
+            ],
+            "roles": [{"name": role.name, "grants": _dump_grants(role.grants)} for role in self.roles.values()],
+        }
+
+    @staticmethod
+    def load(words: Mapping[str, object]) -> Users:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        users = [_load_user(item) for item in _items(words["users"])]
+        roles = [Role(str(item["name"]), _load_grants(item["grants"])) for item in _items(words["roles"])]
+        named = {role.name: role for role in roles}
+        for user in users:
+            if not named.keys() >= set(user.roles):
+                raise ValueError(f"user {user.name} has a role that is not there")
+        return Users({user.name: user for user in users}, named, _number(words["version"]))
+
+
+def _check_name(name: str) -> None:
+    if _NAME.fullmatch(name) is None or unicodedata.normalize("NFKC", name) != name or name.startswith(_RESERVED):
+        raise UserMistake(
+            f"{name!r} is no name for a user or a role: it has 1 to 64 letters, digits, or _ . @ + -, and does not"
+            f" begin with {_RESERVED}"
+        )
+
+
+def _check_room(count: int, limit: int, what: str) -> None:
+    if count >= limit:
+        raise UserMistake(f"there are {count} {what} already; at most {limit} are kept")
+
+
+def _dump_grants(grants: Iterable[Granted]) -> list[list[object]]:
+    return [[granted.privilege.value, granted.area, granted.option] for granted in grants]
+
+
+def _load_grants(items: object) -> tuple[Granted, ...]:
+    if not isinstance(items, list):
+        raise TypeError("a list of grants is expected")
+    return tuple(
+        Granted(Privilege(privilege), parse_area(str(area)), option is True) for privilege, area, option in items
+    )
+
+
+def _load_user(item: Mapping[str, object]) -> User:
+    roles = item["roles"]
+    if not isinstance(roles, list):
+        raise TypeError("a list of roles is expected")
+    return User(
+        str(item["name"]),
+        str(item["hash"]),
+        item["administrator"] is True,
+        item["must_change"] is True,
+        tuple(str(role) for role in roles),
+        _load_grants(item["grants"]),
+        _number(item["version"]),
+        _number(item["password_version"]),
+    )
+
+
+def _items(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise TypeError("a list of objects is expected")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is no number")
+    return value

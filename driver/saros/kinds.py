@@ -1,0 +1,53 @@
+"""Kinds of statements: which may be sent again if no answer came.
+
+    READ        rows; nothing changes                        yes, anywhere
+    REPEATABLE  FLUSH: twice does no harm                    yes, anywhere
+    ZONE        SET TIME ZONE: state of the session          yes, and again wherever the session is opened anew
+    WRITE       all others                                   only with a number that the node remembers
+
+Decided by the first words. A statement that is taken for a write by mistake is merely repeated less readily. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+_BLANK = re.compile(r"(?:\s|--[^\r\n]*|/\*.*?\*/)*+", re.DOTALL)
+_WORDS = re.compile(r"[a-z_]+", re.IGNORECASE)
+_READS = frozenset({"select", "show", "count", "explain"})
+
+
+class Kind(Enum):
+    """See the module."""
+
+    READ = "read"
+    REPEATABLE = "repeatable"
+    ZONE = "zone"
+    WRITE = "write"
+
+
+def kind_of(text: str) -> Kind:
+    """The statement's kind."""
+    first, second, third = _first_words(text)
+    if first in _READS:
+        into = first == "select" and re.search(r"\binto\b", text, re.IGNORECASE)
+        return Kind.WRITE if into else Kind.READ
+    if first == "flush":
+        return Kind.REPEATABLE
+    if first == "set" and (second == "time_zone" or (second, third) == ("time", "zone")):
+        return Kind.ZONE
+    return Kind.WRITE
+
+
+def _first_words(text: str) -> tuple[str, str, str]:
+    words = ["", "", ""]
+    position = 0
+    for number in range(len(words)):
+        blank = _BLANK.match(text, position)
+        word = _WORDS.match(text, position if blank is None else blank.end())
+        if word is None:
+            break
+        words[number] = word[0].lower()
+        position = word.end()
+    return words[0], words[1], words[2]

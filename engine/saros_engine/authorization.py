@@ -1,0 +1,291 @@
+"""The one place that decides whether a statement may run: a rule for every class of statement.
+
+    statement + Access --rule--> nothing, or NoPermission
+    batch of columns   ---------^
+    plan of a SELECT   ---------^     what it reads, series by series
+
+A rule looks at the statement and at what its names mean. SELECT, SHOW and COUNT see a schema that holds nothing else
+than what may be read (`schema_for`), so their rules are about names that are given in full; the plan of a SELECT is
+checked once more when it is made. What deletes needs the privilege on all that its pattern can match, be it there or
+not: so the answer tells nothing of what is there, and nothing slips in between question and deletion.
+
+Rules also say which statements an audit trail remembers. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from saros_cluster.users.privileges import Privilege, parse_area, parse_privileges
+from saros_cluster.users.users import Users
+from saros_engine.access import Access, NoPermission, PasswordMustChange
+from saros_engine.analysis.scope import paths_of
+from saros_engine.database import Database
+from saros_engine.plan import AggregateScan, LastScan, Node, QueryPlan, Scan
+from saros_engine.readable_schema import ReadableSchema, SchemaReader
+from saros_grammar import ast
+from saros_storage.paths import join_nodes, split_path, split_series
+from saros_storage.schema import DeviceSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rule looks at beside its statement."""
+
+    access: Access
+    store: Database
+    users: Users
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`check` raises NoPermission; `event` is what an audit trail calls the statement, None: it is not remembered."""
+
+    check: Callable[[Any, Asked], None]
+    event: str | None = None
+
+
+def authorize(statement: ast.Statement, asked: Asked) -> None:
+    """Raise NoPermission or PasswordMustChange unless the statement may run."""
+    access = asked.access
+    if access.unrestricted:
+        return
+    if access.must_change and not (isinstance(statement, ast.AlterUser) and statement.name == access.user):
+        raise PasswordMustChange(access.user)
+    RULES[type(statement)].check(statement, asked)
+
+
+def authorize_write(device: str, measurements: Sequence[str], asked: Asked) -> None:
+    """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
+    access, store = asked.access, asked.store
+    if access.unrestricted:
+        return
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    path = join_nodes(split_path(device))
+    known = store.schema.device(path)
+    if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
+        return  # the usual case, quickly
+    if _missing(known, measurements):
+        store.catch_up("strong")
+        known = store.schema.device(path)
+    access.require(Privilege.WRITE_DATA, (f"{path}.{_own_name(known, name)}" for name in measurements))
+    access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in _missing(known, measurements)))
+    if known is None:
+        _require_database(path, asked)
+
+
+def authorize_plan(plan: QueryPlan, access: Access) -> None:
+    """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
+    if not access.unrestricted:
+        access.require(Privilege.READ_DATA, series_read(plan.logical))
+
+
+def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
+    """The schema as far as the user holds the privilege."""
+    return store.schema if access.unrestricted else ReadableSchema(store.schema, access.rights, privilege)
+
+
+def series_read(node: Node) -> Iterator[str]:
+    """The paths of all series that a plan reads."""
+    match node:
+        case Scan(request) | AggregateScan(request):
+            yield from (f"{request.device}.{name}" for name in request.measurements)
+        case LastScan(items):
+            yield from (f"{item.device}.{item.measurement}" for item in items)
+    for f in fields(node):
+        value = getattr(node, f.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Node):
+                yield from series_read(part)
+
+
+# ---------------------------------------------------------------------------------------------- what names mean
+
+
+def _missing(known: DeviceSchema | None, measurements: Sequence[str]) -> list[str]:
+    return list(measurements) if known is None else [name for name in measurements if known.find(name) is None]
+
+
+def _own_name(known: DeviceSchema | None, name: str) -> str:
+    """The measurement that a name or an alias means."""
+    series = None if known is None else known.find(name)
+    return name if series is None else series.measurement
+
+
+def _own_path(path: ast.PathExpression, store: Database) -> str:
+    """The series' own path, where the statement may name it by its alias; a pattern as it is."""
+    text = str(path)
+    if path.has_wildcard or len(path.nodes) < 3:
+        return text
+    device, name = split_series(text)
+    return f"{device}.{_own_name(store.schema.device(device), name)}"
+
+
+def _require_database(device: str, asked: Asked) -> None:
+    """What is written below no database makes one."""
+    if asked.store.schema.database_of(device) is None:
+        asked.access.require(Privilege.MANAGE_DATABASE)
+
+
+# ---------------------------------------------------------------------------------------------- rules
+
+
+def _anyone(_: ast.Statement, __: Asked) -> None:
+    return
+
+
+def _needs(privilege: Privilege) -> Callable[[ast.Statement, Asked], None]:
+    return lambda _, asked: asked.access.require(privilege)
+
+
+def _select(select: ast.Select, asked: Asked) -> None:
+    """Series that are named in full must be readable; whether they are there makes no difference."""
+    expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
+    suffixes = {path for expression in expressions for path in paths_of(expression)}
+    for suffix in suffixes:
+        for prefix in (None,) if suffix.absolute else select.from_paths:
+            whole = suffix if prefix is None else ast.PathExpression(prefix.nodes + suffix.nodes)
+            if not whole.has_wildcard:
+                _require_readable(whole, asked)
+
+
+def _require_readable(path: ast.PathExpression, asked: Asked) -> None:
+    if not asked.access.may(Privilege.READ_DATA, _own_path(path, asked.store)):
+        asked.access.require(Privilege.READ_DATA, [str(path)])
+
+
+def _insert(insert: ast.Insert, asked: Asked) -> None:
+    authorize_write(str(insert.device), insert.measurements, asked)
+
+
+def _delete(delete: ast.DeleteData, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
+
+
+def _create_timeseries(create: ast.CreateTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    device = str(create.device)
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{device}.{column.measurement}" for column in create.columns])
+    if not create.device.has_wildcard:
+        _require_database(device, asked)
+
+
+def _delete_timeseries(delete: ast.DeleteTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in delete.paths])
+
+
+def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
+
+
+#: What SHOW needs beside the privileges on what it shows; None: nothing.
+SHOWING: dict[ast.ShowKind, Privilege | None] = {
+    ast.ShowKind.DATABASES: None,
+    ast.ShowKind.DEVICES: None,
+    ast.ShowKind.TIMESERIES: None,
+    ast.ShowKind.CHILD_PATHS: None,
+    ast.ShowKind.CHILD_NODES: None,
+    ast.ShowKind.NODES: None,
+    ast.ShowKind.QUERIES: None,
+    ast.ShowKind.VERSION: None,
+    ast.ShowKind.FUNCTIONS: None,
+    ast.ShowKind.CURRENT_TIMESTAMP: None,
+    ast.ShowKind.TIME_ZONE: None,
+    ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER: Privilege.MAINTAIN,
+    ast.ShowKind.REGIONS: Privilege.MAINTAIN,
+}
+
+
+def _show(show: ast.Show, asked: Asked) -> None:
+    needed = SHOWING[show.kind]
+    if needed is not None:
+        asked.access.require(needed)
+
+
+def _explain(explain: ast.Explain, asked: Asked) -> None:
+    RULES[type(explain.statement)].check(explain.statement, asked)
+
+
+def _alter_user(alter: ast.AlterUser, asked: Asked) -> None:
+    if alter.name != asked.access.user:
+        asked.access.require(Privilege.MANAGE_USER)
+        _require_no_administrator(alter.name, asked)
+
+
+def _drop_principal(drop: ast.DropPrincipal, asked: Asked) -> None:
+    if drop.principal.kind is ast.PrincipalKind.ROLE:
+        asked.access.require(Privilege.MANAGE_ROLE)
+        return
+    asked.access.require(Privilege.MANAGE_USER)
+    _require_no_administrator(drop.principal.name, asked)
+
+
+def _require_no_administrator(name: str, asked: Asked) -> None:
+    """Who is none may not take an administrator's place."""
+    user = asked.users.users.get(name)
+    if user is not None and user.administrator:
+        raise NoPermission("an administrator")
+
+
+def _pass_on(statement: ast.Grant | ast.Revoke, asked: Asked) -> None:
+    for area in statement.paths:
+        for privilege in parse_privileges(statement.privileges):
+            if not asked.access.rights.may_pass_on(privilege, parse_area(str(area))):
+                raise NoPermission(f"{privilege.value} WITH GRANT OPTION", str(area))
+
+
+def _list_users(listing: ast.ListUsers, asked: Asked) -> None:
+    if listing.of_role is not None:
+        asked.access.require(Privilege.MANAGE_USER)
+
+
+def _list_roles(listing: ast.ListRoles, asked: Asked) -> None:
+    if listing.of_user not in (None, asked.access.user):
+        asked.access.require(Privilege.MANAGE_ROLE)
+
+
+def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
+    access, holder = asked.access, listing.of
+    if holder.kind is ast.PrincipalKind.USER:
+        if holder.name != access.user:
+            access.require(Privilege.MANAGE_USER)
+    elif holder.name not in asked.users.user(access.user).roles:
+        access.require(Privilege.MANAGE_ROLE)
+
+
+_SCHEMA, _USERS, _DELETE = "schema", "users", "delete"
+RULES: dict[type, Rule] = {
+    ast.Select: Rule(_select),
+    ast.Insert: Rule(_insert),
+    ast.DeleteData: Rule(_delete, _DELETE),
+    ast.CreateDatabase: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.DeleteDatabases: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.CreateTimeseries: Rule(_create_timeseries, _SCHEMA),
+    ast.DeleteTimeseries: Rule(_delete_timeseries, _SCHEMA),
+    ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
+    ast.Show: Rule(_show),
+    ast.Count: Rule(_anyone),  # it counts what the user sees
+    ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
+    ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
+    ast.SetTimeZone: Rule(_anyone),
+    ast.Explain: Rule(_explain),
+    ast.CreateUser: Rule(_needs(Privilege.MANAGE_USER), _USERS),
+    ast.AlterUser: Rule(_alter_user, _USERS),
+    ast.CreateRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.DropPrincipal: Rule(_drop_principal, _USERS),
+    ast.GrantRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.RevokeRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.Grant: Rule(_pass_on, _USERS),
+    ast.Revoke: Rule(_pass_on, _USERS),
+    ast.ListUsers: Rule(_list_users),
+    ast.ListRoles: Rule(_list_roles),
+    ast.ListPrivileges: Rule(_list_privileges),
+    ast.NotSupported: Rule(_anyone),  # it is refused whoever asks
+}

@@ -1,0 +1,143 @@
+"""What SHOW CLUSTER and SHOW REGIONS tell: who the nodes are, and how every replica of every region is.
+
+    node 1 ─┬─ region 1 leader              a region is what one group of nodes keeps together; it is named by its
+            └─ region 3 follower, lag 2     group, and a row is one replica of it
+
+The engine only shows rows; a `ClusterInfo` knows them. `OneNode` is the one for a database that is no cluster's: node
+1, and region 1 with all slots.
+
+Rows are values. Implementations are thread-safe and never wait for another node: what they do not know of it is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from saros_cluster.placement import SLOTS, NodeId
+from saros_engine.database import Database
+
+
+class NodeStatus(Enum):
+    """Whether a node, or the node of a replica, answers."""
+
+    RUNNING = "Running"
+    UNKNOWN = "Unknown"
+
+
+class RegionType(Enum):
+    """What a region keeps."""
+
+    #: The meta group: databases, users, the partition table.
+    CONFIG = "ConfigRegion"
+    #: Schema and points.
+    DATA = "DataRegion"
+
+
+class ReplicaRole(Enum):
+    """What a replica is in its region."""
+
+    LEADER = "Leader"
+    FOLLOWER = "Follower"
+    #: Catches up, and does not vote yet.
+    LEARNER = "Learner"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where something listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One node."""
+
+    node: NodeId
+    status: NodeStatus
+    #: Where other nodes reach it; None if there are none.
+    internal: Endpoint | None
+    #: Where clients reach it; None for a database inside a process.
+    client: Endpoint | None
+    #: Of Saros; None if it is not known.
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRow:
+    """One replica of a region. Entries are those of the region's log; None where nobody could tell."""
+
+    region: int
+    type: RegionType
+    node: NodeId
+    status: NodeStatus
+    role: ReplicaRole
+    #: Databases of which the region owns a slice that has data or schema.
+    databases: tuple[str, ...]
+    #: Slots that the region owns.
+    slots: int
+    #: Partitions, of a database in a slice of time, that the replica holds.
+    partitions: int | None
+    term: int | None
+    #: The last entry that took effect in the replica.
+    applied: int | None
+    #: Entries that are committed and have not taken effect in the replica.
+    lag: int | None
+
+
+class ClusterInfo(Protocol):
+    """See the module."""
+
+    def nodes(self) -> Sequence[NodeRow]:
+        """All nodes, by id."""
+        ...
+
+    def regions(self) -> Sequence[RegionRow]:
+        """All replicas: regions by number, the members of one in ring order, its head first."""
+        ...
+
+    def variables(self) -> Sequence[tuple[str, str]]:
+        """What SHOW VARIABLES tells of the cluster: name and value."""
+        ...
+
+
+class OneNode:
+    """A database that is no cluster's. Implements `ClusterInfo`."""
+
+    def __init__(self, store: Database, version: str) -> None:
+        self._store = store
+        self._version = version
+
+    def nodes(self) -> Sequence[NodeRow]:
+        """See `ClusterInfo.nodes`."""
+        return (NodeRow(_SELF, NodeStatus.RUNNING, None, None, self._version),)
+
+    def regions(self) -> Sequence[RegionRow]:
+        """See `ClusterInfo.regions`."""
+        return (
+            RegionRow(
+                region=_SELF,
+                type=RegionType.DATA,
+                node=_SELF,
+                status=NodeStatus.RUNNING,
+                role=ReplicaRole.LEADER,
+                databases=tuple(self._store.schema.databases()),
+                slots=SLOTS,
+                partitions=self._store.status().partitions,
+                term=None,
+                applied=None,
+                lag=0,
+            ),
+        )
+
+    def variables(self) -> Sequence[tuple[str, str]]:
+        """See `ClusterInfo.variables`."""
+        return (("DataReplicationFactor", "1"), ("SlotNum", str(SLOTS)))
+
+
+_SELF = NodeId(1)

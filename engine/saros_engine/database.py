@@ -1,0 +1,76 @@
+"""What the engine asks of the database below it: one node's store, or a whole cluster.
+
+    catch_up(consistency) -> ReadPoint     before a statement looks at the schema or at data
+    schema, view(point)                    what it then sees
+    write, change_schema, delete ...       return when they are done as durably as promised
+
+`saros_storage.store.Store` and `saros_cluster.database.ClusterDatabase` are both one. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from saros_storage.reading import ReadPoint, ReadView, TimeRange
+from saros_storage.region import StoreStatus
+from saros_storage.schema import SchemaChange, SchemaTree
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+
+#: What a read may be: see `catch_up`.
+CONSISTENCIES = ("strong", "mid", "weak")
+
+
+class Database(Protocol):
+    """See the module. The methods raise StorageError and its kinds."""
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The schema; look, do not change."""
+        ...
+
+    @property
+    def options(self) -> StoreOptions:
+        """Time unit, interval, and the like."""
+        ...
+
+    def catch_up(self, consistency: str) -> ReadPoint:
+        """What a read of this consistency sees; waits until it can be seen."""
+        ...
+
+    def view(self, point: ReadPoint) -> ReadView:
+        """A picture of all data; close it."""
+        ...
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+        """Write batches after the schema changes that they need."""
+        ...
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """Carry out changes, not deletions."""
+        ...
+
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """Delete points."""
+        ...
+
+    def delete_series(self, pattern: str) -> int:
+        """Delete series and their points; answers how many series there were."""
+        ...
+
+    def delete_database(self, path: str) -> None:
+        """Delete a database with all in it."""
+        ...
+
+    def flush(self, databases: Sequence[str] | None = None) -> None:
+        """Put what is in memory into files."""
+        ...
+
+    def status(self) -> StoreStatus:
+        """Figures of what this node holds."""
+        ...
+
+    def blocked_by(self) -> str | None:
+        """Why writes are refused at the moment, or None."""
+        ...

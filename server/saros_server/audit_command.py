@@ -1,0 +1,37 @@
+"""`saros audit verify`: whether the audit trail of a folder is as it was written.
+
+Exit codes: 0 it is, 1 it is not, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from saros_server.audit import verify
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`saros audit`."""
+    options = parser().parse_args(arguments)
+    try:
+        found = verify(options.data, LocalDisk())
+    except (StorageError, OSError) as error:
+        sys.stderr.write(f"saros audit: {error}\n")
+        return 1
+    if found.first == 0:
+        sys.stdout.write(f"{options.data} has no audit trail\n")
+        return 0
+    sys.stdout.write(f"lines {found.first} to {found.head.number} are as they were written; head {found.head.hash}\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What `saros audit` takes."""
+    made = argparse.ArgumentParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
+    made.add_argument("what", choices=("verify",))
+    made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    return made

@@ -1,0 +1,141 @@
+"""What a node of a cluster does now and then, on a thread of its own.
+
+every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves
+the log: the group that holds it back is flushed, segments that nobody needs go
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.snapshots import SnapshotShelf
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.host import GroupHost
+from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.ready import Role
+from saros_cluster.raft_log import RaftLog
+from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.routing import META
+from saros_server.cluster_status import ClusterStatus
+from saros_storage.clock import Clock
+from saros_storage.errors import StorageError
+from saros_storage.store_options import StoreOptions
+
+logger = logging.getLogger(__name__)
+
+_INTERVAL_SECONDS = 1.0
+#: In rounds; a lease is three times as long.
+_RENEW_EVERY = 20
+_HAND_OVER_NS = 2_000_000_000
+_POLL_SECONDS = 0.01
+#: A group that cannot carry out a drop in this time is tried again in the next round.
+_DROPS_SECONDS = 1.0
+
+
+class Chores:
+    """See the module."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        log: RaftLog,
+        host: GroupHost,
+        meta: MetaMachine,
+        machines: Mapping[GroupId, RegionMachine],
+        readers: ReaderService,
+        database: ClusterDatabase,
+        status: ClusterStatus,
+        shelf: SnapshotShelf,
+        options: StoreOptions,
+    ) -> None:
+        self._clock = clock
+        self._log = log
+        self.host = host
+        self._meta = meta
+        self._machines = machines
+        self._readers = readers
+        self._database = database
+        self._status = status
+        self._shelf = shelf
+        self._options = options
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after what is at hand, and let others lead."""
+        self.hand_over()
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        rounds = 0
+        while not self._stopped.wait(_INTERVAL_SECONDS):
+            rounds += 1
+            if rounds % _RENEW_EVERY == 0:
+                self._do(self._database.renew_views)
+                self._do(self._spread_leaders)
+            for chore in (self._expire, self._finish_drops, self._tidy_log, self._status.refresh):
+                self._do(chore)
+
+    def _do(self, chore: Callable[[], object]) -> None:
+        try:
+            chore()
+        except StorageError as error:
+            logger.warning("a chore was put off", extra={"chore": chore.__name__, "why": str(error)})
+        except Exception:
+            logger.exception("a chore failed", extra={"chore": chore.__name__})
+
+    def _expire(self) -> None:
+        self._readers.expire(self._clock.monotonic_ns())
+        self._shelf.expire()
+
+    def _finish_drops(self) -> None:
+        status = self.host.status(META)
+        if status is not None and status.role is Role.LEADER:
+            self._database.finish_drops(_DROPS_SECONDS)
+
+    def _spread_leaders(self) -> None:
+        for group in self._led():
+            head = NodeId(group)
+            if group != META and head in self._status.current_members(group):
+                self.host.transfer(group, head)
+
+    def _led(self) -> list[GroupId]:
+        return [group for group, status in self.host.statuses().items() if status.role is Role.LEADER]
+
+    def hand_over(self) -> None:
+        """Let others lead what this node leads, as far as they can: it is about to stop."""
+        deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
+        for group in self._led():
+            for node in self._status.current_members(group)[:1]:
+                self.host.transfer(group, node)
+        while any(self._status.current_members(g) for g in self._led()) and self._clock.monotonic_ns() < deadline_ns:
+            self._stopped.wait(_POLL_SECONDS)
+
+    def compact_all(self) -> None:
+        """Put everything into files, and let the log forget what it may."""
+        for machine in self._machines.values():
+            machine.region.flush()
+            machine.save()
+        self._meta.save()
+
+    def _tidy_log(self) -> None:
+        """Let go of what the log need not keep; the group that keeps most is made to need less."""
+        if self._log.bytes > self._options.log_bytes_max:
+            held = self._log.held_by()
+            machine = None if held is None else self._machines.get(held)
+            if held == META:
+                self._meta.save()
+            elif machine is not None:
+                machine.region.flush()
+                machine.save()
+        self._log.cut()

@@ -1,0 +1,335 @@
+"""A node of a cluster, below the engine: its groups, their log, and its port for the other nodes.
+
+    cluster.json -> partition table -> the groups that this node is a member of, and the meta group
+    log/         -> one log for all of them          groups/<id>/ -> regions          meta/group-<id> -> their states
+
+        ClusterDatabase ── Proposer ── GroupHost ── RaftLog
+             │                │           ├──────── RegionMachine, MetaMachine
+             └── RoutedView ──┴── GrpcPeers ══ other nodes
+
+This is the cluster's part of the composition root: `open` gives a node that takes part, or leaves nothing behind;
+`close` ends it. What is not flushed stays in the log. Thread-safe after `open`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from saros_cluster.cluster_file import CLUSTER_FILE, ClusterFile
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.snapshots import SnapshotShelf
+from saros_cluster.database import ClusterDatabase, Parts
+from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.host_threads import HostThreads
+from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.peers import BadRequest, CallHandler, Unreachable
+from saros_cluster.placement import NodeId, PartitionTable
+from saros_cluster.proposer import Proposer
+from saros_cluster.raft.membership import membership
+from saros_cluster.raft.messages import GroupId, HardState, Position
+from saros_cluster.raft.ready import RaftOptions, Restored
+from saros_cluster.raft_log import LogContents, RaftLog
+from saros_cluster.remote.questions import ReadTarget
+from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.replicas import Replicas
+from saros_cluster.routing import META, Routing
+from saros_cluster.transport.grpc_peers import GrpcPeers
+from saros_cluster.transport.handshake import Identity, PeerCredentials
+from saros_cluster.users.cluster_directory import ClusterDirectory
+from saros_server.cluster_chores import Chores
+from saros_server.cluster_status import ClusterStatus
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import Clock
+from saros_storage.disk import Disk
+from saros_storage.errors import UserMistake
+from saros_storage.folder_lock import FolderLock
+from saros_storage.layout import LOG_FOLDER
+from saros_storage.log import LogOptions
+from saros_storage.node_file import check_node_file
+from saros_storage.reading import ReadView
+from saros_storage.store_options import StoreOptions, parse_durability
+
+logger = logging.getLogger(__name__)
+
+#: A holder waits so long until it has applied what a reader must see.
+_APPLY_SECONDS = 5.0
+_POLL_SECONDS = 0.002
+_PULL_SECONDS = 10.0
+_FLUSH = "flush"
+_FLUSH_SECONDS = 60.0
+RAFT_OPTIONS = RaftOptions()
+#: The membership that a cluster begins with.
+_FIRST_VERSION = 1
+AddressOf = Callable[[NodeId], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a node has of the world besides its disk and its clock; a simulated world has others."""
+
+    #: Reaches the other nodes, once it is started.
+    peers: Callable[[Identity, AddressOf, PeerCredentials | None, Clock], GrpcPeers] = GrpcPeers
+    #: Makes the process the folder's only owner; called to let it go. Raises FolderInUse.
+    own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
+    randomness: random.Random = field(default_factory=random.SystemRandom)
+
+
+class ClusterNode:
+    """See the module. Made by `open`."""
+
+    def __init__(
+        self,
+        database: ClusterDatabase,
+        directory: ClusterDirectory,
+        status: ClusterStatus,
+        chores: Chores,
+        closing: ExitStack,
+    ) -> None:
+        self.database = database
+        self.directory = directory
+        self.status = status
+        self.chores = chores
+        self._closing = closing
+
+    def leader_elsewhere(self, device: str) -> str:
+        """host:port of the node that led the last write to a device's database; empty if that is this one."""
+        return self.status.client_address_elsewhere(self.database.last_leader(device))
+
+    def close(self) -> None:
+        """End. Idempotent."""
+        self._closing.close()
+
+    @staticmethod
+    def open(
+        folder: str,
+        file: ClusterFile,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        raft: RaftOptions | None = None,
+        outside: Outside | None = None,
+        credentials: PeerCredentials | None = None,
+    ) -> ClusterNode:
+        """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
+
+        Without `credentials`, all nodes must be on this machine.
+        """
+        outside = outside or Outside()
+        disk.make_folder(folder)
+        with ExitStack() as opened:
+            opened.callback(outside.own(folder))
+            opening = _Opening(folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, opened)
+            node = opening.open(credentials)
+            node._closing = opened.pop_all()  # noqa: SLF001 (made here)
+            return node
+
+
+class _Opening:
+    """The steps of `open`, in order; each part is closed by `closing` in reverse."""
+
+    def __init__(
+        self,
+        folder: str,
+        file: ClusterFile,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        raft: RaftOptions,
+        outside: Outside,
+        closing: ExitStack,
+    ) -> None:
+        self._raft = raft
+        self._outside = outside
+        self._folder = folder
+        self._file = file
+        self._disk = disk
+        self._clock = clock
+        self._closing = closing
+        check_node_file(folder, options, disk)
+        table = PartitionTable.first(sorted(file.nodes), file.replicas, file.slots)
+        self._routing = Routing(table, options.time_partition_interval)
+        groups = self._routing.groups_of(file.node)
+        # One budget for the node's MemTables: each group has its share.
+        share = options.memtables_total_bytes_max // len(groups)
+        self._options = replace(
+            options,
+            memtables_total_bytes_max=share,
+            memtable_bytes_max=min(options.memtable_bytes_max, max(share // 4, 1)),
+        )
+        self._groups = groups
+        self._schema = ClusterSchema()
+        self._cache = ChunkCache(options.cache_bytes)
+
+    def open(self, credentials: PeerCredentials | None) -> ClusterNode:
+        """See `ClusterNode.open`."""
+        disk, file = self._disk, self._file
+        disk.make_folder(os.path.join(self._folder, "meta"))
+        log, contents = self._open_log()
+        identity = Identity(file.cluster, file.node)
+        peers = self._outside.peers(identity, self._address_of, credentials, self._clock)
+        self._closing.callback(peers.close)
+        host = GroupHost(file.node, log, peers, self._clock, self._outside.randomness)
+        meta = MetaMachine(
+            self._state_path(META),
+            disk,
+            lambda state: self._schema.agree(state.databases, state.drops, state.version),
+            file.users,
+        )
+        _check_administrator(file, meta)
+        meta.start(partial(host.compact, META))
+        shelf = SnapshotShelf(os.path.join(self._folder, "snapshots"), disk, self._clock)
+        machines = {group: self._open_region(group, host, log, peers, shelf) for group in self._groups}
+        host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
+        for group, machine in machines.items():
+            host.add(group, _restored(contents[group], machine.installed), machine, self._raft)
+        proposer = Proposer(file.node, host, peers, self._clock, self._routing.members, time.sleep)
+        replicas = Replicas(machines, self._cache)
+        status = ClusterStatus(file, self._routing, host, replicas, peers, self._schema)
+        database = ClusterDatabase(
+            Parts(
+                self._outside.randomness.getrandbits(63),
+                self._routing,
+                host,
+                peers,
+                proposer,
+                replicas,
+                self._schema,
+                self._options,
+                self._clock,
+                status.is_down,
+                lambda databases: self._flush_all(database, peers, databases),
+            )
+        )
+        self._closing.callback(database.close)
+        readers = ReaderService(_opener(host, replicas, self._clock), self._clock)
+        self._closing.callback(readers.close)
+        threads = HostThreads(host, self._clock)
+        peers.start(
+            *_listening(file.nodes[file.node].peer),
+            receive=host.receive,
+            calls={
+                **database.call_handlers(),
+                **readers.call_handlers(),
+                **status.call_handlers(),
+                **shelf.call_handlers(),
+                _FLUSH: _flush_handler(database),
+            },
+            streams=readers.stream_handlers(),
+        )
+        threads.start()
+        self._closing.callback(threads.stop)
+        chores = Chores(self._clock, log, host, meta, machines, readers, database, status, shelf, self._options)
+        chores.start()
+        self._closing.callback(chores.stop)
+        directory = ClusterDirectory(database, lambda: meta.state.users)
+        return ClusterNode(database, directory, status, chores, self._closing)
+
+    def _state_path(self, group: GroupId) -> str:
+        return os.path.join(self._folder, "meta", f"group-{group}")
+
+    def _address_of(self, node: NodeId) -> str | None:
+        found = self._file.nodes.get(node)
+        return None if found is None else found.peer
+
+    def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
+        """The log, with a beginning for every group that is new here."""
+        mode, _ = parse_durability(self._options.durability)
+        path = os.path.join(self._folder, LOG_FOLDER)
+        log, contents = RaftLog.open(path, self._disk, LogOptions(mode, self._options.segment_bytes))
+        self._closing.callback(log.close)
+        missing = [group for group in (META, *self._groups) if group not in contents]
+        if missing:
+            for group in missing:
+                base = Position(0, 0, membership(_FIRST_VERSION, self._routing.members(group)))
+                ticket = log.create(group, base)
+                contents[group] = LogContents(base, HardState(), ())
+            log.wait(ticket)
+        return log, contents
+
+    def _open_region(
+        self, group: GroupId, host: GroupHost, log: RaftLog, peers: GrpcPeers, shelf: SnapshotShelf
+    ) -> RegionMachine:
+        machine = RegionMachine(
+            os.path.join(self._folder, "groups", str(group)),
+            self._state_path(group),
+            self._options,
+            self._disk,
+            self._clock,
+            self._cache,
+            lambda database: self._routing.schema_group(database) == group,
+            partial(self._schema.learn_news, group),
+            shelf,
+            lambda node, name, request: peers.call(node, name, request, _PULL_SECONDS),
+        )
+        machine.start(partial(host.compact, group), log.sync_due)
+        self._closing.callback(machine.close)
+        return machine
+
+    def _flush_all(self, database: ClusterDatabase, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
+        database.flush_here(databases)
+        request = "\n".join(databases or ()).encode()
+        for node in self._file.nodes:
+            if node != self._file.node:
+                try:
+                    peers.call(node, _FLUSH, request, _FLUSH_SECONDS)
+                except Unreachable as error:
+                    logger.info("a node was not asked to flush", extra={"node": node, "why": str(error)})
+
+
+def _restored(contents: LogContents, installed: Position | None) -> Restored:
+    return Restored(contents.base, contents.hard_state, contents.entries, installed)
+
+
+def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
+    """A file that was changed later must not make anybody believe that the node asks for passwords."""
+    began_with = bool(meta.state.users.users)
+    if began_with != (file.administrator is not None):
+        raise UserMistake(
+            f"{CLUSTER_FILE} says {'nothing of' if began_with else 'that there is'} an administrator, and the cluster"
+            f" was made {'with' if began_with else 'without'} one: restore the file that it was made with",
+            code=2004,
+        )
+
+
+def _listening(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _flush_handler(database: ClusterDatabase) -> CallHandler:
+    def flush(_: NodeId, request: bytes) -> bytes:
+        try:
+            databases = request.decode().split("\n") if request else None
+        except UnicodeDecodeError as error:
+            raise BadRequest(_FLUSH, error) from error
+        database.flush_here(databases)
+        return b""
+
+    return flush
+
+
+def _opener(host: GroupHost, replicas: Replicas, clock: Clock) -> Callable[[ReadTarget], ReadView]:
+    """Opens a region for another node's query, once it has applied enough."""
+
+    def open_view(target: ReadTarget) -> ReadView:
+        if target.group not in replicas.machines:
+            raise NotHere(target.group, "this node has no replica of it")
+        deadline_ns = clock.monotonic_ns() + int(_APPLY_SECONDS * 1e9)
+        while target.minimum_applied is not None:
+            status = host.status(target.group)
+            if status is not None and status.applied >= target.minimum_applied:
+                break
+            if clock.monotonic_ns() > deadline_ns:
+                raise NotHere(target.group, "this replica lags behind: ask another one")
+            time.sleep(_POLL_SECONDS)
+        return replicas.view([target.group])
+
+    return open_view

@@ -1,0 +1,193 @@
+"""What a node knows of its cluster: its own replicas at first hand, the others' by asking now and then.
+
+Implements the engine's `ClusterInfo`: nothing here waits for another node; `refresh` does, and is a chore.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from saros_cluster.cluster_file import ClusterFile
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.host import GroupHost
+from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.ready import Role
+from saros_cluster.replicas import Replicas
+from saros_cluster.routing import META, Routing
+from saros_engine.cluster_info import Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
+
+logger = logging.getLogger(__name__)
+
+_STATUS = "status"
+_ASK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """One replica, as its node told."""
+
+    leads: bool
+    leader: int | None
+    term: int
+    commit: int
+    applied: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a node told of itself."""
+
+    version: str
+    replicas: Mapping[GroupId, _Replica]
+
+
+_UNASKED = _Told("", {})
+
+
+class ClusterStatus:
+    """See the module."""
+
+    def __init__(
+        self,
+        file: ClusterFile,
+        routing: Routing,
+        host: GroupHost,
+        replicas: Replicas,
+        peers: Peers,
+        schema: ClusterSchema,
+    ) -> None:
+        self._file = file
+        self._routing = routing
+        self._host = host
+        self._replicas = replicas
+        self._peers = peers
+        self._schema = schema
+        #: By node; None: it did not answer.
+        self._told: dict[NodeId, _Told | None] = {}
+
+    # ------------------------------------------------------------------ asking and telling
+
+    def refresh(self) -> None:
+        """Ask the other nodes."""
+        for node in self._file.nodes:
+            if node != self._file.node:
+                self._told[node] = self._ask(node)
+
+    def _ask(self, node: NodeId) -> _Told | None:
+        try:
+            words = json.loads(self._peers.call(node, _STATUS, b"", _ASK_SECONDS))
+        except (Unreachable, RemoteError) as error:
+            logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
+            return None
+        return _Told(words["version"], {GroupId(int(g)): _Replica(*found) for g, found in words["groups"].items()})
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {_STATUS: lambda _, __: self._tell()}
+
+    def _tell(self) -> bytes:
+        groups = {}
+        for group, found in self._here().items():
+            groups[group] = [found.leads, found.leader, found.term, found.commit, found.applied, found.partitions]
+        return json.dumps({"version": version("saros"), "groups": groups}).encode()
+
+    def _here(self) -> dict[GroupId, _Replica]:
+        found = {}
+        for group, status in self._host.statuses().items():
+            machine = self._replicas.machines.get(group)
+            partitions = 0 if machine is None else machine.region.status(0).partitions
+            leads = status.role is Role.LEADER
+            found[group] = _Replica(leads, status.leader, status.term, status.commit, status.applied, partitions)
+        return found
+
+    def _all(self) -> dict[NodeId, _Told | None]:
+        return {**self._told, self._file.node: _Told(version("saros"), self._here())}
+
+    def current_members(self, group: GroupId) -> list[NodeId]:
+        """The other members of a group that answered last time and had all that was committed then, in ring order."""
+        found = []
+        for node in self._routing.members(group):
+            told = self._told.get(node)
+            replica = None if told is None else told.replicas.get(group)
+            if replica is not None and replica.applied >= replica.commit:
+                found.append(node)
+        return found
+
+    def is_down(self, node: NodeId) -> bool:
+        """Whether a node did not answer when it was asked last."""
+        return self._told.get(node, _UNASKED) is None
+
+    # ------------------------------------------------------------------ ClusterInfo
+
+    def nodes(self) -> Sequence[NodeRow]:
+        """See `ClusterInfo.nodes`."""
+        told = self._all()
+        rows = []
+        for node in sorted(self._file.nodes):
+            address, found = self._file.nodes[node], told.get(node)
+            status = NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING
+            known = None if found is None else found.version
+            rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known))
+        return rows
+
+    def regions(self) -> Sequence[RegionRow]:
+        """See `ClusterInfo.regions`."""
+        told = self._all()
+        return [
+            self._row(group, node, told.get(node))
+            for group in (META, *self._routing.groups)
+            for node in self._routing.members(group)
+        ]
+
+    def _row(self, group: GroupId, node: NodeId, told: _Told | None) -> RegionRow:
+        found = None if told is None else told.replicas.get(group)
+        role = ReplicaRole.UNKNOWN
+        if found is not None:
+            role = ReplicaRole.LEADER if found.leads else ReplicaRole.FOLLOWER
+        tree = self._schema.tree
+        owned = [d for d in tree.databases() if group != META and self._routing.schema_group(d) == group]
+        return RegionRow(
+            region=group,
+            type=RegionType.CONFIG if group == META else RegionType.DATA,
+            node=node,
+            status=NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING,
+            role=role,
+            databases=tuple(owned),
+            slots=0 if group == META else len(self._routing.table.slots_of(NodeId(group))),
+            partitions=None if found is None else found.partitions,
+            term=None if found is None else found.term,
+            applied=None if found is None else found.applied,
+            lag=None if found is None else max(found.commit - found.applied, 0),
+        )
+
+    def variables(self) -> Sequence[tuple[str, str]]:
+        """See `ClusterInfo.variables`."""
+        file = self._file
+        return (
+            ("ClusterId", file.cluster),
+            ("NodeId", str(file.node)),
+            ("DataReplicationFactor", str(file.replicas)),
+            ("SlotNum", str(file.slots)),
+        )
+
+    def client_addresses(self) -> list[str]:
+        """host:port of all nodes for clients, this one's first."""
+        own = self._file.nodes[self._file.node].client
+        return [own, *(address.client for node, address in self._file.nodes.items() if node != self._file.node)]
+
+    def client_address_elsewhere(self, node: NodeId | None) -> str:
+        """Where clients reach another node; empty for this one, and if it is not known."""
+        found = None if node in (None, self._file.node) else self._file.nodes.get(node)
+        return "" if found is None else found.client
+
+
+def _endpoint(address: str) -> Endpoint:
+    host, _, port = address.rpartition(":")
+    return Endpoint(host, int(port))

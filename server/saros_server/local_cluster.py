@@ -1,0 +1,258 @@
+"""A cluster on this machine: every node is a folder and a process.
+
+    DIR/node1  DIR/node2 ...    each with its cluster.json, and a server of its own while it runs
+
+    find    what is there           make    new folders with free ports         start, stop    the processes
+
+A cluster is made once. Nodes keep their ids and ports, and a folder that is lost is not made anew under its old id: the
+node has forgotten for whom it voted, and as a voter could let the others lose what they acknowledged. Such a node has a
+`problem`; the others run without it.
+
+One process at a time makes or starts (a lock on DIR); looking and stopping need none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, load, save
+from saros_cluster.placement import SLOTS, NodeId
+from saros_server.server import Serving, serving
+from saros_server.server_command import last_words, launch
+from saros_storage.disk import Disk
+from saros_storage.errors import FolderInUse, StorageError, UserMistake
+from saros_storage.folder_lock import FolderLock
+from saros_storage.layout import TEMPORARY
+
+HOST = "127.0.0.1"
+#: More on one machine only wait for each other.
+NODES_MAX = 32
+_PORT_MAX = 65_535
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 60.0
+_NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
+
+#: Told what is waited for, whenever that changes.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """See the module. Made by `find` and `make`."""
+
+    directory: str
+    #: One node's; the others' differ in `node` alone.
+    file: ClusterFile
+    #: Nodes that cannot be started, and why.
+    problems: Mapping[NodeId, str]
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """By id."""
+        return sorted(self.file.nodes)
+
+    def folder(self, node: NodeId) -> str:
+        """The node's data folder."""
+        return node_folder(self.directory, node)
+
+    def address(self, node: NodeId) -> str:
+        """host:port for clients."""
+        return self.file.nodes[node].client
+
+    def running(self, node: NodeId) -> Serving | None:
+        """The node's process, if it serves. What a process that was killed has left behind does not count."""
+        folder = self.folder(node)
+        found = serving(folder)
+        return None if found is None or _is_free(folder) else found
+
+
+def node_folder(directory: str, node: NodeId) -> str:
+    """The data folder of a node of the cluster in `directory`."""
+    return os.path.join(directory, f"node{node}")
+
+
+# ---------------------------------------------------------------------------------------------- finding, making
+
+
+def find(directory: str, disk: Disk) -> LocalCluster | None:
+    """The cluster in a directory; None if there is none, or only one whose making was interrupted."""
+    files: dict[NodeId, ClusterFile | StorageError] = {}
+    for node in _node_folders(directory, disk):
+        try:
+            file = load(node_folder(directory, node), disk)
+        except StorageError as error:
+            files[node] = error
+        else:
+            if file is not None:
+                files[node] = file
+    whole = next((file for file in files.values() if isinstance(file, ClusterFile)), None)
+    if whole is None:
+        unreadable = next((found for found in files.values() if isinstance(found, StorageError)), None)
+        if unreadable is not None:
+            raise unreadable
+        return None
+    cluster = LocalCluster(directory, whole, _problems(whole, files))
+    never_ran = all(_is_untouched(cluster.folder(node), disk) for node in cluster.nodes)
+    complete = files.keys() >= whole.nodes.keys()
+    return None if never_ran and not complete else cluster
+
+
+def _problems(whole: ClusterFile, files: Mapping[NodeId, ClusterFile | StorageError]) -> dict[NodeId, str]:
+    problems = {}
+    for node in sorted(whole.nodes):
+        file = files.get(node)
+        if file is None:
+            problems[node] = (
+                f"its folder has no {CLUSTER_FILE}: a node that lost its folder has forgotten for whom it voted, and"
+                " must not come back under its old id; if the folder was moved, put it back, else leave the node down"
+            )
+        elif isinstance(file, StorageError):
+            problems[node] = file.message
+        elif file != replace(whole, node=node):
+            problems[node] = f"its {CLUSTER_FILE} does not agree with that of node {whole.node}: restore the right one"
+    return problems
+
+
+def make(
+    directory: str,
+    nodes: int,
+    replicas: int,
+    base_port: int,
+    disk: Disk,
+    administrator: Administrator | None = None,
+) -> LocalCluster:
+    """A new cluster with nodes 1 to `nodes`. Raises UserMistake 2004: numbers, folders that are in use, no ports."""
+    if not 1 <= nodes <= NODES_MAX:
+        raise UserMistake(f"nodes is {nodes}: expected from 1 to {NODES_MAX}", code=2004)
+    for node in _node_folders(directory, disk):
+        folder = node_folder(directory, node)
+        if not _is_untouched(folder, disk):
+            raise UserMistake(f"{folder} holds something already, and no cluster: choose another directory", code=2004)
+        disk.remove_tree(folder)
+    ports = _free_ports(base_port, 2 * nodes)
+    addresses = {
+        NodeId(i + 1): NodeAddress(peer=f"{HOST}:{ports[nodes + i]}", client=f"{HOST}:{ports[i]}") for i in range(nodes)
+    }
+    file = ClusterFile(str(uuid.uuid4()), NodeId(1), replicas, SLOTS, addresses, administrator)
+    for node in addresses:
+        folder = node_folder(directory, node)
+        disk.make_folder(folder)
+        save(folder, replace(file, node=node), disk)
+    return LocalCluster(directory, file, {})
+
+
+def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
+    matches = (_NODE_FOLDER.fullmatch(name) for name in disk.list(directory))
+    return sorted(NodeId(int(match[1])) for match in matches if match is not None)
+
+
+def _is_untouched(folder: str, disk: Disk) -> bool:
+    """Whether no node has ever run in a folder."""
+    return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
+
+
+def _free_ports(base: int, count: int) -> list[int]:
+    """The first ports from `base` on that nobody listens on."""
+    found: list[int] = []
+    for port in range(max(base, 1), _PORT_MAX + 1):
+        if len(found) == count:
+            break
+        if _is_port_free(port):
+            found.append(port)
+    if len(found) < count:
+        raise UserMistake(f"base port is {base}: from there on fewer than {count} ports are free", code=2004)
+    return found
+
+
+def _is_port_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- starting, stopping
+
+
+@contextmanager
+def alone(directory: str, disk: Disk) -> Iterator[None]:
+    """While no other process makes or starts a cluster there; makes the directory. Raises UserMistake 2012."""
+    disk.make_folder(directory)
+    try:
+        lock = FolderLock.acquire(directory)
+    except FolderInUse as error:
+        message = f"process {error.pid} is at work on the cluster in {directory}: wait for it, or end it"
+        raise UserMistake(message, code=2012) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def start(
+    cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str, timeout_s: float, say: Say
+) -> dict[NodeId, str]:
+    """Start the nodes that do not run, and wait until all serve; answers those that do not, and why."""
+    failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
+    waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
+    # A folder that a process has already is that of a node which is just coming up.
+    children = {node: _launch(cluster, node, log_level) for node in waiting if _is_free(cluster.folder(node))}
+    limit = time.monotonic() + timeout_s
+    while waiting and time.monotonic() < limit:
+        say(f"starting {_named(waiting)}")
+        time.sleep(_POLL_SECONDS)
+        for node in [node for node in children if children[node].poll() is not None]:
+            del children[node]
+            if _is_free(cluster.folder(node)):  # else another process was quicker, and is waited for
+                failures[node] = f"it did not come up: {last_words(cluster.folder(node))}"
+        waiting = [node for node in waiting if node not in failures and cluster.running(node) is None]
+    late = f"it does not serve after {timeout_s:.0f} s: "
+    return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
+
+
+def _launch(cluster: LocalCluster, node: NodeId, log_level: str) -> subprocess.Popen[bytes]:
+    folder, (host, _, port) = cluster.folder(node), cluster.address(node).rpartition(":")
+    return launch(folder, ["--data", folder, "--host", host, "--port", port, "--log-level", log_level])
+
+
+def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
+    """Tell the nodes that run to stop, all at once, and wait until their folders are free; answers those that go on."""
+    waiting = []
+    for node in nodes:
+        found = cluster.running(node)
+        if found is not None:
+            os.kill(found.pid, signal.SIGTERM)
+            waiting.append(node)
+    limit = time.monotonic() + _STOP_SECONDS
+    while waiting and time.monotonic() < limit:
+        say(f"stopping {_named(waiting)}")
+        time.sleep(_POLL_SECONDS)
+        waiting = [node for node in waiting if not _is_free(cluster.folder(node))]
+    return waiting
+
+
+def _named(nodes: Sequence[NodeId]) -> str:
+    return f"node{'s' if len(nodes) > 1 else ''} " + ", ".join(map(str, nodes))
+
+
+def _is_free(folder: str) -> bool:
+    """Whether no process has the folder."""
+    try:
+        FolderLock.acquire(folder).release()
+    except FolderInUse:
+        return False
+    except FileNotFoundError:
+        return True
+    return True

@@ -1,0 +1,77 @@
+"""How often a password may be tried: longer pauses after each failure, then a lock for a while.
+
+    failures     1     2     3    ...    7     8     9       10
+    pause      0.1   0.2   0.4   ...   6.4    10    10 s    15 min, and then from the beginning
+
+Counted for a key, which is a user and where the attempt came from: so nobody is locked out by others, elsewhere. An
+attempt is begun before the password is looked at, and those under way count as failures as far as the lock goes: many
+at once are no way around it. A success forgets the failures.
+
+Pure: `now` comes in nanoseconds. One thread at a time. Keys of which nothing is left to remember are dropped, and at
+most `KEYS_MAX` are kept, so guessing user names does not fill the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FAILURES_MAX = 10
+LOCK_NS = 15 * 60 * 1_000_000_000
+PAUSE_FIRST_NS = 100_000_000
+PAUSE_LONGEST_NS = 10_000_000_000
+KEYS_MAX = 10_000
+
+
+@dataclass(slots=True)
+class _Attempts:
+    #: Since the last success, or the last lock.
+    failures: int = 0
+    #: Under way.
+    pending: int = 0
+    #: No attempt before this.
+    until_ns: int = 0
+
+
+class Lockout:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[str, _Attempts] = {}
+
+    def begin(self, key: str, now_ns: int) -> int:
+        """Begin an attempt: 0, and `end` must follow; else how long to wait before the next one, and nothing began."""
+        known = self._attempts.get(key)
+        if known is None:
+            self._make_room(now_ns)
+            known = self._attempts[key] = _Attempts()
+        if now_ns < known.until_ns:
+            return known.until_ns - now_ns
+        if known.failures >= FAILURES_MAX:
+            known.failures = 0
+        if known.failures + known.pending >= FAILURES_MAX:
+            return PAUSE_FIRST_NS
+        known.pending += 1
+        return 0
+
+    def end(self, key: str, now_ns: int, *, right: bool) -> None:
+        """End an attempt that was begun."""
+        known = self._attempts[key]
+        known.pending -= 1
+        if right:
+            known.failures, known.until_ns = 0, 0
+            if known.pending == 0:
+                del self._attempts[key]
+            return
+        known.failures += 1
+        locked = known.failures >= FAILURES_MAX
+        pause = LOCK_NS if locked else min(PAUSE_FIRST_NS << (known.failures - 1), PAUSE_LONGEST_NS)
+        known.until_ns = max(known.until_ns, now_ns + pause)
+
+    def _make_room(self, now_ns: int) -> None:
+        """Forget what is long over; if that is not enough, what will be over first."""
+        if len(self._attempts) < KEYS_MAX:
+            return
+        idle = [key for key, known in self._attempts.items() if known.pending == 0]
+        over = [key for key in idle if self._attempts[key].until_ns + LOCK_NS < now_ns]
+        for key in over or sorted(idle, key=lambda k: self._attempts[k].until_ns)[: KEYS_MAX // 10]:
+            del self._attempts[key]

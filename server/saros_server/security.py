@@ -1,0 +1,164 @@
+"""What a server must have before it serves: who may listen where, with what, and the first administrator.
+
+    listens on         authentication    TLS        without
+    this machine       as configured     as given
+    other addresses    needed            needed     refused, or --insecure, which says so loudly
+
+A folder that has users is never served without authentication. Read before the database is opened; any thread.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import stat
+from dataclasses import dataclass
+
+from saros_cluster.cluster_file import Administrator
+from saros_cluster.cluster_file import load as load_cluster_file
+from saros_cluster.users.commands import CreateUser, SetPassword
+from saros_cluster.users.directory import FileDirectory
+from saros_server.configuration import Configuration, ConfigurationError
+from saros_server.passwords import Cost, check_password, hash_password, is_outdated, one_time_password
+from saros_server.tls import CertificateFiles
+from saros_storage.disk import LocalDisk
+from saros_storage.folder_lock import FolderLock
+
+FIRST_USER = "root"
+OPEN_WARNING = "open: anyone {} may do everything; `saros user init` makes the first administrator"
+INSECURE_WARNING = "insecure: what goes over the network can be read and changed by others, passwords and all"
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What was asked for."""
+
+    #: Clients log in, also if there are no users yet.
+    authentication: bool = False
+    tls: CertificateFiles | None = None
+    #: Listen on other addresses without TLS or authentication.
+    insecure: bool = False
+
+
+def security_of(configuration: Configuration, *, insecure: bool = False) -> Security:
+    """What the configuration asks for. Raises ConfigurationError for a certificate without a key, or the reverse."""
+    certificate, key = configuration.tls_certificate, configuration.tls_key
+    if bool(certificate) != bool(key):
+        raise ConfigurationError("tls_certificate and tls_key go together: give both, or none")
+    tls = CertificateFiles(certificate, key) if certificate else None
+    return Security(configuration.authentication == "on", tls, insecure)
+
+
+def has_users(folder: str) -> bool:
+    """Whether somebody could log in. Raises StorageError if that cannot be read, ConfigurationError for a bad hash."""
+    cluster = load_cluster_file(folder, LocalDisk())
+    if cluster is not None:
+        if cluster.administrator is not None:
+            check_hash(cluster.administrator.hash)
+        return cluster.administrator is not None
+    return bool(FileDirectory(folder, LocalDisk()).users().users)
+
+
+def check_host(host: str, security: Security | None = None, *, authenticated: bool = False) -> None:
+    """Raise ConfigurationError for an address that others could reach, unless that is safe, or was insisted on."""
+    if is_loopback(host) or (security is not None and security.insecure):
+        return
+    missing = [] if authenticated else ["authentication (--auth)"]
+    if security is None or security.tls is None:
+        missing.append("TLS (--tls-certificate, --tls-key)")
+    if missing:
+        raise ConfigurationError(
+            f"{host} can be reached from other machines, and there is no {' and no '.join(missing)}: use 127.0.0.1,"
+            " or --insecure to do it all the same"
+        )
+
+
+def warning(host: str, security: Security, *, authenticated: bool) -> str:
+    """What whoever starts the server should know; empty: nothing."""
+    exposed = not is_loopback(host) and (security.tls is None or not authenticated)
+    open_to = "on this machine" if is_loopback(host) else "who can reach the port"
+    return " ".join(([] if authenticated else [OPEN_WARNING.format(open_to)]) + ([INSECURE_WARNING] if exposed else []))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_folder(folder: str) -> None:
+    """Raise ConfigurationError for a data folder in which anybody may write."""
+    if os.path.isdir(folder) and os.stat(folder).st_mode & stat.S_IWOTH:
+        raise ConfigurationError(f"anybody on this machine may write in {folder}: chmod o-w it")
+
+
+def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str | None:
+    """Make user root if the folder has no users; the one-time password, or None if there is nothing to be told.
+
+    With a file, its first line is the password, and no one-time one. Raises ConfigurationError, StorageError.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if has_users(folder):
+        return None
+    password = one_time_password() if password_file is None else read_password(password_file)
+    set_administrator(folder, FIRST_USER, password, cost, must_change=password_file is None)
+    return password if password_file is None else None
+
+
+def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must_change: bool = False) -> bool:
+    """Make an administrator, or set the password of one; whether it was made. Nobody may serve the folder meanwhile.
+
+    Raises ConfigurationError (the user is there and no administrator, or a cluster's node), FolderInUse, UserMistake.
+    """
+    disk = LocalDisk()
+    if load_cluster_file(folder, disk) is not None:
+        raise ConfigurationError(
+            f"{folder} is a node of a cluster, which begins with an administrator or without one: saros cluster up"
+            " --auth, or saros cluster init --administrator-hash, makes one with; in it, an administrator sets the"
+            " password of another with ALTER USER"
+        )
+    check_password(name, password)
+    disk.make_folder(folder)
+    owner = FolderLock.acquire(folder)
+    try:
+        directory = FileDirectory(folder, disk)
+        known = directory.users().users.get(name)
+        if known is not None and not known.administrator:
+            raise ConfigurationError(f"{name} is a user, and no administrator: choose another name")
+        phc = hash_password(password, cost)
+        if known is None:
+            directory.change(CreateUser(name, phc, administrator=True, must_change=must_change))
+        else:
+            directory.change(SetPassword(name, phc, must_change=must_change))
+    finally:
+        owner.release()
+    return known is None
+
+
+def first_administrator(cost: Cost, password_file: str | None) -> tuple[Administrator, str]:
+    """User root, for a cluster to begin with, and the password: a one-time one, or a file's first line.
+
+    Raises ConfigurationError, UserMistake 2041.
+    """
+    password = one_time_password() if password_file is None else read_password(password_file)
+    check_password(FIRST_USER, password)
+    return Administrator(FIRST_USER, hash_password(password, cost), must_change=password_file is None), password
+
+
+def check_hash(phc: str) -> None:
+    """Raise ConfigurationError for what no password can be compared with."""
+    try:
+        is_outdated(phc, Cost())
+    except ValueError as error:
+        raise ConfigurationError(f"{error}: make one with saros user hash") from error
+
+
+def read_password(path: str) -> str:
+    """The first line of a file. Raises ConfigurationError."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read a password from {path}: {error}") from error

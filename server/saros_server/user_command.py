@@ -1,0 +1,59 @@
+"""`saros user init`: the first administrator of a folder that nobody serves, or a new password for one.
+
+`saros user hash` prints the hash of a password, for `saros cluster init`: a cluster's nodes must begin with the same.
+
+Who may write in the folder may do so: it is the way back when all passwords are lost. Exit codes: 0 done, 1 it did not
+work, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from collections.abc import Sequence
+
+from saros_server.configuration import ConfigurationError, load
+from saros_server.node import configuration_file
+from saros_server.passwords import Cost, check_password, hash_password
+from saros_server.security import FIRST_USER, read_password, set_administrator
+from saros_storage.errors import StorageError
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`saros user`."""
+    options = parser().parse_args(arguments)
+    try:
+        cost = Cost(load(file=configuration_file(options.data)).values.password_cost)
+        password = read_password(options.password_file) if options.password_file else _ask(options.name)
+        if options.what == "hash":
+            check_password(options.name, password)
+            sys.stdout.write(hash_password(password, cost) + "\n")
+            return 0
+        made = set_administrator(options.data, options.name, password, cost)
+    except (ConfigurationError, StorageError, OSError) as error:
+        sys.stderr.write(f"saros user: {error}\n")
+        return 1
+    what = "is an administrator" if made else "has a new password"
+    sys.stdout.write(f"{options.name} {what}; a server of {options.data} lets nobody in without a password\n")
+    return 0
+
+
+def _ask(name: str) -> str:
+    """The password from the terminal, twice; without one, the first line of standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass(f"password of {name}: ")
+    if getpass.getpass("once more: ") != password:
+        raise ConfigurationError("the two passwords differ")
+    return password
+
+
+def parser() -> argparse.ArgumentParser:
+    """What `saros user` takes."""
+    made = argparse.ArgumentParser(prog="saros user", description="Make an administrator, or set the password of one.")
+    made.add_argument("what", choices=("init", "hash"))
+    made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    made.add_argument("--name", default=FIRST_USER, help=f"of the administrator (default {FIRST_USER})")
+    made.add_argument("--password-file", metavar="FILE", help="its first line is the password (default: asked for)")
+    return made

@@ -1,0 +1,463 @@
+"""`saros cluster up`, `status`, `start`, `down`: a cluster on this machine. `init`, `certificates`: for a real one.
+
+    up      make DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
+    status  who runs, and how the groups are, as any node that answers tells it
+
+Nodes of a cluster with users tell it only to who logs in (`cluster_login`); without, `up` waits for processes alone.
+
+Exit codes: 0 done, 1 something does not run, 2 wrong use, 3 (`status`) nothing runs, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import saros
+from saros_cluster.cluster_file import (
+    CLUSTER_FILE,
+    Administrator,
+    ClusterFile,
+    NodeAddress,
+    is_address,
+    is_uuid,
+    load,
+    save,
+)
+from saros_cluster.placement import SLOTS, NodeId
+from saros_server import local_cluster
+from saros_server.configuration import ConfigurationError
+from saros_server.configuration import load as load_configuration
+from saros_server.local_cluster import LocalCluster
+from saros_server.passwords import Cost
+from saros_server.peer_certificates import make_certificates
+from saros_server.security import FIRST_USER, check_hash, first_administrator, read_password
+from saros_shell.cluster_login import Login, login_of, login_options
+from saros_shell.cluster_tables import Told, group_rows, leaderless, node_rows, table, unreachable
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError, UserMistake
+from saros_wire.protocol import DEFAULT_PORT
+
+_DIRECTORY = "./cluster"
+_NODES, _REPLICAS = 3, 3
+_TIMEOUT_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+#: A node that serves answers at once, or is not asked further: the others are asked by themselves.
+_ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
+_NOTHING_RUNS = 3
+_INTERRUPTED = 130
+#: Folders and files, some with hashes of passwords, are for nobody else.
+_UMASK = 0o077
+#: A wrong password, and rights that are missing: no other node would let the same user in.
+_NOT_LET_IN = (801, 803, 2040)
+
+
+@dataclass(frozen=True, slots=True)
+class SubCommand:
+    """One word behind `saros cluster`."""
+
+    what: str
+    #: Adds its options.
+    options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    #: Told when it is interrupted.
+    interrupted: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a sub-command."""
+    options = parser().parse_args(arguments)
+    command = COMMANDS[options.command]
+    umask = os.umask(_UMASK)
+    try:
+        return command.run(options)
+    except (StorageError, ConfigurationError, OSError) as error:
+        sys.stderr.write(f"saros cluster {options.command}: {error}\n")
+        return 2 if isinstance(error, UserMistake | ConfigurationError) else 1
+    except KeyboardInterrupt:
+        sys.stderr.write(f"saros cluster {options.command}: interrupted; {command.interrupted}\n")
+        return _INTERRUPTED
+    finally:
+        os.umask(umask)
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="saros cluster", description="A cluster on this machine, or a node of one.")
+    words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        command.options(words.add_parser(name, help=command.what, description=command.what))
+    return made
+
+
+# ---------------------------------------------------------------------------------------------- up, start, down
+
+
+def _up_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--nodes", type=int, metavar="N", help=f"how many (default {_NODES})")
+    made.add_argument("--replicas", type=int, metavar="N", help=f"copies of everything (default {_REPLICAS})")
+    made.add_argument(
+        "--base-port", type=int, default=DEFAULT_PORT, metavar="N", help=f"first port to try (default {DEFAULT_PORT})"
+    )
+    made.add_argument("--auth", action="store_true", help="a new cluster begins with user root, and clients log in")
+    made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
+    login_options(made)
+    _start_options(made)
+
+
+def _up(options: argparse.Namespace) -> int:
+    disk = LocalDisk()
+    with local_cluster.alone(options.dir, disk):
+        cluster, login = local_cluster.find(options.dir, disk), None
+        if cluster is None:
+            cluster, login = _make(options, disk)
+        _check_as_made(cluster, options)
+        login = login or login_of(cluster, options)
+        failures = local_cluster.start(cluster, cluster.nodes, options.log_level, options.timeout, Progress().say)
+    if failures:
+        return _failed("up", failures)
+    waiting = None if login is None else _wait_for_leaders(cluster, login, options.timeout)
+    _print_tables(cluster, login)
+    targets = ",".join(cluster.address(node) for node in cluster.nodes)
+    user = "" if cluster.file.administrator is None else f"{cluster.file.administrator.name}:PASSWORD@"
+    sys.stdout.write(f"\nconnect with: saros shell saros://{user}{targets}\n")
+    if waiting is not None:
+        sys.stderr.write(f"saros cluster up: after {options.timeout:.0f} s {waiting}; the logs are node*/server.log\n")
+    return 0 if waiting is None else 1
+
+
+def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, Login | None]:
+    """A new cluster; with --auth its administrator, as whom the nodes can be asked if the password is a lasting one."""
+    nodes = _NODES if options.nodes is None else options.nodes
+    replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
+    if not (options.auth or options.init_admin_password_file):
+        return local_cluster.make(options.dir, nodes, replicas, options.base_port, disk), None
+    cost = Cost(load_configuration().values.password_cost)
+    administrator, password = first_administrator(cost, options.init_admin_password_file)
+    cluster = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, administrator)
+    if not administrator.must_change:
+        return cluster, Login(administrator.name, password)
+    # Before the nodes are started: should that fail, the password is known all the same.
+    sys.stdout.write(
+        f"made user {administrator.name}, an administrator; the password, which is shown this once and serves to set"
+        f" another one (ALTER USER {administrator.name} SET PASSWORD '...'): {password}\n\n"
+    )
+    sys.stdout.flush()
+    return cluster, None
+
+
+def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
+    """A cluster is made once: other numbers are not what it is."""
+    for name, asked, made in (
+        ("nodes", options.nodes, len(cluster.nodes)),
+        ("replicas", options.replicas, cluster.file.replicas),
+    ):
+        if asked not in (None, made):
+            raise UserMistake(
+                f"the cluster in {cluster.directory} was made with --{name} {made}, and cannot be changed to {asked}:"
+                f" leave --{name} away, or make another cluster in another --dir"
+            )
+    if options.auth and cluster.file.administrator is None:
+        raise UserMistake(
+            f"the cluster in {cluster.directory} was made without --auth, and keeps no users: leave --auth away, or"
+            " make another cluster in another --dir"
+        )
+
+
+def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> str | None:
+    """Wait until every node answers, reaches the others and knows a leader of every group; else what is missing."""
+    progress = Progress()
+    limit = time.monotonic() + timeout_s
+    waiting = {node: _missing(cluster.address(node), login) for node in cluster.nodes}
+    while (missing := next((text for text in waiting.values() if text), None)) and time.monotonic() < limit:
+        progress.say(f"waiting: {missing}")
+        time.sleep(_POLL_SECONDS)
+        waiting = {node: _missing(cluster.address(node), login) for node, text in waiting.items() if text}
+    return missing
+
+
+def _missing(address: str, login: Login) -> str | None:
+    """What a node still waits for; None if all is well."""
+    try:
+        told = _ask(address, login)
+    except saros.Error as error:
+        return f"{address} does not answer: {error}"
+    if without := leaderless(told.regions):
+        return f"{address} knows no leader of group {', '.join(without)}"
+    if silent := unreachable(told.nodes):
+        return f"{address} does not reach node {', '.join(silent)}"
+    return None
+
+
+def _start_node_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node")
+    _start_options(made)
+
+
+def _start_node(options: argparse.Namespace) -> int:
+    cluster = _found(options.dir)
+    (node,) = _chosen(cluster, options.node)
+    with local_cluster.alone(options.dir, LocalDisk()):
+        failures = local_cluster.start(cluster, [node], options.log_level, options.timeout, Progress().say)
+    if failures:
+        return _failed("start", failures)
+    sys.stdout.write(f"node {node} serves {cluster.folder(node)} at saros://{cluster.address(node)}\n")
+    return 0
+
+
+def _down_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--node", type=int, metavar="K", help="only this one")
+
+
+def _down(options: argparse.Namespace) -> int:
+    cluster = _found(options.dir)
+    nodes = [node for node in _chosen(cluster, options.node) if cluster.running(node) is not None]
+    left = local_cluster.stop(cluster, nodes, Progress().say)
+    stopped = [str(node) for node in nodes if node not in left]
+    sys.stdout.write(f"stopped: {', '.join(stopped)}\n" if stopped else "nothing ran\n")
+    return _failed("down", dict.fromkeys(left, "it has not ended yet")) if left else 0
+
+
+def _failed(command: str, failures: Mapping[NodeId, str]) -> int:
+    for node, why in sorted(failures.items()):
+        sys.stderr.write(f"saros cluster {command}: node {node}: {why}\n")
+    return 1
+
+
+# ---------------------------------------------------------------------------------------------- status
+
+
+def _status_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    login_options(made)
+
+
+def _status(options: argparse.Namespace) -> int:
+    cluster = _found(options.dir)
+    running = [node for node in cluster.nodes if cluster.running(node) is not None]
+    for node, why in cluster.problems.items():
+        sys.stderr.write(f"saros cluster status: node {node}: {why}\n")
+    well = _print_tables(cluster, login_of(cluster, options))
+    if not running:
+        sys.stdout.write(f"\nnothing runs: saros cluster up --dir {options.dir}\n")
+        return _NOTHING_RUNS
+    return 0 if well else 1
+
+
+def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
+    """Nodes and groups; whether all nodes are up and all groups, if one may know, have a leader."""
+    running = {node: found.pid for node in cluster.nodes if (found := cluster.running(node)) is not None}
+    told = None if login is None else _ask_any(cluster, list(running), login)
+    nodes = node_rows({node: cluster.address(node) for node in cluster.nodes}, running, told)
+    sys.stdout.write(table(nodes))
+    if login is None:
+        sys.stdout.write("\nthe groups are shown to who logs in: --user NAME, with the password in SAROS_PASSWORD\n")
+        return len(running) == len(cluster.nodes)
+    if told is None:
+        return False
+    sys.stdout.write("\n" + table(group_rows(told.regions)))
+    return all(row["state"] == "up" for row in nodes) and not leaderless(told.regions)
+
+
+def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> Told | None:
+    for node in running:
+        try:
+            return _ask(cluster.address(node), login)
+        except saros.Error as error:
+            sys.stderr.write(f"saros cluster: node {node} does not answer: {error}\n")
+    return None
+
+
+def _ask(address: str, login: Login) -> Told:
+    """Raises saros.Error, UserMistake for who is not let in."""
+    target, user, password = f"saros://{address}", login.user, login.password
+    try:
+        with saros.connect(
+            target, user=user, password=password, failover_s=_FAILOVER_SECONDS, timeout=_ASK_SECONDS
+        ) as connection:
+            return Told(_rows(connection, "show cluster"), _rows(connection, "show regions"))
+    except saros.Error as error:
+        if error.code in _NOT_LET_IN:
+            raise UserMistake(f"{address}: {error}", code=error.code) from error
+        raise
+
+
+def _rows(connection: saros.Connection, statement: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = connection.execute(statement).fetch_arrow().to_pylist()
+    return rows
+
+
+# ---------------------------------------------------------------------------------------------- init
+
+
+def _init_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
+    made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
+    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of everything")
+    made.add_argument(
+        "--nodes", required=True, metavar="K=HOST:PORT/HOST:PORT,...", help="all nodes: address for nodes / for clients"
+    )
+    made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
+    made.add_argument("--administrator-hash", metavar="HASH", help="with users: as saros user hash prints it")
+    made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
+
+
+def _init(options: argparse.Namespace) -> int:
+    if options.cluster is None:
+        raise UserMistake(
+            f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
+        )
+    disk = LocalDisk()
+    nodes = _parse_nodes(options.nodes)
+    file = ClusterFile(
+        options.cluster, NodeId(options.node), options.replicas, SLOTS, nodes, _given_administrator(options)
+    )
+    found = load(options.data, disk)
+    if found is None and disk.list(options.data):
+        raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+    if found not in (None, file):
+        path = os.path.join(options.data, CLUSTER_FILE)
+        raise UserMistake(f"{path} is there already, and says something else: choose another folder")
+    if found is None:
+        disk.make_folder(options.data)
+        save(options.data, file, disk)
+    sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
+    return 0
+
+
+def _given_administrator(options: argparse.Namespace) -> Administrator | None:
+    phc, path = options.administrator_hash, options.administrator_hash_file
+    if phc and path:
+        raise UserMistake("--administrator-hash and --administrator-hash-file say the same: give one")
+    phc = read_password(path) if path else phc
+    if not phc:
+        return None
+    check_hash(phc)
+    return Administrator(options.administrator, phc, must_change=False)
+
+
+def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
+    nodes: dict[NodeId, NodeAddress] = {}
+    for part in text.split(","):
+        key, _, addresses = part.partition("=")
+        peer, _, client = addresses.partition("/")
+        if not (key.isascii() and key.isdecimal() and is_address(peer) and is_address(client)):
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host:6668/host:6667")
+        if NodeId(int(key)) in nodes:
+            raise UserMistake(f"--nodes: node {key} is given twice")
+        nodes[NodeId(int(key))] = NodeAddress(peer, client)
+    return nodes
+
+
+# ---------------------------------------------------------------------------------------------- certificates
+
+
+def _certificates_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--dir", required=True, metavar="OUT", help="folder for the files; what is there is kept")
+    made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
+    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
+
+
+def _certificates(options: argparse.Namespace) -> int:
+    if not is_uuid(options.cluster):
+        raise UserMistake(f"--cluster: {options.cluster!r} is no UUID")
+    hosts: dict[NodeId, str] = {}
+    for part in options.nodes.split(","):
+        key, _, host = part.partition("=")
+        if not (key.isascii() and key.isdecimal() and int(key) and host) or NodeId(int(key)) in hosts:
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with another number for each node")
+        hosts[NodeId(int(key))] = host
+    made = make_certificates(options.dir, options.cluster, hosts)
+    if not made:
+        sys.stdout.write("all of them are there: to renew one, remove it\n")
+        return 0
+    sys.stdout.write(
+        f"made {', '.join(made)}\n"
+        "node K gets ca.pem, nodeK.pem and nodeK.key, and says in the saros.toml of its data folder where they are:\n"
+        '    peer_ca = "/etc/saros/ca.pem"\n'
+        '    peer_certificate = "/etc/saros/nodeK.pem"\n'
+        '    peer_key = "/etc/saros/nodeK.key"\n'
+        f"ca.key makes more of them: keep {options.dir}/ca.key where no node is\n"
+    )
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------- what they share
+
+
+def _directory_option(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--dir", default=_DIRECTORY, help=f"folder of the cluster (default {_DIRECTORY})")
+
+
+def _start_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    made.add_argument(
+        "--timeout",
+        type=float,
+        default=_TIMEOUT_SECONDS,
+        metavar="SECONDS",
+        help=f"how long to wait for processes, and for leaders (default {_TIMEOUT_SECONDS:.0f})",
+    )
+
+
+def _found(directory: str) -> LocalCluster:
+    cluster = local_cluster.find(directory, LocalDisk())
+    if cluster is None:
+        raise UserMistake(f"there is no cluster in {directory}: make one with saros cluster up --dir {directory}")
+    return cluster
+
+
+def _chosen(cluster: LocalCluster, node: int | None) -> list[NodeId]:
+    if node is None:
+        return cluster.nodes
+    if node not in cluster.nodes:
+        raise UserMistake(f"there is no node {node}: there are {', '.join(map(str, cluster.nodes))}")
+    return [NodeId(node)]
+
+
+class Progress:
+    """Says what is waited for, once for as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def say(self, text: str) -> None:
+        """To standard error."""
+        if text != self._last:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+            self._last = text
+
+
+COMMANDS = {
+    "up": SubCommand(
+        "make a cluster on this machine, or start what is down of it",
+        _up_options,
+        _up,
+        "nodes that were started go on: look with saros cluster status, end them with saros cluster down",
+    ),
+    "status": SubCommand("who runs, and how the groups are", _status_options, _status, "nothing was changed"),
+    "start": SubCommand(
+        "start one node",
+        _start_node_options,
+        _start_node,
+        "the node goes on starting: look with saros cluster status",
+    ),
+    "down": SubCommand("end all nodes, or one", _down_options, _down, "nodes that were told to end go on ending"),
+    "init": SubCommand("write the cluster.json of one node of a cluster", _init_options, _init, "nothing was changed"),
+    "certificates": SubCommand(
+        "make certificates between the nodes of a cluster",
+        _certificates_options,
+        _certificates,
+        "what was made is kept: call it again",
+    ),
+}

@@ -1,0 +1,44 @@
+"""Who asks a cluster's nodes: options of `saros cluster up` and `status`, and what they come to.
+
+the cluster began without an administrator    nobody in particular
+--user NAME                                   with the password of --password-file, or of SAROS_PASSWORD
+neither                                       None: the nodes are not asked, and only processes can be shown
+
+One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass, field
+
+from saros_server.local_cluster import LocalCluster
+from saros_server.security import read_password
+from saros_storage.errors import UserMistake
+
+_VARIABLE = "SAROS_PASSWORD"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """User and password; both empty: nobody in particular."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+def login_options(made: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    made.add_argument("--user", metavar="NAME", help="log in, with the password of SAROS_PASSWORD, to see the groups")
+    made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
+
+
+def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
+    """See the module. Raises UserMistake (a user without a password), ConfigurationError (no such file)."""
+    if options.user is None:
+        return Login() if cluster.file.administrator is None else None
+    password = read_password(options.password_file) if options.password_file else os.environ.get(_VARIABLE)
+    if not password:
+        raise UserMistake(f"--user needs a password: in {_VARIABLE}, or in a file (--password-file)")
+    return Login(options.user, password)

@@ -1,0 +1,62 @@
+"""Whether tablets fit the schema, and which database they go to.
+
+Shapes that were found to fit are remembered: a client that writes the same shape of batch again costs a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saros_storage.errors import UserMistake
+from saros_storage.paths import split_path
+from saros_storage.schema import DeviceSchema, SchemaTree
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import FrameHead, TabletFrame, encode_tablet
+from saros_storage.types import TIME_MAX, TIME_MIN
+
+#: Shapes of tablets whose fit is remembered.
+_FITTING_MAX = 50_000
+
+
+def frames_of(tablets: Sequence[Tablet]) -> list[TabletFrame]:
+    """Tablets as they are logged, without empty ones. Raises UserMistake 2007 for a time out of range."""
+    frames = [TabletFrame(encode_tablet(tablet)) for tablet in tablets if tablet.rows]
+    for frame in frames:
+        if frame.span.start <= TIME_MIN or frame.span.end >= TIME_MAX:
+            raise UserMistake(f"time {frame.span.start} of {frame.head.device} is out of range", code=2007)
+    return frames
+
+
+class Fitting:
+    """See the module. Threads may share it: what is remembered is looked up and stored whole."""
+
+    def __init__(self) -> None:
+        #: By id of a tablet's shape: the device it was found to fit, the shape, the depth of the database.
+        self._known: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
+
+    def depth(self, head: FrameHead, schema: SchemaTree) -> int:
+        """How many nodes of the device are its database. Raises UserMistake (508, 511, 507) if it does not fit."""
+        device = schema.device(head.device)
+        fits = self._known.get(id(head))
+        if fits is None or fits[0] is not device or fits[1] is not head:
+            device = _check(device, head)
+            if len(self._known) >= _FITTING_MAX:
+                self._known.clear()
+            fits = self._known[id(head)] = (device, head, len(split_path(device.database)))
+        return fits[2]
+
+
+def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
+    """The device that tablets of this shape go to. Raises UserMistake if they do not fit it."""
+    if device is None:
+        raise UserMistake(f"Path [{head.device}] does not exist", code=508)
+    if device.aligned != head.aligned:
+        kind = "aligned" if device.aligned else "not aligned"
+        raise UserMistake(f"device {head.device} is {kind}: write to it so", code=511)
+    for measurement, type_ in zip(head.measurements, head.types, strict=True):
+        found = device.series.get(measurement)
+        if found is None:
+            raise UserMistake(f"Path [{head.device}.{measurement}] does not exist", code=508)
+        if found.type is not type_:
+            raise UserMistake(f"{head.device}.{measurement} is {found.type.name}, not {type_.name}", code=507)
+    return device

@@ -1,0 +1,292 @@
+"""A region: the data and schema that one group keeps on one node. It applies entries that somebody else has logged.
+
+    take_effect(index, mutation)   under the lock, in the log's order: schema tree, MemTables, tombstones
+    view      snapshots of all partitions          a reader's picture, unchanged by what comes later
+    flush     MemTables become files               in the background (`flusher`), or at once when asked for
+
+A `Store` is a region with a log of its own; in a cluster, a region is a replica's state and Raft its log. Where its
+entries are logged it knows as a `Journal`, which it tells what need not be kept.
+
+Thread-safe; what is said to be called under the lock is the owner's to call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import Clock
+from saros_storage.disk import FULL_ERRNOS, Disk
+from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.flusher import Flusher, Journal
+from saros_storage.layout import TRASH_PREFIX, database_folder_name
+from saros_storage.mutation import Mutation
+from saros_storage.opened_file import OpenedFile
+from saros_storage.partition import Partition
+from saros_storage.partition_files import open_partition
+from saros_storage.partitions import Partitions
+from saros_storage.schema import SchemaTree
+from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.store_options import StoreOptions
+from saros_storage.view import LocalReadView
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """What a store or a region holds; sizes in bytes. `problems` are sentences for whoever looks after it."""
+
+    databases: int
+    devices: int
+    partitions: int
+    files: int
+    file_bytes: int
+    memtable_bytes: int
+    log_bytes: int
+    views: int
+    problems: tuple[str, ...]
+
+
+class Region:
+    """See the module."""
+
+    def __init__(
+        self,
+        folder: str,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        schema: SchemaTree,
+        schema_index: int,
+        cache: ChunkCache,
+    ) -> None:
+        """Load what lies in `folder`; `schema` stands at entry `schema_index`. Raises CorruptFile."""
+        self._folder = folder
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._cache = cache
+        #: Guards everything; notified whenever something was flushed or went wrong.
+        self.lock = threading.Condition()
+        self._views = 0
+        self._closed = False
+        self.partitions = Partitions(options.time_partition_interval, schema, schema_index, self._partition_folder)
+        self._load_partitions()
+
+    def start(self, journal: Journal) -> None:
+        """Begin to flush; before the first entry takes effect."""
+        self._flusher = Flusher(
+            self._options, self._disk, self._clock, self.partitions, journal, self.lock, self.report_corrupt
+        )
+        self._flusher.start()
+
+    def _partition_folder(self, database: str, number: int) -> str:
+        return os.path.join(self._folder, database_folder_name(database), str(number))
+
+    def _load_partitions(self) -> None:
+        for name in self._disk.list(self._folder):
+            folder = os.path.join(self._folder, name)
+            if name.startswith(TRASH_PREFIX):
+                self._disk.remove_tree(folder)
+                continue
+            for number in self._disk.list(folder):
+                found = open_partition(self._disk, os.path.join(folder, number), int(number), self.report_corrupt)
+                if found is not None:
+                    self.partitions.add(found)
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The schema; look, do not change."""
+        return self.partitions.schema
+
+    @property
+    def options(self) -> StoreOptions:
+        """As the region was opened."""
+        return self._options
+
+    @property
+    def closed(self) -> bool:
+        """Whether the region has been told to stop."""
+        return self._closed
+
+    @property
+    def flusher(self) -> Flusher:
+        """What flushes; its `folders` is held by whoever removes a partition's folder."""
+        return self._flusher
+
+    # ------------------------------------------------------------------ entries, under the lock
+
+    def take_effect(self, index: int, mutation: Mutation) -> None:
+        """Carry out an entry that was checked."""
+        for partition in self.partitions.apply(index, mutation):
+            self._remove_folder(partition)
+
+    def freeze_large(self) -> None:
+        """Freeze MemTables that are full, and the largest one if all together hold too much."""
+        for partition in self.partitions.take_touched():
+            active = partition.active
+            if active is not None and active.bytes >= self._options.memtable_bytes_max:
+                self._flusher.freeze(partition)
+        if self.partitions.memory_bytes > self._options.memtables_total_bytes_max // 2:
+            self._freeze_largest()
+
+    def _freeze_largest(self) -> None:
+        """Unless something is being flushed already."""
+        largest = max(self.partitions, key=_active_bytes, default=None)
+        if largest is not None and _active_bytes(largest) and not self._flusher.busy:
+            self._flusher.freeze(largest)
+
+    def relieve(self, first: int) -> None:
+        """Flush the partition that still needs entry `first`."""
+        for partition in self.partitions:
+            if partition.first_unflushed == first:
+                self._flusher.freeze(partition)
+                return
+
+    def raise_problem(self) -> None:
+        """Raise DiskFull or StorageError if flushing does not go on."""
+        problem = self._flusher.problem
+        if isinstance(problem, OSError) and problem.errno in FULL_ERRNOS:
+            raise DiskFull(f"no space left to flush to {self._folder}; free some, writes then go on")
+        if problem is not None:
+            raise StorageError(f"flushing to {self._folder} failed: {problem}; restart after checking the disk")
+
+    def _remove_folder(self, partition: Partition) -> None:
+        """Take a dropped partition's folder away; open views keep its files."""
+        self._keep_for_views(partition)
+        if self._disk.exists(partition.folder):
+            parent = os.path.dirname(partition.folder)
+            trash = os.path.join(
+                os.path.dirname(parent), f"{TRASH_PREFIX}{os.path.basename(parent)}-{partition.key[1]}"
+            )
+            self._disk.remove_tree(trash)
+            self._disk.replace(partition.folder, trash)
+            self._disk.sync_folder(parent)
+            self._disk.remove_tree(trash)
+
+    def keep_for_views(self) -> None:
+        """Open all files that views may still read: the region's folder is about to go."""
+        with self.lock:
+            for partition in self.partitions:
+                self._keep_for_views(partition)
+
+    def _keep_for_views(self, partition: Partition) -> None:
+        if self._views:
+            for file in partition.files:
+                assert isinstance(file.access, OpenedFile)
+                with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                    file.access.open()
+
+    # ------------------------------------------------------------------ memory, flushing
+
+    def wait_for_memory(self) -> None:
+        """Wait while the MemTables hold more than they may. Raises DiskFull, StorageError if that may not end."""
+        limit = self._options.memtables_total_bytes_max
+        if self.partitions.memory_bytes <= limit:
+            return
+        with self.lock:
+            while self.partitions.memory_bytes > limit:
+                self.check_open()
+                self.raise_problem()
+                # The flusher may have been busy when the last entry came, and idle since: nobody else would wake it.
+                self._freeze_largest()
+                self.lock.wait()
+
+    def flush(self, databases: Sequence[str] | None = None) -> None:
+        """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull."""
+        with self.lock:
+            self.check_open()
+            if databases is None:
+                chosen = list(self.partitions)
+            else:
+                chosen = [p for name in databases for p in self.partitions.of_database(name)]
+            for partition in chosen:
+                self._flusher.freeze(partition)
+            while any(self._flusher.is_waiting(p) for p in chosen):
+                self.raise_problem()
+                self.lock.wait()
+                self.check_open()
+
+    # ------------------------------------------------------------------ reading
+
+    def view(self) -> LocalReadView:
+        """A picture of the region; close it."""
+        return LocalReadView(self.pin(), self._cache, self.unpin)
+
+    def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
+        """What can be read now, by database; `unpin` it."""
+        with self.lock:
+            self.check_open()
+            self._views += 1
+            return self.partitions.views()
+
+    def unpin(self) -> None:
+        """The end of a `pin`."""
+        with self.lock:
+            self._views -= 1
+
+    def report_corrupt(self, path: str, error: CorruptFile) -> None:
+        """Take a damaged file out of all later views; it is moved to `corrupt/` in the background."""
+        with self.lock:
+            for partition in self.partitions:
+                for entry, file in zip(partition.manifest.files, partition.files, strict=True):
+                    if file.path == path:
+                        manifest = partition.manifest.without_file(
+                            entry.name, sequence=entry.sequence, reason=str(error)
+                        )
+                        partition.set_aside(manifest, path)
+                        self.partitions.changed()
+                        self._flusher.set_aside(partition, path)
+                        return
+
+    # ------------------------------------------------------------------ looking, closing
+
+    def status(self, log_bytes: int) -> StoreStatus:
+        """Figures of now."""
+        with self.lock:
+            partitions = list(self.partitions)
+            problems = [f"{name} was set aside: {why}" for p in partitions for name, why in p.manifest.set_aside]
+            if self._flusher.problem is not None:
+                problems.append(f"flushing does not go on: {self._flusher.problem}")
+            return StoreStatus(
+                databases=len(self.schema.databases()),
+                devices=self.schema.device_count,
+                partitions=len(partitions),
+                files=sum(len(p.files) for p in partitions),
+                file_bytes=sum(f.size for p in partitions for f in p.files),
+                memtable_bytes=self.partitions.memory_bytes,
+                log_bytes=log_bytes,
+                views=self._views,
+                problems=tuple(problems),
+            )
+
+    def blocked_by(self) -> str | None:
+        """Why nothing can be written at the moment, or None."""
+        if self._closed:
+            return "the store is closed"
+        return None if self._flusher.problem is None else f"flushing does not go on: {self._flusher.problem}"
+
+    def refuse_all(self) -> bool:
+        """The first step of closing: nothing begins any more. False if it was done before."""
+        with self.lock:
+            if self._closed:
+                return False
+            self._closed = True
+            self.lock.notify_all()
+            return True
+
+    def stop(self) -> None:
+        """The second step: end the flusher. What is in memory stays in the log."""
+        self._flusher.stop()
+
+    def check_open(self) -> None:
+        """Raise StoreClosed after the end."""
+        if self._closed:
+            raise StoreClosed("the store is closed")
+
+
+def _active_bytes(partition: Partition) -> int:
+    return 0 if partition.active is None else partition.active.bytes

@@ -1,0 +1,208 @@
+"""The verdict of a campaign: the clients' ledgers against what the cluster holds.
+
+    ledgers ──> Evidence ──> points by series, each ok | unknown | fail
+                    └──────> operations on registers ──> history.py
+
+    lost       acknowledged, and not there                  wrong     there, with another value than was written
+    extra      there, and nobody wrote it or its write had failed (an unknown outcome may be there)
+    disorder   times do not increase
+    torn       some points of a batch are there: a batch of one slice is all or nothing
+    diverged   two replicas differ, although nothing was written for long
+
+What is read is compared while no client writes. Pure but for reading ledgers; one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from cluster.history import (
+    Observation,
+    Operation,
+    Outcome,
+    Violation,
+    linearizable,
+    never_goes_back,
+    set_full,
+    weak_reads_invent_nothing,
+)
+from cluster.ledger import Batch, LedgerReader
+
+from saros_wire.status import ErrorClass, status_of
+
+Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
+#: Errors of these classes mean that the cluster has a bug: every statement of the clients is right.
+_BUGS = (ErrorClass.INTERNAL, ErrorClass.PROGRAMMING, ErrorClass.DATA, ErrorClass.INTEGRITY, ErrorClass.NOT_SUPPORTED)
+#: A client whose session a node forgot (CLOSED) did nothing wrong.
+_NO_BUGS = frozenset({2014})
+LEDGER_SUFFIX = ".ledger"
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What clients asked to write to a series, by time."""
+
+    times: Integers
+    values: Integers
+    #: Index into `batches` of each point.
+    batch: Integers
+    batches: tuple[Batch, ...]
+
+    @property
+    def is_acknowledged(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Of each point."""
+        return np.array([batch.outcome is Outcome.OK for batch in self.batches], np.bool_)[self.batch]
+
+    @property
+    def has_failed(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Of each point."""
+        return np.array([batch.outcome is Outcome.FAIL for batch in self.batches], np.bool_)[self.batch]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A series as it was read."""
+
+    times: Integers
+    values: Integers
+
+
+class Evidence:
+    """The ledgers in a folder, as far as they are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._readers: dict[Path, LedgerReader] = {}
+
+    def refresh(self) -> None:
+        """Read what was appended. Raises CorruptLedger."""
+        for path in sorted(self._folder.glob(f"*{LEDGER_SUFFIX}")):
+            self._readers.setdefault(path, LedgerReader(path)).read()
+
+    @property
+    def batches(self) -> list[Batch]:
+        """Of all clients."""
+        return [batch for reader in self._readers.values() for batch in reader.batches.values()]
+
+    @property
+    def operations(self) -> list[Operation]:
+        """On registers, of all clients."""
+        return [operation for reader in self._readers.values() for operation in reader.operations]
+
+    @property
+    def refusals(self) -> Counter[int]:
+        """How often calls failed, by code."""
+        return Counter(code for reader in self._readers.values() for code, _ in reader.refusals)
+
+    def points(self) -> dict[str, Points]:
+        """What was asked to be written, by series."""
+        by_series: defaultdict[str, list[Batch]] = defaultdict(list)
+        for batch in self.batches:
+            by_series[batch.series].append(batch)
+        return {series: _points(batches) for series, batches in sorted(by_series.items())}
+
+    def bugs(self) -> list[Violation]:
+        """Errors that no client deserved: one violation for each code."""
+        texts = {code: text for reader in self._readers.values() for code, text in reader.refusals}
+        found = []
+        for code, count in sorted(self.refusals.items()):
+            if status_of(code).error_class in _BUGS and code not in _NO_BUGS:
+                found.append(Violation("unexpected error", f"code {code}", f"{count} times; the last: {texts[code]}"))
+        return found
+
+
+def _points(batches: list[Batch]) -> Points:
+    times = np.array([time for batch in batches for time in batch.times], np.int64)
+    values = np.array([value for batch in batches for value in batch.values], np.int64)
+    numbers = np.repeat(np.arange(len(batches)), [len(batch.times) for batch in batches])
+    order = np.argsort(times, kind="stable")
+    assert len(np.unique(times)) == len(times), "a point of a batch is written once"
+    return Points(times[order], values[order], numbers[order], tuple(batches))
+
+
+# ---------------------------------------------------------------------------------------------- points
+
+
+def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
+    """What is wrong with a series as `who` told it."""
+    where = f"{series} as {who} tells"
+    if np.any(np.diff(found.times) <= 0):
+        return [Violation("disorder", where, "times do not increase")]
+    missing = ~np.isin(points.times, found.times)
+    lost = missing & points.is_acknowledged
+    at = np.minimum(np.searchsorted(points.times, found.times), len(points.times) - 1)
+    known = points.times[at] == found.times
+    extra = ~known | points.has_failed[at]
+    wrong = known & (points.values[at] != found.values)
+    return [
+        *_named("lost", where, "acknowledged points are missing", points.times[lost], points.values[lost]),
+        *_named("extra", where, "points are there that were not written", found.times[extra], found.values[extra]),
+        *_named("wrong", where, "points have other values than were written", found.times[wrong], found.values[wrong]),
+        *_torn(where, points, missing & ~points.is_acknowledged),
+    ]
+
+
+def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -> list[Violation]:
+    if not len(times):
+        return []
+    elements = tuple(f"time {t} value {v}" for t, v in zip(times.tolist(), values.tolist(), strict=True))
+    return [Violation(rule, where, f"{len(times)} {why}", elements=elements)]
+
+
+def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
+    """Batches of which something is missing, and not all; lost points have been told already."""
+    count = np.bincount(points.batch[missing], minlength=len(points.batches))
+    torn = [b for b, n in zip(points.batches, count.tolist(), strict=True) if 0 < n < len(b.times)]
+    if not torn:
+        return []
+    elements = tuple(f"session {b.session} #{b.sequence}, times {b.times[0]} to {b.times[-1]}" for b in torn)
+    return [Violation("torn", where, f"{len(torn)} batches are there in part", elements=elements)]
+
+
+def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
+    """Replicas (by name, then series) that differ from the first one."""
+    (first, reference), *others = found.items()
+    violations = []
+    for who, series in others:
+        for name, expected in reference.items():
+            told = series[name]
+            if not (np.array_equal(told.times, expected.times) and np.array_equal(told.values, expected.values)):
+                differ = np.setxor1d(told.times, expected.times)
+                why = f"{first} has {len(expected.times)} points, {who} has {len(told.times)}"
+                elements = tuple(f"time {time}" for time in differ.tolist())
+                violations.append(Violation("diverged", name, why, elements=elements))
+    return violations
+
+
+class Whole:
+    """Strong reads of all points, one after the other, for `set_full`: an element is a batch that is there whole."""
+
+    def __init__(self) -> None:
+        self._observations: list[Observation] = []
+
+    def observe(self, points: Mapping[str, Points], found: Mapping[str, Found], began_ns: int, ended_ns: int) -> None:
+        """What one read of everything found."""
+        there: set[tuple[str, int]] = set()
+        for series, asked in points.items():
+            missing = ~np.isin(asked.times, found[series].times)
+            count = np.bincount(asked.batch[missing], minlength=len(asked.batches))
+            there |= {(series, asked.batches[i].times[0]) for i in np.flatnonzero(count == 0).tolist()}
+        self._observations.append(Observation(began_ns, ended_ns, there, "strong reads"))
+
+    def check(self, batches: Iterable[Batch]) -> list[Violation]:
+        """What the reads prove."""
+        known = {(b.series, b.times[0]): b.answered_ns for b in batches if b.outcome is Outcome.OK}
+        return set_full({key: moment for key, moment in known.items() if moment is not None}, self._observations)
+
+
+# ---------------------------------------------------------------------------------------------- registers
+
+
+def check_registers(operations: Iterable[Operation]) -> list[Violation]:
+    """All that is asked of a history of registers. Raises Undecided."""
+    history = list(operations)
+    return [*linearizable(history), *never_goes_back(history), *weak_reads_invent_nothing(history)]

@@ -1,0 +1,497 @@
+"""A simulated cluster: whole nodes, as they are put together for use, in one process and from one seed.
+
+    World(seed).run()     faults for a while, then healing, then quiet; raises Violation, with the seed and the end
+
+    nodes      `ClusterNode.open`: threads, log, regions, chores       threads   world_threads: a seed says who goes on
+    disks      world_disk: lose what was not fsynced                   network   world_network: late, twice, never
+    clients    world_clients: requests that are repeated elsewhere     watch     world_watch: looks on, from outside
+
+Faults: messages late, lost, doubled, overtaking; one-way cuts, lone nodes, halves; crashes of the process and of the
+power at any moment, while starting too; orderly stops; pauses; full and slow disks; clocks that are wrong and jump.
+
+After healing every group must take a write, all replicas must be equal, and nothing may be left open.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib
+import logging
+import os
+import pkgutil
+import random
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from cluster import history
+from cluster.world_clients import Client, Registers
+from cluster.world_disk import WorldDisk
+from cluster.world_network import WorldNetwork, WorldPeers
+from cluster.world_threads import Place, Threads, replaced
+from cluster.world_watch import Watch
+
+from saros_cluster.cluster_file import ClusterFile, NodeAddress
+from saros_cluster.data import region_machine
+from saros_cluster.meta import machine as meta_machine
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.ready import RaftOptions, Role
+from saros_cluster.remote import reader_service
+from saros_cluster.remote.remote_reader import RemoteSeriesReader
+from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.routing import META
+from saros_engine.writing import Writer
+from saros_server import cluster_chores
+from saros_server.cluster_node import ClusterNode, Outside
+from saros_server.requests_runner import Requests
+from saros_storage import kernels
+from saros_storage.disk import FULL_ERRNOS
+from saros_storage.errors import DiskFull, StoreClosed
+from saros_storage.kernels.jit import Kernel
+from saros_storage.log import segmented_log
+from saros_storage.store_options import StoreOptions
+
+SECOND = 1_000_000_000
+#: Ticks of a partition.
+INTERVAL = 100
+SLOTS = 16
+#: After healing, every group takes a write within this.
+LIVELY_SECONDS = 40
+_CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
+_TOLD = ("group", "why", "chore", "to", "index", "node")
+_STORY = int(os.environ.get("STORY", "60"))
+
+
+class Violation(AssertionError):
+    """Something happened that must not."""
+
+
+class WorldClock:
+    """A node's clocks. The wall clock may jump; the other one only runs a little too fast or too slow."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._began_ns = threads.random.randrange(10**15)
+        self._millionths = threads.random.choice((0, 200, -200))
+        self.skew_ns = 0
+
+    def now_ns(self) -> int:
+        return 1_700_000_000 * SECOND + self._threads.now_ns + self.skew_ns
+
+    def monotonic_ns(self) -> int:
+        now = self._threads.now_ns
+        return self._began_ns + now + now * self._millionths // 1_000_000
+
+
+class Life:
+    """A node from one start to its end: the owner of its tasks."""
+
+    def __init__(self, member: Member, number: int) -> None:
+        self.member = member
+        self.name = f"node {member.id}.{number}"
+        self.node: ClusterNode | None = None
+        self.writer: Writer | None = None
+        self.requests = Requests()
+        self.stopping = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def host(self):
+        assert self.node is not None
+        return self.node.chores.host
+
+    @property
+    def machines(self):
+        assert self.node is not None
+        return self.node.database._parts.replicas.machines
+
+
+class Member:
+    """A node's place in the world: its disk, its clock, and whether it lives."""
+
+    def __init__(self, world: World, id_: NodeId) -> None:
+        self.world = world
+        self.id = id_
+        self.disk = WorldDisk(world.threads)
+        self.clock = WorldClock(world.threads)
+        self.lives = 0
+        self.life: Life | None = None
+
+    def start(self) -> None:
+        self.lives += 1
+        life = self.life = Life(self, self.lives)
+        self.world.threads.spawn("open", life, lambda: self._open(life))
+
+    def _open(self, life: Life) -> None:
+        world = self.world
+        outside = Outside(
+            peers=lambda identity, *_: WorldPeers(world.network, identity.node, life),
+            own=lambda _: lambda: None,
+            randomness=random.Random(world.random.getrandbits(64)),
+        )
+        while True:
+            try:
+                node = ClusterNode.open(
+                    "/node", world.file(self.id), world.options, self.disk, self.clock, world.raft, outside
+                )
+            except (DiskFull, OSError) as error:
+                if isinstance(error, OSError) and error.errno not in FULL_ERRNOS:
+                    raise
+                world.threads.sleep(0.5)
+            else:
+                break
+        life.node = node
+        life.writer = Writer(node.database, 1)
+        world.note(f"{life} is open")
+
+    def crash(self, *, power: bool) -> None:
+        life = self.life
+        assert life is not None
+        self.life = None
+        disk = self.disk.crash(power=power)
+        self.world.network.leave(self.id)
+        self.world.threads.kill(life)
+        self.disk = disk
+
+    def stop(self) -> None:
+        """In good order; it is down when that is done."""
+        life = self.life
+        assert life is not None
+        assert life.node is not None
+        node = life.node
+        life.stopping = True
+
+        def close() -> None:
+            node.close()
+            if self.life is life:
+                self.life = None
+                self.world.note(f"{life} has stopped")
+
+        self.world.threads.spawn("close", life, close)
+
+    @property
+    def is_up(self) -> bool:
+        return self.life is not None and self.life.node is not None and not self.life.stopping
+
+
+@cache
+def _warm_up() -> None:
+    """What is made once in a process, and takes locks, is made before a world lives."""
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Kernel):
+                value.compile()
+
+
+class World:
+    """See the module."""
+
+    def __init__(
+        self, seed: int, *, seconds: int = 20, places: Sequence[Place] = (), drops: tuple[int, int] = (2, 1)
+    ) -> None:
+        self.seed = seed
+        self.seconds = seconds
+        self.threads = Threads(seed)
+        self.random = chance = self.threads.random
+        self.network = WorldNetwork(self.threads)
+        self.trace = hashlib.blake2b(digest_size=16)
+        self.story: list[str] = []
+        count = chance.choice((3, 3, 3, 4, 5))
+        self.replicas = chance.choice((1, 2, 3, 3, 3))
+        self.ids = [NodeId(n) for n in range(1, count + 1)]
+        self.options = StoreOptions(
+            time_partition_interval=INTERVAL,
+            memtable_bytes_max=chance.choice((2_000, 20_000, 1 << 20)),
+            memtables_total_bytes_max=count << 20,
+            segment_bytes=chance.choice((2_000, 20_000)),
+            log_bytes_max=chance.choice((10_000, 100_000)),
+            page_rows=8,
+            cache_bytes=1 << 16,
+        )
+        self.raft = RaftOptions(retained_bytes=chance.choice((1_000, 1 << 20)))
+
+        def numbered(thing: object) -> int:
+            """For what is kept in sets: their order should not follow from addresses."""
+            if "number_in_world" not in thing.__dict__:
+                thing.__dict__["number_in_world"] = next(self.threads.made)
+            return thing.__dict__["number_in_world"]
+
+        self.places = [
+            *places,
+            (segmented_log, "_RESERVED_BYTES", 256),
+            (region_machine, "_RELEASE_ENTRIES", chance.choice((3, 30))),
+            (meta_machine, "_SAVED_EVERY", chance.choice((2, 20))),
+            (reader_service, "LEASE_NS", 6 * SECOND),
+            (cluster_chores, "_RENEW_EVERY", 1),
+            (RoutedView, "__hash__", numbered),
+            (RemoteSeriesReader, "__hash__", numbered),
+        ]
+        self.watch = Watch(self)
+        self.registers = Registers(self)
+        self.members = {id_: Member(self, id_) for id_ in self.ids}
+        self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
+        self.faults = 0
+        #: How often series, and databases, are dropped.
+        self.drops = drops
+
+    def file(self, node: NodeId) -> ClusterFile:
+        nodes = {id_: NodeAddress(f"127.0.0.1:{2 * id_}", f"127.0.0.1:{2 * id_ + 1}") for id_ in self.ids}
+        return ClusterFile(_CLUSTER, node, min(self.replicas, len(self.ids)), SLOTS, nodes)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self) -> World:
+        _warm_up()
+        gc.disable()
+        try:
+            with self.threads.installed(), replaced(self.places), self.watch.looking_on(), self._logged():
+                try:
+                    self._live()
+                finally:
+                    self.threads.close()
+        except AssertionError as error:
+            raise Violation(self.told(error)) from error
+        finally:
+            gc.enable()
+        return self
+
+    def told(self, error: BaseException) -> str:
+        return "\n".join([f"seed {self.seed}, at {self.threads.now_ns / 1e9:.3f} s: {error}", *self.story[-_STORY:]])
+
+    def _live(self) -> None:
+        self.note(f"{len(self.ids)} nodes, {self.replicas} replicas")
+        for member in self.members.values():
+            member.start()
+        for client in self.clients:
+            client.start()
+        until = self.seconds * SECOND
+        while self.threads.now_ns < until:
+            self.pass_time(self.random.randrange(1_500_000_000))
+            self.misfortune()
+        self.heal()
+        self.settle()
+
+    def pass_time(self, ns: int) -> None:
+        until = self.threads.now_ns + ns
+        while self.threads.now_ns < until:
+            self.threads.park(until)
+            self.check()
+
+    def check(self) -> None:
+        for who, error in self.threads.failures:
+            text = "".join(traceback.format_exception(error))
+            raise Violation(f"{who} ended with {error!r}\n{text}")
+        for member in self.members.values():
+            if member.is_up:
+                assert member.life is not None
+                self.watch.check(member.life)
+
+    def note(self, text: str) -> None:
+        line = f"{self.threads.now_ns / 1e9:10.4f} {text}"
+        self.trace.update(line.encode())
+        self.story.append(line)
+
+    # ------------------------------------------------------------------ faults
+
+    def misfortune(self) -> None:
+        member = self.random.choice(list(self.members.values()))
+        kind = self.random.choice(
+            ("crash", "crash", "cut", "cut", "mend", "pause", "full", "slow", "clock", "stop", "transfer", "compact")
+        )
+        self.faults += 1
+        getattr(self, f"_{kind}")(member)
+
+    def _crash(self, member: Member) -> None:
+        if member.life is None:
+            return
+        power = self.random.random() < 0.6
+        self.note(f"{member.life} {'loses power' if power else 'is killed'}")
+        member.crash(power=power)
+        self.threads.after(self.random.randrange(4 * SECOND), lambda: self._rise(member))
+
+    def _rise(self, member: Member) -> None:
+        if member.life is None:
+            member.start()
+            self.note(f"{member.life} starts")
+
+    def _stop(self, member: Member) -> None:
+        if member.is_up:
+            self.note(f"{member.life} is told to stop")
+            member.stop()
+            self._rise_later(member)
+
+    def _rise_later(self, member: Member) -> None:
+        def look() -> None:
+            if member.life is None:
+                self._rise(member)
+            else:
+                self.threads.after(SECOND, look)
+
+        self.threads.after(SECOND, look)
+
+    def _cut(self, member: Member) -> None:
+        ids = self.ids
+        kind = self.random.randrange(3)
+        if kind == 0:
+            cuts = {(member.id, other) for other in ids} | {(other, member.id) for other in ids}
+        elif kind == 1:
+            half = set(self.random.sample(ids, len(ids) // 2))
+            cuts = {(a, b) for a in ids for b in ids if (a in half) != (b in half)}
+        else:
+            cuts = {(member.id, self.random.choice(ids))}
+        self.network.cuts |= {(a, b) for a, b in cuts if a != b}
+        self.note(f"cut {sorted(self.network.cuts)}")
+
+    def _mend(self, _: Member) -> None:
+        self.network.cuts.clear()
+        self.note("cuts are mended")
+
+    def _pause(self, member: Member) -> None:
+        if member.life is not None:
+            ns = self.random.choice((300_000_000, 2 * SECOND, 5 * SECOND))
+            self.note(f"{member.life} pauses for {ns / 1e9} s")
+            self.threads.pause(member.life, self.threads.now_ns + ns)
+
+    def _full(self, member: Member) -> None:
+        member.disk.is_full = True
+        self.note(f"the disk of node {member.id} is full")
+        self.threads.after(self.random.randrange(3 * SECOND), lambda: self._room(member))
+
+    def _room(self, member: Member) -> None:
+        member.disk.is_full = False
+
+    def _slow(self, member: Member) -> None:
+        member.disk.sync_ns = self.random.choice((200_000, 2_000_000, 300_000_000))
+        self.note(f"syncs of node {member.id} take up to {member.disk.sync_ns / 1e6} ms")
+
+    def _clock(self, member: Member) -> None:
+        member.clock.skew_ns = self.random.choice((0, 1, -1)) * self.random.randrange(3_600 * SECOND)
+        self.note(f"the clock of node {member.id} jumps to {member.clock.skew_ns / 1e9} s")
+
+    def _transfer(self, member: Member) -> None:
+        if member.is_up:
+            assert member.life is not None
+            host = member.life.host
+            led = [group for group, status in host.statuses().items() if status.role is Role.LEADER]
+            if led:
+                group, to = self.random.choice(led), self.random.choice(self.ids)
+                self.note(f"{member.life} hands group {group} to node {to}")
+                host.transfer(group, to)
+
+    def _compact(self, member: Member) -> None:
+        life = member.life
+        if life is not None and life.node is not None:
+            node = life.node
+            self.note(f"{life} puts everything into files")
+            self.threads.spawn("compact", life, lambda: self._compact_all(node))
+
+    def _compact_all(self, node: ClusterNode) -> None:
+        try:
+            node.chores.compact_all()
+        except (DiskFull, OSError, StoreClosed):
+            return
+
+    # ------------------------------------------------------------------ afterwards
+
+    def heal(self) -> None:
+        self.note("healed")
+        self.network.heal()
+        for member in self.members.values():
+            member.disk.is_full = False
+            member.disk.sync_ns = 1_000_000
+        for client in self.clients:
+            client.stopping = True
+
+    def settle(self) -> None:
+        """Clients come to their end; every group takes a write; replicas become equal; nothing is left."""
+        until = self.threads.now_ns + LIVELY_SECONDS * SECOND
+        waits = [
+            ("a node does not come up", lambda: all(member.is_up for member in self.members.values())),
+            ("a client's operation does not end", lambda: all(client.done for client in self.clients)),
+        ]
+        for why, holds in waits:
+            self._await(why, holds, until)
+        probes = [self.registers.probe(id_) for id_ in self.ids]
+        self._await("a probe does not end", lambda: all(probe.done for probe in probes), until)
+        for probe in probes:
+            if probe.error is not None:
+                raise Violation(f"after healing {probe.name} fails: {probe.error!r}; {self._states()}")
+        self._await("replicas do not become equal", self.watch.is_quiet, until)
+        self.watch.check_equal()
+        self.note("replicas are equal")
+        self.check_histories()
+        self._await("something is left open", lambda: not self.watch.left_open(), self.threads.now_ns + 45 * SECOND)
+
+    def _await(self, why: str, holds, until: int) -> None:
+        while not holds():
+            if self.threads.now_ns > until:
+                raise Violation(f"{why}: {self._states()}")
+            self.pass_time(100_000_000)
+
+    def _states(self) -> str:
+        lines = [""]
+        for member in self.members.values():
+            if not member.is_up:
+                lines.append(f"  node {member.id} is not up; {self.threads.tasks_of(member.life)}")
+                continue
+            assert member.life is not None
+            for group, status in member.life.host.statuses().items():
+                lines.append(
+                    f"  node {member.id} group {group}: {status.role.value} of {status.leader}, term {status.term}, "
+                    f"commit {status.commit}, applied {status.applied}, last {status.last_index}"
+                )
+        lines.append(f"  left open: {self.watch.left_open()}")
+        return "\n".join(lines)
+
+    def check_histories(self) -> None:
+        operations = self.registers.history
+        wrong = [*history.linearizable(operations), *history.weak_reads_invent_nothing(operations)]
+        if wrong:
+            raise Violation("\n".join(violation.text() for violation in wrong[:3]))
+
+    # ------------------------------------------------------------------ logs
+
+    @contextmanager
+    def _logged(self) -> Iterator[None]:
+        """What the nodes log is part of the story."""
+        handler = _Story(self)
+        loggers = [logging.getLogger(name) for name in ("saros_cluster", "saros_server", "saros_storage", "concurrent")]
+        before = [(logger.propagate, logger.level) for logger in loggers]
+        for logger in loggers:
+            logger.addHandler(handler)
+            logger.propagate = False
+            logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            for logger, (propagate, level) in zip(loggers, before, strict=True):
+                logger.removeHandler(handler)
+                logger.propagate = propagate
+                logger.setLevel(level)
+
+
+class _Story(logging.Handler):
+    """Puts what is logged into the story."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def createLock(self) -> None:
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        task = self._world.threads.current
+        if not self._world.threads.is_here or task is None or task.killed:
+            return
+        more = {key: record.__dict__[key] for key in _TOLD if key in record.__dict__}
+        self._world.note(f"{task}: {record.getMessage()} {more}")
+        if record.exc_info and record.exc_info[1] is not None:
+            self._world.note("".join(traceback.format_exception(record.exc_info[1])))
+
+
+assert META == 0

@@ -1,0 +1,518 @@
+"""Histories: what clients asked and were answered, and whether one correct database could have answered so.
+
+    process 1   |--- write 7 ---|
+    process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
+    process 3             |- read 8 -|  |- read 7 -|      not linearizable: 8 came after 7, and 7 after 8
+
+An operation takes effect at one moment between its call and its answer. One of unknown outcome (a time-out, a lost
+connection) takes effect at any moment after its call, or never; one that failed takes none. Moments are readings of one
+monotonic clock; of two operations the one came first whose answer is before the other's call, strictly.
+
+    linearizable                 each register by the method that fits: `_unique` if nothing is deleted, else `_small`
+    linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
+    linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): deletions, OPERATIONS_MAX a register
+    never_goes_back              no session reads a value, and later one that strong operations prove to be older
+    weak_reads_invent_nothing    no read answers what nobody had begun to write
+    set_full                     acknowledged elements that whole reads miss: never seen, lost, stale
+
+Linearizability is asked of strong reads, and of `mid` ones that are not flagged stale. Every checker answers a list of
+violations, each with the few operations that prove it. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import inf
+
+#: (series, timestamp)
+Register = tuple[str, int]
+#: What the search decides in a fraction of a second; the workload keeps its registers with deletions below it.
+OPERATIONS_MAX = 200
+#: The search gives up past so many states: about a gigabyte.
+STATES_MAX = 2_000_000
+#: Elements that a violation names; it counts the others.
+_NAMED = 5
+
+
+class Kind(Enum):
+    """What was asked."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+
+
+class Outcome(Enum):
+    """What is known of an operation's effect: it took place, it never will, nobody knows."""
+
+    OK = "ok"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of one client on one register."""
+
+    process: int
+    #: Operations of a session follow each other; a client that reconnects begins a new one.
+    session: str
+    #: Its number within the session.
+    sequence: int
+    invoked_ns: int
+    #: None: no answer came.
+    returned_ns: int | None
+    kind: Kind
+    register: Register
+    #: Written or read; None for a deletion, and for a read that found nothing.
+    value: int | None
+    #: strong, mid or weak; of writes "strong".
+    consistency: str
+    outcome: Outcome
+    #: A `mid` read that was answered by what a replica had.
+    stale: bool = False
+
+    @property
+    def ended_ns(self) -> float:
+        """The last moment at which it may have taken effect."""
+        return self.returned_ns if self.outcome is Outcome.OK and self.returned_ns is not None else inf
+
+    @property
+    def must_be_linearizable(self) -> bool:
+        """Whether it belongs to what strong clients see."""
+        return (
+            self.kind is not Kind.READ or self.consistency == "strong" or (self.consistency == "mid" and not self.stale)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that was broken: where, why, and the operations or elements that show it."""
+
+    rule: str
+    where: str
+    why: str
+    operations: tuple[Operation, ...] = ()
+    elements: tuple[Hashable, ...] = ()
+
+    def text(self) -> str:
+        """Readable: a headline, then the operations in the order of their calls, in milliseconds from the first."""
+        lines = [f"{self.rule}: {self.where}: {self.why}"]
+        lines += [f"    {element}" for element in self.elements[:_NAMED]]
+        if len(self.elements) > _NAMED:
+            lines.append(f"    ... {len(self.elements) - _NAMED} more")
+        start = min((operation.invoked_ns for operation in self.operations), default=0)
+        lines += [_line(operation, start) for operation in self.operations]
+        return "\n".join(lines)
+
+
+class Undecided(Exception):
+    """A register's history is too long, or its search too wide: the workload must keep within the limits."""
+
+
+def _line(operation: Operation, start_ns: int) -> str:
+    began = (operation.invoked_ns - start_ns) / 1e6
+    ended = "?" if operation.returned_ns is None else f"{(operation.returned_ns - start_ns) / 1e6:.3f}"
+    value = "nothing" if operation.value is None else str(operation.value)
+    what = operation.kind.value if operation.kind is Kind.DELETE else f"{operation.kind.value} {value}"
+    how = operation.consistency + (", stale" if operation.stale else "")
+    who = f"process {operation.process} session {operation.session} #{operation.sequence}"
+    return f"    {began:12.3f} .. {ended:>12} ms  {what:<24} {operation.outcome.value:<8} {how:<7} {who}"
+
+
+def where(register: Register) -> str:
+    """A register's name in a text."""
+    return f"{register[0]} at {register[1]}"
+
+
+def linearizable(history: Iterable[Operation]) -> list[Violation]:
+    """Each register by the method that fits. Raises Undecided."""
+    violations = []
+    for operations in _by_register(history).values():
+        deleted = any(operation.kind is Kind.DELETE for operation in operations)
+        violations += (linearizable_small if deleted else linearizable_unique)(operations)
+    return violations
+
+
+def _by_register(history: Iterable[Operation]) -> dict[Register, list[Operation]]:
+    found: defaultdict[Register, list[Operation]] = defaultdict(list)
+    for operation in history:
+        found[operation.register].append(operation)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- zones
+
+
+class _Zone:
+    """The operations of one value: its write and its reads. They are neighbours in every linearization.
+
+    `end`: the first moment by which one of them was over; `begin`: the last moment at which one of them began. Another
+    value's zone comes surely after this one if it begins after this one's end.
+    """
+
+    __slots__ = ("begin", "begins", "end", "ends", "read", "value", "write")
+
+    def __init__(self, value: int | None) -> None:
+        self.value = value
+        self.write: Operation | None = None
+        #: The read that was answered first.
+        self.read: Operation | None = None
+        self.end: float = inf if value is not None else -inf  # nothing was there before all operations
+        self.ends: Operation | None = None
+        self.begin: float = -inf
+        self.begins: Operation | None = None
+
+    def add(self, operation: Operation) -> None:
+        """An operation that took effect, or may have."""
+        ended = operation.ended_ns
+        if operation.kind is Kind.WRITE:
+            if self.write is not None:
+                raise ValueError(f"{where(operation.register)}: {operation.value} was written twice; values are unique")
+            self.write = operation
+        elif self.read is None or ended < self.read.ended_ns:
+            self.read = operation
+        if ended < self.end:
+            self.end, self.ends = ended, operation
+        if operation.invoked_ns > self.begin:
+            self.begin, self.begins = operation.invoked_ns, operation
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether the value was surely there throughout (end, begin)."""
+        return self.end < self.begin
+
+    @property
+    def matters(self) -> bool:
+        """Whether it constrains others: a write that nobody read and nobody confirmed need not have been."""
+        return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
+
+    def precedence_proof(self, other: _Zone) -> list[Operation]:
+        """Operations that show that this zone comes before another: one was over before one of the other began."""
+        over = [o for o in (self.write, self.ends) if o is not None and o.ended_ns < other.begin]
+        bound = self.end if not over else over[0].ended_ns
+        begun = [o for o in (other.write, other.begins) if o is not None and bound < o.invoked_ns]
+        return over[:1] + begun[:1]
+
+
+def linearizable_unique(history: Iterable[Operation]) -> list[Violation]:
+    """Registers that are written and read. Raises ValueError for a deletion, or a value written twice."""
+    violations = []
+    for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
+        zones = _zones(operations)
+        failed = {o.value: o for o in operations if o.kind is Kind.WRITE and o.outcome is Outcome.FAIL}
+        wrong = [found for zone in zones.values() if (found := _wrong_read(register, zone, failed)) is not None]
+        violations += wrong or _crossing(register, zones)
+    return violations
+
+
+def _zones(operations: Iterable[Operation]) -> dict[int | None, _Zone]:
+    zones: dict[int | None, _Zone] = {}
+    for operation in operations:
+        if operation.kind is Kind.DELETE:
+            raise ValueError(f"{where(operation.register)} has deletions: zones cannot tell them apart")
+        if operation.outcome is Outcome.FAIL or (operation.kind is Kind.READ and operation.outcome is not Outcome.OK):
+            continue
+        zone = zones.get(operation.value)
+        if zone is None:
+            zone = zones[operation.value] = _Zone(operation.value)
+        zone.add(operation)
+    return zones
+
+
+def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Operation]) -> Violation | None:
+    """A value that was read and not written, or read before it was written."""
+    if zone.read is None or zone.value is None:
+        return None
+    if zone.write is None:
+        refused = failed.get(zone.value)
+        why = f"{zone.value} was read, and " + ("its write had failed" if refused else "nobody wrote it")
+        return Violation("invented value", where(register), why, _ordered([zone.read, *([refused] if refused else [])]))
+    if zone.read.ended_ns < zone.write.invoked_ns:
+        why = f"{zone.value} was read before its write began"
+        return Violation("invented value", where(register), why, _ordered([zone.read, zone.write]))
+    return None
+
+
+def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Violation]:
+    """Pairs of zones of which each must come before the other: there is a cycle only if there is such a pair."""
+    matter = [zone for zone in zones.values() if zone.matters]
+    forward = sorted((zone for zone in matter if zone.is_forward), key=lambda zone: (zone.end, zone.begin))
+    crossing = []
+    reach = None  # the forward zone that begins last of those before
+    for zone in forward:
+        if reach is not None and zone.end < reach.begin:
+            crossing.append((reach, zone))
+        if reach is None or zone.begin > reach.begin:
+            reach = zone
+    if not crossing:  # the forward zones follow each other: one at most is around any moment
+        ends = [zone.end for zone in forward]
+        for zone in matter:
+            at = bisect_left(ends, zone.begin) - 1
+            if not zone.is_forward and at >= 0 and zone.end < forward[at].begin:
+                crossing.append((forward[at], zone))
+    return [_crossed(register, first, second) for first, second in crossing]
+
+
+def _crossed(register: Register, first: _Zone, second: _Zone) -> Violation:
+    names = ["nothing" if zone.value is None else str(zone.value) for zone in (first, second)]
+    why = f"{names[0]} was there before {names[1]}, and after it"
+    proof = first.precedence_proof(second) + second.precedence_proof(first)
+    writes = [zone.write for zone in (first, second) if zone.write is not None]
+    return Violation("not linearizable", where(register), why, _ordered(proof + writes))
+
+
+def _ordered(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    return tuple(sorted(set(operations), key=lambda o: (o.invoked_ns, o.process, o.sequence)))
+
+
+# ---------------------------------------------------------------------------------------------- search
+
+
+def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
+    """Registers with deletions, or with equal values; at most OPERATIONS_MAX operations each. Raises Undecided."""
+    violations = []
+    for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
+        effective = _effective(operations)
+        if len(effective) > OPERATIONS_MAX:
+            raise Undecided(f"{where(register)} has {len(effective)} operations, more than {OPERATIONS_MAX}")
+        if not _Search(effective).finds_an_order():
+            slice_ = _shrunk(effective)
+            why = f"no order of these operations explains what was read ({len(effective)} operations in all)"
+            violations.append(Violation("not linearizable", where(register), why, _ordered(slice_)))
+    return violations
+
+
+def _effective(operations: Iterable[Operation]) -> list[Operation]:
+    """Without what had no effect, and what need not have had one: unconfirmed, and nobody saw it."""
+    operations = list(operations)
+    seen = {o.value for o in operations if o.kind is Kind.READ and o.outcome is Outcome.OK}
+    return [o for o in operations if o.outcome is Outcome.OK or (_may_matter(o) and o.value in seen)]
+
+
+def _may_matter(operation: Operation) -> bool:
+    return operation.outcome is Outcome.UNKNOWN and operation.kind is not Kind.READ
+
+
+class _Search:
+    """Looks for an order: from a state, each operation that no open one precedes may come next.
+
+    A state is what was done (bits, in the order of calls) and what the register holds. A read that agrees with what it
+    holds is done at once: it changes nothing, and is then out of the way. Unconfirmed deletions differ in their calls
+    alone, so the first of them stands for all.
+    """
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = sorted(operations, key=lambda o: (o.invoked_ns, o.ended_ns))
+        self._must = sum(1 << i for i, o in enumerate(self._operations) if o.outcome is Outcome.OK)
+        self._called = [o.invoked_ns for o in self._operations]
+        self._ended = [o.ended_ns for o in self._operations]
+        self._is_read = [o.kind is Kind.READ for o in self._operations]
+        self._values = [o.value for o in self._operations]
+
+    def finds_an_order(self) -> bool:
+        """Whether there is one. Raises Undecided."""
+        seen: set[tuple[int, int | None]] = set()
+        states: list[tuple[int, int | None]] = [(0, None)]
+        while states:
+            done, holds = states.pop()
+            done, changes = self._read_all(done, holds)
+            if done & self._must == self._must:
+                return True
+            if (done, holds) in seen:
+                continue
+            seen.add((done, holds))
+            if len(seen) > STATES_MAX:
+                raise Undecided(f"{where(self._operations[0].register)}: more than {STATES_MAX} states")
+            states += [(done | 1 << i, self._values[i]) for i in reversed(changes)]
+        return False
+
+    def _read_all(self, done: int, holds: int | None) -> tuple[int, list[int]]:
+        """`done` with all reads that agree, and the writes and deletions that may come next."""
+        while True:
+            reads, changes = 0, []
+            loose = False
+            for i in self._next(done):
+                if not self._is_read[i]:
+                    is_loose = self._values[i] is None and self._ended[i] == inf
+                    if not (is_loose and loose):
+                        changes.append(i)
+                    loose = loose or is_loose
+                elif self._values[i] == holds:
+                    reads |= 1 << i
+            if not reads:
+                return done, changes
+            done |= reads
+
+    def _next(self, done: int) -> list[int]:
+        """The operations that are not done and that no other such one precedes."""
+        found = []
+        limit = inf
+        first = (~done & (done + 1)).bit_length() - 1
+        for i in range(first, len(self._called)):
+            if self._called[i] > limit:
+                break
+            if not done >> i & 1:
+                found.append(i)
+                limit = min(limit, self._ended[i])
+        return found
+
+
+def _shrunk(operations: list[Operation]) -> list[Operation]:
+    """Operations that still have no order, as few as removing them one by one gives.
+
+    First the shortest beginning of the history; then values as a whole, then single reads: of a history that has an
+    order, each such part has one too, so the part proves as much as the whole.
+    """
+    moments = sorted({o.returned_ns for o in operations if o.returned_ns is not None and o.outcome is Outcome.OK})
+    at = bisect_left(moments, True, key=lambda moment: not _has_order(_until(operations, moment)))
+    kept = _until(operations, moments[at])
+    for value in {o.value for o in kept}:
+        kept = _without(kept, lambda o, value=value: o.value == value)
+    for operation in [o for o in kept if o.kind is Kind.READ]:
+        kept = _without(kept, lambda o, operation=operation: o is operation)
+    whole = {(o.process, o.session, o.sequence): o for o in operations}
+    return [whole[o.process, o.session, o.sequence] for o in kept]
+
+
+def _has_order(operations: Sequence[Operation]) -> bool:
+    return _Search(operations).finds_an_order()
+
+
+def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
+    """The history as it was known at a moment: what had not been answered is unknown."""
+    found = []
+    for o in operations:
+        if o.ended_ns <= moment_ns:
+            found.append(o)
+        elif o.invoked_ns <= moment_ns and o.kind is not Kind.READ:
+            found.append(replace(o, outcome=Outcome.UNKNOWN))
+    return _effective(found)
+
+
+def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
+    """Without some operations, if the others have no order either."""
+    fewer = [o for o in operations if not drops(o)]
+    return operations if not fewer or _has_order(fewer) else fewer
+
+
+# ---------------------------------------------------------------------------------------------- sessions, inventions
+
+
+def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
+    """No session reads a value after one that is newer. Raises ValueError if a value was written twice.
+
+    Of two values the one is newer whose zone of strong operations comes surely after the other's. Reads that found
+    nothing count only where nothing is deleted: elsewhere a deletion may be the newest of all. Reads that were flagged
+    stale do not count: any replica may have answered them.
+    """
+    violations = []
+    for register, operations in _by_register(history).items():
+        deletes = any(o.kind is Kind.DELETE for o in operations)
+        strong = [o for o in operations if o.must_be_linearizable and (not deletes or o.value is not None)]
+        zones = _zones(strong)
+        sessions: defaultdict[str, list[Operation]] = defaultdict(list)
+        for o in operations:
+            if o.kind is Kind.READ and o.outcome is Outcome.OK and not (o.stale or (deletes and o.value is None)):
+                sessions[o.session].append(o)
+        for reads in sessions.values():
+            pair = _going_back(sorted(reads, key=lambda o: o.sequence), zones)
+            if pair is not None:
+                writes = [zones[o.value].write for o in pair if o.value in zones]
+                proof = [*pair, *(write for write in writes if write is not None)]
+                why = f"a session read {pair[0].value}, and then {pair[1].value}, which is older"
+                violations.append(Violation("session went back", where(register), why, _ordered(proof)))
+    return violations
+
+
+def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
+    """The first read that is older than one before it, behind that one."""
+    newest: list[tuple[float, Operation]] = []  # the two values, of those read, that began last
+    for read in reads:
+        zone = zones.get(read.value) or _Zone(read.value)
+        for begin, before in newest:
+            if before.value != read.value and zone.end < begin:
+                return before, read
+        if all(before.value != read.value for _, before in newest):
+            newest = sorted([*newest, (zone.begin, read)], key=lambda pair: -pair[0])[:2]
+    return None
+
+
+def weak_reads_invent_nothing(history: Iterable[Operation]) -> list[Violation]:
+    """No read, of whatever consistency, answers a value whose write had failed or not begun by then."""
+    violations = []
+    for register, operations in _by_register(history).items():
+        writes = {o.value: o for o in operations if o.kind is Kind.WRITE}
+        for read in operations:
+            if read.kind is not Kind.READ or read.outcome is not Outcome.OK or read.value is None:
+                continue
+            write = writes.get(read.value)
+            if write is None:
+                why, proof = f"{read.value} was read, and nobody wrote it", [read]
+            elif write.outcome is Outcome.FAIL:
+                why, proof = f"{read.value} was read, and its write had failed", [write, read]
+            elif read.ended_ns < write.invoked_ns:
+                why, proof = f"{read.value} was read before its write began", [write, read]
+            else:
+                continue
+            violations.append(Violation("invented value", where(register), why, _ordered(proof)))
+    return violations
+
+
+# ---------------------------------------------------------------------------------------------- sets
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one read of a whole set found."""
+
+    invoked_ns: int
+    returned_ns: int
+    elements: Collection[Hashable]
+    #: Who was asked.
+    by: str = ""
+
+
+def set_full(
+    acknowledged: Mapping[Hashable, int], observed: Iterable[Observation], *, stale_ns_max: int = 0
+) -> list[Violation]:
+    """Elements, by the moment of their acknowledgement, against reads of the whole set (Jepsen's set-full).
+
+    An element is known from its acknowledgement on, or from the end of the first read that has it. A read that begins
+    later and misses it finds it lost (no later read has it; or never seen, if no read ever had it) or stale (a later
+    one has it), the latter if it began more than `stale_ns_max` after it was known.
+    """
+    reads = sorted(observed, key=lambda read: read.invoked_ns)
+    known: dict[Hashable, int] = dict(acknowledged)
+    last_seen: dict[Hashable, int] = {}
+    for number, read in enumerate(reads):
+        for element in read.elements:
+            known[element] = min(known.get(element, read.returned_ns), read.returned_ns)
+            last_seen[element] = number
+    found: dict[tuple[str, str], list[Hashable]] = defaultdict(list)
+    begins = [read.invoked_ns for read in reads]
+    for element, moment in known.items():
+        missed = [n for n in range(bisect_right(begins, moment), len(reads)) if element not in reads[n].elements]
+        if not missed:
+            continue
+        if element not in last_seen:
+            found["never seen", reads[missed[-1]].by].append(element)
+        elif missed[-1] > last_seen[element]:
+            found["lost", reads[missed[-1]].by].append(element)
+        elif reads[missed[-1]].invoked_ns - moment > stale_ns_max:
+            found["stale", reads[missed[-1]].by].append(element)
+    return [_missing(rule, by, elements) for (rule, by), elements in sorted(found.items())]
+
+
+def _missing(rule: str, by: str, elements: Sequence[Hashable]) -> Violation:
+    whys = {
+        "never seen": "acknowledged, and in no read",
+        "lost": "known, and missing in the last read",
+        "stale": "known, missing in a read, and there again later",
+    }
+    ordered = tuple(sorted(elements, key=repr))
+    return Violation(rule, by or "all reads", f"{len(elements)} elements were {whys[rule]}", elements=ordered)

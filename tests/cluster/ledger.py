@@ -1,0 +1,151 @@
+"""A client's ledger: what it asked for, and what was acknowledged, in a file that outlives it.
+
+    <checksum> <record as JSON>         each on its line
+               sent      a batch        before the call, so that one whose client dies is known as unknown
+               answered  a batch        after the answer: ok, fail, unknown
+               did       an operation   after the answer: a call on one register
+               refused   code, text     an error that a call ended with
+
+What was acknowledged is on the disk before the client goes on. One file for each process; its threads may share it.
+A reader takes it at any moment: a last line that is not whole is being written; one before it is an error, for then the
+judge has lost its evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from cluster.history import Kind, Operation, Outcome
+
+
+class CorruptLedger(Exception):
+    """A line is damaged and not the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Points of one series that one call wrote."""
+
+    session: str
+    sequence: int
+    series: str
+    times: tuple[int, ...]
+    values: tuple[int, ...]
+    invoked_ns: int
+    #: The moment of the answer; None as long as there is none.
+    answered_ns: int | None
+    outcome: Outcome
+
+
+class Ledger:
+    """See the module. `sent` and `answered` are for batches, `did` for operations on registers."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open for appending; what is torn at the end goes."""
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        data = Path(path).read_bytes()
+        os.truncate(self._file, data.rfind(b"\n") + 1)
+        self._lock = threading.Lock()
+
+    def sent(self, batch: Batch) -> None:
+        """Before the call."""
+        self._append(["sent", *astuple(batch)])
+
+    def answered(self, batch: Batch) -> None:
+        """After its answer, or once there will be none."""
+        self._append(["answered", *astuple(batch)])
+        os.fsync(self._file)
+
+    def did(self, operation: Operation) -> None:
+        """An operation whose outcome is as known as it will be."""
+        self._append(["did", *astuple(operation)])
+        if operation.outcome is Outcome.OK and operation.kind is not Kind.READ:
+            os.fsync(self._file)
+
+    def refused(self, code: int, text: str) -> None:
+        """An error, for the summary."""
+        self._append(["refused", code, text])
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _append(self, words: list[object]) -> None:
+        data = _line(words)
+        with self._lock:
+            assert os.write(self._file, data) == len(data)
+
+
+def _line(words: list[object]) -> bytes:
+    text = json.dumps(words, separators=(",", ":"), default=lambda word: word.value).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+class LedgerReader:
+    """Reads a ledger as it grows: each `read` takes what was appended since the last one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._offset = 0
+        #: By (session, sequence): as far as their outcome is known.
+        self.batches: dict[tuple[str, int], Batch] = {}
+        self.operations: list[Operation] = []
+        #: (code, text) of calls that failed.
+        self.refusals: list[tuple[int, str]] = []
+
+    def read(self) -> None:
+        """Raises CorruptLedger."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as stream:
+            stream.seek(self._offset)
+            data = stream.read()
+        for kind, words in self._records(data):
+            if kind == "did":
+                self.operations.append(_operation(words))
+            elif kind == "refused":
+                code, text = words
+                self.refusals.append((code, text))
+            else:
+                batch = _batch(words)
+                self.batches[batch.session, batch.sequence] = batch
+
+    def _records(self, data: bytes) -> Iterator[tuple[str, list[object]]]:
+        *lines, _torn = data.split(b"\n")
+        for line in lines:
+            checksum, _, text = line.partition(b" ")
+            if checksum != b"%08x" % zlib.crc32(text):
+                raise CorruptLedger(f"{self._path} at byte {self._offset}: {line[:60]!r}")
+            self._offset += len(line) + 1
+            kind, *words = json.loads(text)
+            yield kind, words
+
+
+def _batch(words: list) -> Batch:
+    session, sequence, series, times, values, invoked_ns, answered_ns, outcome = words
+    return Batch(session, sequence, series, tuple(times), tuple(values), invoked_ns, answered_ns, Outcome(outcome))
+
+
+def _operation(words: list) -> Operation:
+    process, session, sequence, invoked_ns, returned_ns, kind, register, *rest = words
+    value, consistency, outcome, stale = rest
+    series, timestamp = register
+    return Operation(
+        process,
+        session,
+        sequence,
+        invoked_ns,
+        returned_ns,
+        Kind(kind),
+        (series, timestamp),
+        value,
+        consistency,
+        Outcome(outcome),
+        stale,
+    )

@@ -1,0 +1,330 @@
+"""A cluster of real processes on this machine, to be killed, stopped, cut off and started again.
+
+    LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
+        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; all are up again
+        isolate(2) heal()                            with `proxies`: every link between two nodes is a proxy's
+
+Either end of a link dials: node A reaches node B by the port that A's `cluster.json` names for B, that of the proxy's
+link "A->B". One node alone has no `cluster.json`: it is a server as anyone starts it.
+
+Only processes that were started here are ever signalled. One thread at a time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather
+
+import saros
+
+SAROS = str(Path(sys.executable).with_name("saros"))
+SLOTS = 10_000
+LOSE = Weather(Mode.LOSE)
+#: Below the ports that the system gives to outgoing connections: a node finds its port free when it comes back.
+_PORTS = range(20_000, 30_000)
+#: Without these a server does not know what a `cluster.json` is.
+_CLUSTER_MODULES = ("saros_server.cluster_node", "saros_cluster.raft_log", "saros_cluster.raft.node")
+_READY_SECONDS = 60.0
+_END_SECONDS = 30.0
+_POLL_SECONDS = 0.02
+
+
+def missing_module() -> str | None:
+    """What a server of a cluster would need and is not there; None: it serves a folder with a `cluster.json`."""
+    return next((name for name in _CLUSTER_MODULES if importlib.util.find_spec(name) is None), None)
+
+
+class NodeFailed(Exception):
+    """A node ended, or did not get ready; the text tells its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a node listens."""
+
+    peer: int
+    client: int
+
+
+class LocalCluster:
+    """See the module. The nodes are 1 to `nodes`; use as a context, or call `close`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        nodes: int,
+        replicas: int,
+        *,
+        proxies: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the folders; no process yet. `environment`: options of the nodes, such as SAROS_DURABILITY."""
+        self.folder = folder
+        self.nodes = range(1, nodes + 1)
+        #: Whether every group goes on without one of its nodes.
+        self.survives_one = replicas >= 3
+        # A node that is aborted writes the stacks of its threads into its log.
+        self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._stopped: set[int] = set()
+        free = iter(_free_ports(2 * nodes))
+        self._ports = {node: Ports(next(free), next(free)) for node in self.nodes}
+        self.proxy = TcpProxy() if proxies and nodes > 1 else None
+        for node in self.nodes:
+            self.folder_of(node).mkdir(parents=True)
+        if nodes > 1:
+            self._write_cluster_files(replicas)
+
+    def _write_cluster_files(self, replicas: int) -> None:
+        cluster = str(uuid.uuid4())
+        for node in self.nodes:
+            words = {
+                "format": 1,
+                "cluster": cluster,
+                "node": node,
+                "replicas": replicas,
+                "slots": SLOTS,
+                "nodes": {
+                    str(other): {"peer": f"{HOST}:{self._peer_port(node, other)}", "client": self.address(other)}
+                    for other in self.nodes
+                },
+            }
+            (self.folder_of(node) / "cluster.json").write_text(json.dumps(words))
+
+    def _peer_port(self, node: int, other: int) -> int:
+        """The port by which a node reaches another; a node's own is where it listens."""
+        port = self._ports[other].peer
+        if self.proxy is None or node == other:
+            return port
+        return self.proxy.add_link(f"{node}->{other}", HOST, port)
+
+    # ------------------------------------------------------------------ where things are
+
+    def folder_of(self, node: int) -> Path:
+        """A node's data folder."""
+        return self.folder / f"node{node}"
+
+    def log_of(self, node: int) -> Path:
+        """What a node writes to its outputs, over all its lives."""
+        return self.folder_of(node) / "server.log"
+
+    def address(self, node: int) -> str:
+        """host:port for clients."""
+        return f"{HOST}:{self._ports[node].client}"
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of all nodes."""
+        return [self.address(node) for node in self.nodes]
+
+    def is_running(self, node: int) -> bool:
+        """Whether the node has a process (it may be stopped)."""
+        process = self._processes.get(node)
+        return process is not None and process.poll() is None
+
+    @property
+    def up(self) -> list[int]:
+        """Nodes that have a process which is not stopped."""
+        return [node for node in self.nodes if self.is_running(node) and node not in self._stopped]
+
+    def regions(self, node: int) -> list[dict[str, object]]:
+        """SHOW REGIONS, as one node tells. Raises saros.Error."""
+        with saros.connect(f"saros://{self.address(node)}", failover_s=0, timeout=5) as connection:
+            cursor = connection.execute("show regions")
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def leaders(self) -> dict[int, int]:
+        """Region -> the node that leads it, as one node tells; without those whose leader it does not know."""
+        for node in self.up:
+            try:
+                rows = self.regions(node)
+            except saros.Error:
+                continue  # another one may know
+            return {int(str(row["RegionId"])): int(str(row["DataNodeId"])) for row in rows if row["Role"] == "Leader"}
+        return {}
+
+    def replicas_text(self) -> str:
+        """What each node tells of its own replicas."""
+        lines = []
+        for node in self.up:
+            try:
+                rows = [row for row in self.regions(node) if row["DataNodeId"] == node]
+            except saros.Error as error:
+                lines.append(f"node {node}: {error}")
+                continue
+            for row in rows:
+                words = [f"{name.lower()} {row[name]}" for name in ("RegionId", "Role", "Term", "Applied", "Lag")]
+                lines.append(f"node {node}: " + ", ".join(words))
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------ processes
+
+    def start(self, nodes: Iterable[int] | None = None) -> None:
+        """Start processes for nodes that have none; returns at once."""
+        for node in self.nodes if nodes is None else nodes:
+            if not self.is_running(node):
+                self._processes[node] = self._launch(node)
+
+    def _launch(self, node: int) -> subprocess.Popen[bytes]:
+        words = ["--foreground", "--data", str(self.folder_of(node))]
+        port = str(self._ports[node].client)
+        with self.log_of(node).open("ab") as log:
+            return subprocess.Popen(
+                [SAROS, "start", *words, "--host", HOST, "--port", port],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                start_new_session=True,  # a Ctrl-C is ours alone
+            )
+
+    def wait_ready(self, nodes: Iterable[int] | None = None, seconds: float = _READY_SECONDS) -> None:
+        """Until clients can open sessions at the nodes. Raises NodeFailed."""
+        limit = time.monotonic() + seconds
+        for node in self.nodes if nodes is None else nodes:
+            while not self._answers(node):
+                if not self.is_running(node):
+                    raise NodeFailed(f"node {node} ended: {self.last_words(node)}")
+                if time.monotonic() > limit:
+                    raise NodeFailed(f"node {node} is not ready after {seconds:.0f} s: {self.last_words(node)}")
+                time.sleep(_POLL_SECONDS)
+
+    def _answers(self, node: int) -> bool:
+        try:
+            saros.connect(f"saros://{self.address(node)}", failover_s=0).close()
+        except saros.Error:
+            return False
+        return True
+
+    def kill(self, node: int, number: int = signal.SIGKILL) -> None:
+        """End a node's process by a signal, and wait for its end. Raises NodeFailed if it goes on."""
+        process = self._processes[node]
+        process.send_signal(number)
+        self.resume(node)
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise NodeFailed(f"node {node} goes on after signal {number}") from error
+
+    def stop(self, node: int) -> None:
+        """SIGSTOP: the process keeps its connections and does nothing."""
+        self._processes[node].send_signal(signal.SIGSTOP)
+        self._stopped.add(node)
+
+    def resume(self, node: int) -> None:
+        """SIGCONT to a stopped process."""
+        if node in self._stopped:
+            self._stopped.discard(node)
+            self._processes[node].send_signal(signal.SIGCONT)
+
+    def bring_back(self) -> None:
+        """End all faults: start what is down, let go on what is stopped, heal the links. Returns at once."""
+        self.heal()
+        for node in self.nodes:
+            self.resume(node)
+        self.start()
+
+    def restart(self) -> None:
+        """`bring_back`, and wait until all nodes are ready. Raises NodeFailed."""
+        self.bring_back()
+        self.wait_ready()
+
+    def last_words(self, node: int) -> str:
+        """The end of a node's log, and where the log is."""
+        log = self.log_of(node)
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return f"{' / '.join(lines[-3:])}; see {log}"
+
+    # ------------------------------------------------------------------ links
+
+    def set_links(self, node: int, *, outward: Weather = FAIR, inward: Weather = FAIR) -> None:
+        """The weather of what a node sends to all others, and of what they send to it."""
+        assert self.proxy is not None
+        for other in self.nodes:
+            if other != node:
+                self.proxy.set_weather(f"{node}->{other}", forth=outward, back=inward)
+                self.proxy.set_weather(f"{other}->{node}", forth=inward, back=outward)
+
+    def isolate(self, node: int) -> None:
+        """No other node hears of it, nor it of them; clients reach it."""
+        self.set_links(node, outward=LOSE, inward=LOSE)
+
+    def heal(self) -> None:
+        """Fair weather on all links."""
+        for node in self.nodes if self.proxy is not None else ():
+            self.set_links(node)
+
+    # ------------------------------------------------------------------ the end
+
+    def shut_down(self) -> list[str]:
+        """SIGTERM to all; says of each node that goes on: it is aborted, with its threads' stacks in its log."""
+        for node, process in self._processes.items():
+            if process.poll() is None:
+                process.terminate()
+                self.resume(node)
+        problems = []
+        for node, process in self._processes.items():
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.abort(node)
+                problems.append(
+                    f"node {node} goes on {_END_SECONDS:.0f} s after SIGTERM: stacks in {self.log_of(node)}"
+                )
+        return problems
+
+    def abort(self, node: int) -> None:
+        """End a node's process; the stacks of its threads go to its log."""
+        process = self._processes[node]
+        process.send_signal(signal.SIGABRT)
+        self.resume(node)
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        """End all processes that were started here, and the proxy. Idempotent."""
+        self.shut_down()
+        if self.proxy is not None:
+            self.proxy.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, at random places, so that clusters at the same time do not meet."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise OSError(f"fewer than {count} ports are free")

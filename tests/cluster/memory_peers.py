@@ -1,0 +1,192 @@
+"""A network of nodes in memory, for tests and simulation: the same seed and the same steps give the same run.
+
+    send     -> [(due, what)] --step()--> receive(sender, messages)      late, or lost by chance
+    call     -> handler, at once                                         nothing is late or lost by chance
+    stream   -> handler's iterator, as it is read
+
+A cut is one way and holds for all three: messages are lost when they would arrive; a call does not reach the handler,
+or its answer does not come back and the handler has run. Messages of one node to another keep their order, and pass
+through the codec. Time is a number that only `step` and `run` move; what it counts is the caller's.
+
+One thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from saros_cluster.peers import CallHandler, Receive, RemoteError, StreamHandler, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Message
+from saros_cluster.transport.codec import decode_batch, encode_batch
+
+Given = TypeVar("Given")
+
+
+@dataclass(order=True, slots=True)
+class _Letter:
+    due: int
+    number: int
+    sender: NodeId = field(compare=False)
+    receiver: NodeId = field(compare=False)
+    batch: bytes = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    receive: Receive
+    calls: Mapping[str, CallHandler]
+    streams: Mapping[str, StreamHandler]
+
+
+class MemoryNetwork:
+    """See the module. A message takes between the delays; of a hundred, `loss` * 100 are lost."""
+
+    def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
+        self.delay = delay
+        self.loss = loss
+        #: When the last message arrived.
+        self.now = 0
+        self.delivered = self.lost = 0
+        self._random = random.Random(seed)
+        self._nodes: dict[NodeId, _Node] = {}
+        self._cuts: set[tuple[NodeId, NodeId]] = set()
+        self._letters: list[_Letter] = []
+        self._count = 0
+        #: When the last message of one node to another is due: none overtakes it.
+        self._last_due: dict[tuple[NodeId, NodeId], int] = {}
+
+    def join(
+        self,
+        node: NodeId,
+        receive: Receive,
+        calls: Mapping[str, CallHandler] | None = None,
+        streams: Mapping[str, StreamHandler] | None = None,
+    ) -> MemoryPeers:
+        """A node that begins, or begins again."""
+        self._nodes[node] = _Node(receive, calls or {}, streams or {})
+        return MemoryPeers(self, node)
+
+    def leave(self, node: NodeId) -> None:
+        """A node that has crashed. What it sent before may still arrive."""
+        self._nodes.pop(node, None)
+
+    def cut(self, sender: NodeId, receiver: NodeId) -> None:
+        """Let nothing through, this way."""
+        self._cuts.add((sender, receiver))
+
+    def isolate(self, node: NodeId) -> None:
+        """Cut a node off from all others, both ways."""
+        for other in self._nodes.keys() - {node}:
+            self._cuts |= {(node, other), (other, node)}
+
+    def heal(self) -> None:
+        """Undo all cuts."""
+        self._cuts.clear()
+
+    def reaches(self, sender: NodeId, receiver: NodeId) -> bool:
+        """Whether what goes this way arrives now."""
+        return receiver in self._nodes and (sender, receiver) not in self._cuts
+
+    @property
+    def due(self) -> int | None:
+        """When the next message arrives; None if there is none."""
+        return self._letters[0].due if self._letters else None
+
+    def step(self) -> bool:
+        """Move on to the next message and deliver it. False if there was none."""
+        if not self._letters:
+            return False
+        letter = heapq.heappop(self._letters)
+        self.now = max(self.now, letter.due)
+        if self.reaches(letter.sender, letter.receiver):
+            self.delivered += 1
+            messages = decode_batch(letter.batch, letter.sender, letter.receiver)
+            self._nodes[letter.receiver].receive(letter.sender, messages)
+        else:
+            self.lost += 1
+        return True
+
+    def run(self, until: int) -> None:
+        """Deliver all that is due up to a time, and make it that time."""
+        while self.due is not None and self.due <= until:
+            self.step()
+        self.now = max(self.now, until)
+
+    def post(self, sender: NodeId, receiver: NodeId, messages: Sequence[Message]) -> None:
+        """Take messages from a node."""
+        assert all((message.sender, message.receiver) == (sender, receiver) for message in messages)
+        kept = [message for message in messages if self._random.random() >= self.loss]
+        self.lost += len(messages) > 0 and not kept
+        if kept:
+            pair = (sender, receiver)
+            due = max(self.now + self._random.randint(*self.delay), self._last_due.get(pair, 0))
+            self._last_due[pair] = due
+            self._count += 1
+            heapq.heappush(self._letters, _Letter(due, self._count, sender, receiver, encode_batch(kept)))
+
+    def node(self, asker: NodeId, node: NodeId) -> _Node:
+        """Who answers. Raises Unreachable."""
+        if not self.reaches(asker, node):
+            raise Unreachable(node, "cut")
+        return self._nodes[node]
+
+    def back(self, node: NodeId, asker: NodeId) -> None:
+        """An answer on its way. Raises Unreachable."""
+        if not self.reaches(node, asker):
+            raise Unreachable(node, "its answer is cut")
+
+
+class MemoryPeers:
+    """Implements `Peers` for one node."""
+
+    def __init__(self, network: MemoryNetwork, node: NodeId) -> None:
+        self._network = network
+        self._node = node
+
+    def send(self, node: NodeId, messages: Sequence[Message]) -> None:
+        """See `Peers.send`."""
+        self._network.post(self._node, node, messages)
+
+    def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        """See `Peers.call`. No time passes."""
+        handler = _named(node, self._network.node(self._node, node).calls, name)
+        answer = _answer(node, lambda: handler(self._node, request))
+        self._network.back(node, self._node)
+        return answer
+
+    def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
+        """See `Peers.stream`. No time passes."""
+        handler = _named(node, self._network.node(self._node, node).streams, name)
+        return self._answers(node, _answer(node, lambda: handler(self._node, request)))
+
+    def _answers(self, node: NodeId, answers: Iterator[bytes]) -> Generator[bytes, None, None]:
+        try:
+            while (answer := _answer(node, lambda: next(answers, None))) is not None:
+                self._network.back(node, self._node)
+                yield answer
+            self._network.back(node, self._node)
+        finally:
+            close = getattr(answers, "close", None)
+            if close is not None:
+                close()
+
+
+def _named(node: NodeId, handlers: Mapping[str, Given], name: str) -> Given:
+    handler = handlers.get(name)
+    if handler is None:
+        raise RemoteError(node, 2002, f"this node answers no {name!r}")
+    return handler
+
+
+def _answer(node: NodeId, ask: Callable[[], Given]) -> Given:
+    """What a handler gives; its exceptions as they arrive."""
+    try:
+        return ask()
+    except Exception as error:
+        code = getattr(error, "code", None)
+        raise RemoteError(node, code if isinstance(code, int) else 2001, str(error)) from error

@@ -1,0 +1,664 @@
+"""A world of Raft nodes: one seed decides every delay, loss, crash and step. `raft_checkers` watch from outside.
+
+    World(seed).run()      faults for a while, then healing: raises Violation, with the seed and how it came to it
+
+One to three groups on three to five nodes and a spare one. Each node has a disk that after a crash holds a first part
+of what it was writing, state machines that are as of the last time they were saved, and a network that delays, loses,
+doubles, reorders and delivers very late, between sides that are cut off from each other in one direction or both.
+
+In the end faults stop; maybe one node or one link stays cut off, as long as a majority can talk. Then each group must
+get a command committed, end a change of its members and have them in the same state, in some elections' time, and
+without deposing leaders again and again.
+
+A tick takes TICK units of time; nodes tick at their own pace.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cluster.raft_checkers import GroupChecker, Violation
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft import leadership, progress
+from saros_cluster.raft import node as raft_node
+from saros_cluster.raft.membership import Membership, membership
+from saros_cluster.raft.messages import (
+    Append,
+    Entry,
+    GroupId,
+    HardState,
+    Message,
+    Position,
+    ReadIndexResponse,
+    Snapshot,
+    SnapshotOffer,
+    Vote,
+    VoteResponse,
+)
+from saros_cluster.raft.node import RaftNode
+from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Ready, Restored
+
+__all__ = ["Violation", "World", "small_limits"]
+
+TICK = 10
+ELECTION_TICKS = 4
+#: How long faults go on, how long healing may take, and how long it must be quiet then.
+FAULTS = 150 * TICK
+HEALING = 40 * ELECTION_TICKS * TICK
+QUIET = 4 * ELECTION_TICKS * TICK
+
+
+def small_limits(plant: Callable[[object, str, object], None]) -> None:
+    """Messages, windows and what waits are as small as the world: a message carries one entry, or two."""
+    plant(leadership, "APPEND_BYTES_MAX", 40)
+    plant(leadership, "UNCOMMITTED_BYTES_MAX", 2_000)
+    plant(leadership, "_CAUGHT_UP_BYTES", 500)
+    plant(progress, "IN_FLIGHT_BYTES_MAX", 300)
+    plant(progress, "IN_FLIGHT_MESSAGES_MAX", 4)
+    plant(raft_node, "APPEND_BYTES_MAX", 200)
+    plant(raft_node, "UNAPPLIED_BYTES_MAX", 400)
+
+
+@dataclass
+class Disk:
+    """What survives a crash: the log, and the state machine as it was when it was last saved."""
+
+    base: Position
+    hard_state: HardState = field(default_factory=HardState)
+    entries: list[Entry] = field(default_factory=list)
+    saved: tuple[Position, int] | None = None
+
+    def write(self, persist: Persist, parts: int = 1 << 30) -> None:
+        """The first so many parts: hard state, snapshot, base, and then entries one by one."""
+        if parts >= 1 and persist.hard_state is not None:
+            self.hard_state = persist.hard_state
+        if parts >= 2 and persist.snapshot is not None:
+            self.saved = (persist.snapshot.position, int(persist.snapshot.token))
+        if parts >= 3 and persist.base is not None:
+            self.base, self.entries = persist.base, []
+        entries = persist.entries[: max(parts - 3, 0)]
+        if entries:
+            place = entries[0].index - self.base.index - 1
+            assert 0 <= place <= len(self.entries), "a gap in the log"
+            del self.entries[place:]
+            self.entries += entries
+
+    def term_at(self, index: int) -> int | None:
+        if index == self.base.index:
+            return self.base.term
+        place = index - self.base.index - 1
+        return self.entries[place].term if 0 <= place < len(self.entries) else None
+
+    def has(self, index: int, term: int) -> bool:
+        saved = self.saved is not None and self.saved[0].index >= index
+        return saved or index <= self.base.index or self.term_at(index) == term
+
+
+#: Messages that would do most harm if they came later than anybody thinks.
+_OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
+
+
+class Replica:
+    """A group on a node: its Raft node, its disk, its state machine (a number that depends on all that was applied)."""
+
+    def __init__(self, host: Host, group: GroupId, base: Position) -> None:
+        self.host = host
+        self.world = host.world
+        self.id = host.id
+        self.group = group
+        self.checker = self.world.checkers[group]
+        self.disk = Disk(base)
+
+    def start(self) -> None:
+        disk = self.disk
+        saved = disk.saved[0] if disk.saved else None
+        restored = Restored(disk.base, disk.hard_state, tuple(disk.entries), saved)
+        self.node = RaftNode(self.group, self.id, restored, self.world.options, self.world.random)
+        self.state = disk.saved[1] if disk.saved else 0
+        self.applied = saved.index if saved else disk.base.index
+        self.persisting: Persist | None = None
+        self.applying: list[Entry] = []
+        self.is_applying = False
+        #: By number: what they must see.
+        self.reads: dict[int, int] = {}
+        #: By index: the term of what was proposed here.
+        self.proposals: dict[int, int] = {}
+        self.astray = 0
+        self.commit = self.node.commit
+        self.led = self.committed_in = 0
+        #: When its ticks were.
+        self.ticks = [self.world.now]
+        self.pump()
+        self.later(self.world.random.randrange(1, 4 * TICK), self.read)
+
+    def crash(self) -> None:
+        if self.persisting is not None:
+            self.disk.write(self.persisting, self.world.random.randrange(len(self.persisting.entries) + 4))
+        self.persisting = None
+
+    # ------------------------------------------------------------------ what the node wants
+
+    def pump(self) -> None:
+        """Once: `ready` must not need to be asked twice."""
+        node = self.node
+        ready = node.ready()
+        if self.world.random.random() < 0.1:
+            node.validate()
+        self.look()
+        if not ready.is_empty:
+            self.do(ready)
+
+    def look(self) -> None:
+        node = self.node
+        if node.is_leader:
+            self.checker.leads(node, self.id)
+            if node.term != self.led:
+                self.led = node.term
+                self.world.elections += 1
+                self.world.note(f"group {self.group}: {self.id} leads term {node.term}")
+                self.checker.elected(node, self.id)
+                self.be_envied(self.world.random.choice((self.world.delay, 6 * TICK)))
+        if node.commit > self.commit:
+            self.commit = node.commit
+            self.checker.commits(node, self.id, self.world.now, self.on_disk)
+            if node.is_leader and node.term != self.committed_in:
+                self.committed_in = node.term
+                self.be_envied(4)
+
+    def be_envied(self, soon: int) -> None:
+        world = self.world
+        if world.happens(world.envy):
+            self.later(world.random.randrange(1, soon), world.strike, self.host)
+
+    def on_disk(self, node: NodeId, index: int, term: int) -> bool:
+        return self.world.hosts[node].replicas[self.group].disk.has(index, term)
+
+    def do(self, ready: Ready) -> None:
+        world = self.world
+        if ready.persist is not None:
+            assert self.persisting is None
+            self.persisting = ready.persist
+            if ready.persist.entries and ready.persist.base is None:
+                first = ready.persist.entries[0].index
+                self.checker.log(self.disk.term_at(first - 1), ready.persist.entries)
+            self.later(world.disk_delay(self.id), self.sync)
+        for message in ready.messages:
+            if isinstance(message, Append):
+                self.checker.log(message.prev_term, message.entries)
+            world.send(message)
+        if ready.committed:
+            self.applying += ready.committed
+            if not self.is_applying:
+                self.is_applying = True
+                self.later(world.random.randrange(1, TICK), self.apply)
+        for result in ready.reads:
+            newest = self.reads.pop(result.read)
+            if result.index is not None:
+                world.reads += 1
+                self.checker.reads(self.id, newest, self.applied)
+        if ready.fetch is not None:
+            self.later(world.random.randrange(2, 8 * TICK), self.stage, ready.fetch)
+        for to in ready.snapshots_wanted:
+            self.later(world.random.randrange(2, 4 * TICK), self.offer, to)
+
+    def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
+        """Unless the node crashes before."""
+        life = self.host.life
+
+        def event() -> None:
+            pause = self.host.resumes_at - self.world.now
+            if self.host.life == life and pause > 0:
+                self.world.at(pause, event)
+            elif self.host.life == life:
+                do(*args)
+                if self.host.life == life:
+                    self.pump()
+
+        self.world.at(delay, event)
+
+    def sync(self) -> None:
+        persist = self.persisting
+        assert persist is not None
+        is_grave = persist.hard_state is not None or persist.snapshot is not None
+        if is_grave and self.world.happens(0.04):
+            self.host.stumble()
+            return
+        if is_grave and self.world.happens(0.12):
+            self.later(self.world.random.randrange(1, TICK), self.host.stumble)
+        self.persisting = None
+        before = self.kept()
+        self.disk.write(persist)
+        self.checker.keeps(self.id, before, self.kept())
+        if persist.snapshot is not None:
+            self.world.installs += 1
+            self.state, self.applied = int(persist.snapshot.token), persist.snapshot.position.index
+            self.applying = [e for e in self.applying if e.index > self.applied]
+        self.node.persisted(persist.index)
+
+    def kept(self) -> int:
+        disk = self.disk
+        saved = disk.saved[0].index if disk.saved else 0
+        return max(self.checker.kept(disk.base.index + len(disk.entries), disk.term_at), saved)
+
+    def apply(self) -> None:
+        entries, self.applying, self.is_applying = self.applying, [], False
+        for entry in entries:
+            assert entry.index == self.applied + 1, f"{entry} is applied behind {self.applied}"
+            self.applied = entry.index
+            self.state = zlib.crc32(b"%d %d %b" % (entry.index, entry.kind, entry.data), self.state)
+            self.checker.applies(self.id, entry, self.state)
+            if self.proposals.pop(entry.index, None) == entry.term:
+                self.world.acknowledged += 1
+        if entries:
+            self.node.applied(entries[-1].index)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def save(self) -> Position | None:
+        """The state machine's state becomes durable, and the log may forget what is in it."""
+        position = self.node.position(self.applied)
+        if position is None or position.index == 0:
+            return None
+        self.checker.places(self.id, position)
+        self.disk.saved = (position, self.state)
+        base = self.node.compact(self.applied)
+        if base is not None:
+            disk = self.disk
+            del disk.entries[: base.index - disk.base.index]
+            disk.base = base
+        return position
+
+    def offer(self, to: NodeId) -> None:
+        position = self.save() if self.world.random.random() < 0.9 else None
+        if position is None:
+            self.node.no_snapshot(to)
+        else:
+            self.node.offer_snapshot(to, Snapshot(position, b"%d" % self.state))
+
+    def stage(self, snapshot: Snapshot) -> None:
+        if self.world.random.random() < 0.15:
+            self.node.staging_failed(snapshot)
+        else:
+            self.node.staged(snapshot)
+
+    # ------------------------------------------------------------------ clients
+
+    def propose(self, data: bytes) -> bool:
+        answer = self.node.propose(data)
+        if isinstance(answer, Accepted):
+            self.proposals[answer.index] = answer.term
+        return isinstance(answer, Accepted)
+
+    def read(self) -> None:
+        newest = self.checker.newest()
+        self.reads[self.node.read_index()] = newest
+
+    def read_stale(self) -> None:
+        ticks = self.node.staleness_ticks
+        if ticks is not None:
+            self.checker.reads_stale(self.id, self.ticks[-1 - ticks], self.applied)
+
+    def change(self, version: int) -> None:
+        """Some next membership: promote, add, remove some, demote."""
+        chance, current = self.world.random, self.node.membership
+        voters, learners = set(current.voters), set(current.learners)
+        others = [n for n in self.world.hosts if n not in voters | learners]
+        kind = chance.random()
+        if learners and kind < 0.5:
+            voters, learners = voters | learners, set()
+        elif others and kind < 0.8:
+            learners.add(chance.choice(others))
+        elif kind < 0.9:
+            voters -= set(chance.sample(sorted(voters), chance.randrange(1, len(voters) + 1)))
+        else:
+            node = chance.choice(sorted(voters))
+            voters.discard(node)
+            learners.add(node)
+        if not voters or self.node.membership.is_joint:
+            return
+        answer = self.node.propose_membership(membership(version, voters, learners))
+        if isinstance(answer, Accepted):
+            self.world.changes += 1
+            self.world.note(f"group {self.group}: {self.id} begins {sorted(voters)} learners {sorted(learners)}")
+            self.be_envied(3 * TICK)
+
+
+class Host:
+    """A node with all its replicas. `life` counts its starts; 0: down."""
+
+    def __init__(self, world: World, id_: NodeId) -> None:
+        self.world = world
+        self.id = id_
+        self.replicas: dict[GroupId, Replica] = {}
+        self.life = 0
+        self.lives = 0
+        #: Units of time between its ticks.
+        self.pace = TICK + world.random.choice((-1, 0, 0, 1))
+        #: It stands still until then.
+        self.resumes_at = 0
+
+    def start(self) -> None:
+        if self.life:
+            return
+        self.lives += 1
+        self.life = self.lives
+        for replica in self.replicas.values():
+            replica.start()
+        self.world.at(self.world.random.randrange(self.pace), lambda life=self.life: self.tick(life))
+
+    def crash(self) -> None:
+        self.life = self.resumes_at = 0
+        for replica in self.replicas.values():
+            replica.crash()
+
+    def stumble(self) -> None:
+        """Crash, and start again soon."""
+        if self.world.now >= FAULTS:
+            return
+        self.world.note(f"{self.id} stumbles")
+        self.crash()
+        self.world.at(self.world.random.randrange(1, 2 * TICK), self.start)
+
+    def tick(self, life: int) -> None:
+        if self.life != life:
+            return
+        if self.resumes_at > self.world.now:
+            self.world.at(self.resumes_at - self.world.now, lambda: self.tick(life))
+            return
+        for replica in self.replicas.values():
+            replica.ticks.append(self.world.now)
+            replica.node.tick()
+            replica.pump()
+        self.world.at(self.pace, lambda: self.tick(life))
+
+
+class World:
+    """See the module."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.now = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._queued = 0
+        self.trace = 0
+        self.story: list[str] = []
+        self.elections = self.reads = self.acknowledged = self.changes = self.installs = 0
+        self.options = RaftOptions(2, ELECTION_TICKS, self.random.choice((0, 0, 500, 1 << 20)))
+        self.loss = self.random.choice((0.0, 0.02, 0.1, 0.25))
+        self.delay = self.random.choice((4, 8, 20))
+        self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
+        #: (sender, receiver) whose messages are lost.
+        self.cuts: set[tuple[NodeId, NodeId]] = set()
+        #: One group of three whose leaders rarely see the end of their first message.
+        self.is_storm = self.random.random() < 0.4
+        #: How likely it is that who begins to lead, commits first, or changes the members, meets with misfortune soon.
+        self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
+        count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
+        self.groups = [GroupId(g) for g in range(1, count + 1)]
+        self._found()
+
+    def _found(self) -> None:
+        """The nodes, one of them in no group, and the groups."""
+        count = 3 if self.is_storm else self.random.choice((3, 4, 5))
+        nodes = [NodeId(n) for n in range(1, count + (1 if self.is_storm else 2))]
+        self.checkers: dict[GroupId, GroupChecker] = {}
+        self.hosts = {node: Host(self, node) for node in nodes}
+        for group in self.groups:
+            voters = self.random.sample(nodes[:count], 3 if self.is_storm else self.random.choice((1, 3, count, count)))
+            first = membership(1, voters)
+            self.checkers[group] = GroupChecker(group, first)
+            for node, host in self.hosts.items():
+                known = first if node in voters else Membership(0, ())
+                host.replicas[group] = Replica(host, group, Position(0, 0, known))
+        for host in self.hosts.values():
+            host.start()
+
+    # ------------------------------------------------------------------ time
+
+    def at(self, delay: int, event: Callable[[], None]) -> None:
+        self._queued += 1
+        heapq.heappush(self._queue, (self.now + delay, self._queued, event))
+
+    def note(self, text: str) -> None:
+        self.trace = zlib.crc32(f"{self.now} {text}".encode(), self.trace)
+        self.story.append(f"{self.now}: {text}")
+
+    def run(self) -> World:
+        """Raise Violation if something happened that must not."""
+        try:
+            self._at_random(TICK, FAULTS, self._work)
+            self._at_random(5 * TICK, FAULTS, self._misfortune)
+            self._run_until(FAULTS)
+            self._heal()
+            self._run_until(FAULTS + HEALING, self._is_quiet)
+            self._check_end()
+        except AssertionError as error:
+            tail = "\n".join(self.story[-60:])
+            raise Violation(f"seed {self.seed} at {self.now}: {error!r}\n{tail}") from error
+        return self
+
+    def _at_random(self, pause: int, end: int, do: Callable[[], None]) -> None:
+        def event() -> None:
+            if self.now < end:
+                do()
+                self.at(self.random.randrange(1, pause), event)
+
+        self.at(1, event)
+
+    def _run_until(self, end: int, is_done: Callable[[], bool] | None = None) -> None:
+        check = self.now
+        while self._queue and self._queue[0][0] <= end:
+            self.now, _, event = heapq.heappop(self._queue)
+            event()
+            if is_done is not None and self.now > check:
+                if is_done():
+                    return
+                check = self.now + 2 * TICK
+        self.now = end
+
+    def happens(self, chance: float) -> bool:
+        """Something bad, as long as there are faults."""
+        return self.now < FAULTS and self.random.random() < chance
+
+    # ------------------------------------------------------------------ network and disks
+
+    def send(self, message: Message) -> None:
+        chance = self.random.random()
+        if chance < self.loss:
+            return
+        delay = self.random.randrange(1, self.delay)
+        if self.happens(0.15 if isinstance(message, _OFTEN_LATE) else 0.02):
+            delay += self.random.randrange(self.random.choice((3, 40)) * TICK)
+        self.at(delay, lambda: self._arrive(message))
+        if chance > 0.97:
+            self.at(delay + self.random.randrange(self.delay), lambda: self._arrive(message))
+
+    def _arrive(self, message: Message) -> None:
+        host = self.hosts[message.receiver]
+        if not host.life or (message.sender, message.receiver) in self.cuts:
+            return
+        if host.resumes_at > self.now:
+            self.at(host.resumes_at - self.now + self.random.randrange(self.delay), lambda: self._arrive(message))
+            return
+        text = f"{message.group} {message.sender} {message.receiver} {type(message).__name__} {message.term}"
+        self.trace = zlib.crc32(text.encode(), self.trace)
+        replica = host.replicas[message.group]
+        replica.node.step(message)
+        replica.pump()
+        if self.random.random() < 0.002:
+            self._mislead(message)
+
+    def _mislead(self, message: Message) -> None:
+        """The message comes to another group, or another node."""
+        host = self.random.choice(list(self.hosts.values()))
+        replica = host.replicas[self.random.choice(self.groups)]
+        if host.life and (replica.group, replica.id) != (message.group, message.receiver):
+            replica.astray += 1
+            replica.node.step(message)
+            replica.pump()
+
+    def disk_delay(self, node: NodeId) -> int:
+        return self.random.randrange(1, 12 * TICK if node in self.slow_disks else TICK)
+
+    # ------------------------------------------------------------------ what happens
+
+    def _running(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.life and host.resumes_at <= self.now]
+
+    def _replica(self, *, leading: bool) -> Replica | None:
+        group = self.random.choice(self.groups)
+        found = [host.replicas[group] for host in self._running()]
+        found = [r for r in found if r.node.is_leader] if leading else found
+        return self.random.choice(found) if found else None
+
+    def _work(self) -> None:
+        kind = self.random.random()
+        replica = self._replica(leading=kind < 0.6)
+        if replica is None:
+            return
+        if kind < 0.5:
+            for number in range(self.random.choice((1, 1, 3))):
+                replica.propose(b"%d.%d" % (self.now, number))
+        elif kind < 0.56 and not self.is_storm:
+            replica.change(self.now + 2 if self.random.random() < 0.9 else self.random.randrange(self.now + 2))
+        elif kind < 0.59:
+            replica.node.transfer(self.random.choice(list(self.hosts)))
+        elif kind < 0.6:
+            replica.node.step_down()
+        elif kind < 0.85:
+            replica.read()
+        elif kind < 0.92:
+            replica.read_stale()
+        else:
+            replica.save()
+        replica.pump()
+
+    def _misfortune(self) -> None:
+        kind = self.random.random()
+        nodes, running = list(self.hosts), self._running()
+        down = [host for host in self.hosts.values() if not host.life]
+        if self.is_storm and kind < 0.9:
+            # Only leaders are struck. Back to the start, for the next election.
+            kind = self.random.choice((0.4, 0.9))
+        if kind < 0.12 and running:
+            self.strike(self.random.choice(running))
+        elif kind < 0.13:
+            self.note("all crash")
+            for host in running:
+                host.crash()
+        elif kind < 0.45 and down:
+            self.note(f"{down[0].id} starts")
+            down[0].start()
+        elif 0.45 < kind < 0.58:
+            self._cut(self.random.sample(nodes, self.random.randrange(1, len(nodes))))
+        elif 0.58 < kind < 0.66 and running:
+            self._pause(running)
+        elif kind > 0.75:
+            self.cuts = set()
+
+    def strike(self, host: Host) -> None:
+        """A node stumbles, crashes, or is cut off."""
+        kind = self.random.random()
+        if self.now >= FAULTS:
+            return
+        if kind < 0.4:
+            host.stumble()
+        elif kind < 0.7:
+            self.note(f"{host.id} crashes")
+            host.crash()
+        else:
+            self._cut([host.id])
+
+    def _pause(self, running: list[Host]) -> None:
+        """A node stands still, one that leads if there is one; the first that it is asked then is to read."""
+        leading = [host for host in running for r in host.replicas.values() if r.node.is_leader]
+        host, ticks = self.random.choice(leading or running), self.random.randrange(4, 5 * ELECTION_TICKS)
+        self.note(f"{host.id} stands still for {ticks} ticks")
+        for replica in host.replicas.values():
+            replica.later(ticks * TICK, replica.read)
+        host.resumes_at = self.now + ticks * TICK
+
+    def _cut(self, some: list[NodeId]) -> None:
+        nodes = list(self.hosts)
+        kind = self.random.random()
+        self.cuts = set()
+        for a in some:
+            for b in nodes:
+                if b not in some:
+                    self.cuts |= {(a, b)} if kind < 0.3 else {(b, a)} if kind < 0.4 else {(a, b), (b, a)}
+        self.note(f"cut off {some}, {kind:.1f}")
+
+    # ------------------------------------------------------------------ the end
+
+    def _heal(self) -> None:
+        self.note("faults end")
+        self.loss, self.delay, self.slow_disks = 0.0, 4, set()
+        for host in self.hosts.values():
+            host.resumes_at = 0
+            host.start()
+        self.cuts = self._lasting_cut()
+        for replica in [r for host in self.hosts.values() for r in host.replicas.values()]:
+            replica.node.transfer(self.random.choice(sorted(self._without or self.hosts)))
+            replica.pump()
+        self._probes = dict.fromkeys(self.groups, False)
+        self._quiet_since, self._quiet_elections = self.now, self.elections
+
+    def _lasting_cut(self) -> set[tuple[NodeId, NodeId]]:
+        """Nothing; or one node that hears nobody, or is not heard; or two that do not hear each other."""
+        replicas = [r for host in self.hosts.values() for r in host.replicas.values()]
+        halves = [h for r in replicas for h in (r.node.membership.voters, r.node.membership.outgoing) if h]
+        leaders = [r.id for r in replicas if r.node.is_leader]
+        alone = self.random.choice(leaders or list(self.hosts))
+        kind = self.random.random()
+        self._without: set[NodeId] = set()
+        if kind < 0.3 or min(map(len, halves)) < 3:
+            return set()
+        others = [node for node in self.hosts if node != alone]
+        if kind < 0.65:
+            self.note(f"{alone} hears nobody from now on")
+            self._without = {alone}
+            return {(other, alone) for other in others}
+        other = self.random.choice(others)
+        self.note(f"{alone} and {other} do not hear each other from now on")
+        self._without = {alone, other}
+        return {(alone, other), (other, alone)}
+
+    def _is_quiet(self) -> bool:
+        """Whether each group has committed a probe, all its members have the same state, and it stayed so."""
+        done = [self._probe(group) for group in self.groups]
+        if not all(done) or self.elections != self._quiet_elections:
+            self._quiet_since, self._quiet_elections = self.now, self.elections
+        return self.now - self._quiet_since >= QUIET
+
+    def _probe(self, group: GroupId) -> bool:
+        leaders = [h.replicas[group] for h in self.hosts.values() if h.replicas[group].node.is_leader]
+        leader = max(leaders, key=lambda r: r.node.term, default=None)
+        if leader is None:
+            return False
+        if not self._probes[group]:
+            self._probes[group] = leader.propose(b"probe") and leader.node.commit > 0
+            leader.pump()
+            return False
+        members = [n for n in leader.node.membership.nodes if n not in self._without]
+        replicas = [self.hosts[n].replicas[group] for n in members]
+        last = leader.node.status.last_index
+        if leader.node.membership.is_joint:
+            return False
+        return all(r.applied == last and r.state == leader.state for r in replicas)
+
+    def _check_end(self) -> None:
+        for group in self.groups:
+            states = [host.replicas[group].node.status for host in self.hosts.values()]
+            is_quiet = self.now - self._quiet_since >= QUIET
+            shown = "\n".join(map(str, states))
+            self.checkers[group].check(is_quiet, f"the group does not recover\n{shown}")
+            for host in self.hosts.values():
+                replica = host.replicas[group]
+                replica.node.validate()
+                self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)

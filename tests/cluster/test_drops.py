@@ -1,0 +1,65 @@
+"""Which writes a drop overtakes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from saros_cluster.data import drops
+from saros_cluster.data.drops import Drops, reaches
+from saros_storage.schema import DeleteDatabase, DeleteSeries
+
+SERIES = DeleteSeries("root.a.d.x")
+
+
+@pytest.mark.parametrize(
+    ("drop", "path", "expected"),
+    [
+        (DeleteDatabase("root.a"), "root.a", True),
+        (DeleteDatabase("root.a"), "root.a.d", True),
+        (DeleteDatabase("root.a"), "root.ab.d", False),
+        (DeleteDatabase("root.a.b"), "root.a", False),
+        (SERIES, "root.a", True),
+        (SERIES, "root.a.d", True),
+        (SERIES, "root.a.e", False),
+        (SERIES, "root.b", False),
+        (DeleteSeries("root.*.d.x"), "root.b.d", True),
+        (DeleteSeries("root.**"), "root.b.d", True),
+        (DeleteSeries("root.**.x"), "root.b.d", True),
+        (DeleteSeries("root.a.*"), "root.a.d.e", False),
+    ],
+)
+def test_what_a_drop_reaches(drop: drops.Drop, path: str, expected: bool) -> None:
+    assert expected == reaches(drop, path)
+
+
+def test_only_a_write_that_has_seen_the_last_drop_of_its_devices_passes() -> None:
+    known = Drops()
+    assert not known.overtake(0, ["root.a.d"])
+    known.note(5, SERIES)
+    known.note(9, DeleteDatabase("root.b"))
+    for seen, devices, expected in (
+        (0, ["root.a.d"], True),
+        (4, ["root.c.d", "root.a.d"], True),
+        (5, ["root.a.d"], False),
+        (5, ["root.b.d"], True),
+        (9, ["root.b.d"], False),
+        (0, ["root.c.d"], False),
+        (0, [], False),
+    ):
+        assert expected == known.overtake(seen, devices), (seen, devices)
+    assert 9 == known.newest
+
+
+def test_a_write_that_is_older_than_what_is_remembered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drops, "KEPT", 2)
+    known = Drops()
+    for number in (3, 4, 8):
+        known.note(number, SERIES)
+    for found in (known, Drops.of_words(json.loads(json.dumps(known.words())))):
+        assert found.overtake(2, ["root.c.d"])
+        assert not found.overtake(3, ["root.c.d"])
+        assert found.overtake(3, ["root.a.d"])
+        assert 8 == found.newest
+    assert 7 == Drops((), 7).newest

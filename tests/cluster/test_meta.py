@@ -1,0 +1,237 @@
+"""The meta group: what it agrees on, and what a node makes of it together with its groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.command import NO_REQUEST, Request
+from saros_cluster.data.region_machine import SchemaNews
+from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
+from saros_cluster.meta.state import (
+    BeginDrop,
+    ChangeUsers,
+    CreateDatabase,
+    EndDrop,
+    MetaCommand,
+    MetaState,
+    decode_meta,
+    encode_meta,
+)
+from saros_cluster.placement import NodeId
+from saros_cluster.raft.membership import membership
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
+from saros_cluster.users.commands import Command, CreateRole, CreateUser, DropUser, GrantRole
+from saros_cluster.users.users import Users
+from saros_storage import schema as changes
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.types import Compressor, DataType, Encoding
+
+
+def series(name: str = "x") -> tuple[changes.SeriesSchema, ...]:
+    return (changes.SeriesSchema(name, DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED),)
+
+
+def entries(*commands: MetaCommand, first: int = 1, request: Request = NO_REQUEST) -> list[Entry]:
+    return [
+        Entry(index, 1, EntryKind.DATA, encode_meta_entry(request, command))
+        for index, command in enumerate(commands, first)
+    ]
+
+
+def machine(folder: Path) -> MetaMachine:
+    return MetaMachine(str(folder / "group-0"), LocalDisk(), lambda state: None)
+
+
+def test_databases_do_not_overlap_whoever_asks() -> None:
+    state = MetaState()
+    state.apply(CreateDatabase("root.a"), 1)
+    for path, code in (("root.a", 501), ("root.a.b", 501), ("root", 509)):
+        with pytest.raises(UserMistake) as caught:
+            state.apply(CreateDatabase(path), 2)
+        assert code == caught.value.code
+    assert (["root.a"], 1) == (state.databases, state.version)
+
+
+def test_a_name_is_taken_until_the_drop_is_done() -> None:
+    state = MetaState()
+    state.apply(CreateDatabase("root.a"), 1)
+    state.apply(BeginDrop("root.a"), 2)
+    state.apply(BeginDrop("root.a"), 3)
+    assert ([], {2: changes.DeleteDatabase("root.a")}) == (state.databases, state.drops)
+    with pytest.raises(UserMistake):
+        state.apply(CreateDatabase("root.a"), 4)
+    state.apply(EndDrop(2), 5)
+    state.apply(EndDrop(2), 6)
+    state.apply(CreateDatabase("root.a"), 7)
+    state.apply(EndDrop(2), 8)
+    assert ["root.a"] == state.databases
+    with pytest.raises(UserMistake):
+        state.apply(BeginDrop("root.b"), 9)
+
+
+def test_the_state_survives_and_entries_come_once(tmp_path: Path) -> None:
+    log = entries(CreateDatabase("root.a"), CreateDatabase("root.a"), CreateDatabase("root.b"), BeginDrop("root.a"))
+    first = machine(tmp_path)
+    freed: list[int] = []
+    first.start(freed.append)
+    outcomes = first.apply(log[:3])
+    assert [None, 501, None] == [getattr(outcome, "code", outcome) for outcome in outcomes]
+    first.save()
+    assert [3] == freed
+    second = machine(tmp_path)
+    second.apply(log)
+    assert (["root.b"], {4: changes.DeleteDatabase("root.a")}) == (second.state.databases, second.state.drops)
+
+
+def test_a_repeated_command_is_answered_as_done(tmp_path: Path) -> None:
+    found = machine(tmp_path)
+    command, request = CreateDatabase("root.a"), Request(5, 1)
+    assert [None] == found.apply(entries(command, request=request))
+    assert [None] == found.apply(entries(command, first=2, request=request))
+
+
+def test_a_damaged_state_is_not_started_from(tmp_path: Path) -> None:
+    found = machine(tmp_path)
+    found.apply(entries(CreateDatabase("root.a")))
+    found.save()
+    path = tmp_path / "group-0"
+    path.write_bytes(path.read_bytes().replace(b"root.a", b"root.b"))
+    with pytest.raises(CorruptFile):
+        machine(tmp_path)
+
+
+ROOT = Users().apply(CreateUser("root", "$x$secret-hash", administrator=True, must_change=True))
+CHANGES: list[Command] = [CreateUser("ann", "$x$y"), CreateRole("r"), GrantRole("r", "ann")]
+
+
+def test_users_change_in_the_order_of_the_log_and_a_mistake_changes_nothing(tmp_path: Path) -> None:
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    mistakes: list[Command] = [CreateUser("root", "$x$z"), DropUser("root"), GrantRole("r", "nobody")]
+    outcomes = found.apply(entries(*(ChangeUsers(change) for change in (*CHANGES, *mistakes))))
+    assert [None, None, None, 805, 701, 804] == [getattr(outcome, "code", outcome) for outcome in outcomes]
+    expected = ROOT
+    for change in CHANGES:
+        expected = expected.apply(change)
+    assert (expected, 3) == (found.state.users, found.state.version)
+
+
+def test_users_are_in_the_file_and_in_a_snapshot(tmp_path: Path) -> None:
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    found.apply(entries(*map(ChangeUsers, CHANGES)))
+    index, token = found.take_snapshot()
+    (tmp_path / "other").mkdir()
+    other = machine(tmp_path / "other")
+    other.install(Snapshot(Position(index, 1, membership(1, (NodeId(1),))), token))
+    assert found.state.users == other.state.users == machine(tmp_path / "other").state.users
+
+
+def test_what_is_known_of_users_outlives_the_process(tmp_path: Path) -> None:
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    for index, change in enumerate(CHANGES, 1):
+        found.apply(entries(ChangeUsers(change), first=index))
+        assert found.state.users == machine(tmp_path).state.users
+
+
+def test_a_group_begins_with_its_first_users_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "group-0")
+    log = entries(ChangeUsers(CHANGES[0]))
+    MetaMachine(path, LocalDisk(), lambda state: None, ROOT)
+    assert ROOT == machine(tmp_path).state.users
+    (tmp_path / "other").mkdir()
+    other = machine(tmp_path / "other")
+    with pytest.raises(StorageError, match="this node without"):
+        other.apply(log)
+
+
+def test_a_command_about_users_is_what_it_was_and_shows_no_hash() -> None:
+    for change in CHANGES:
+        assert ChangeUsers(change) == decode_meta(encode_meta(ChangeUsers(change)))
+    assert "$x$y" not in repr(ChangeUsers(CHANGES[0]))
+    for junk in (b'["change users", "junk"]', b'["change users", "[\\"create user\\", 1]"]'):
+        with pytest.raises(CorruptFile):
+            decode_meta(junk)
+
+
+def told(created: list[changes.SchemaChange], drop: int = 0) -> SchemaNews:
+    return SchemaNews(1, False, tuple(created), drop)
+
+
+def test_the_schema_takes_databases_from_the_meta_group_and_series_from_groups_in_any_order() -> None:
+    created: list[changes.SchemaChange] = [changes.CreateDatabase("root.a")]
+    created.append(changes.CreateSeries("root.a.d", False, series()))
+    early, late = ClusterSchema(), ClusterSchema()
+    early.learn_news(GroupId(1), told(created))
+    early.agree(["root.a"], {}, 1)
+    late.agree(["root.a"], {}, 1)
+    late.learn_news(GroupId(1), told(created))
+    late.learn_news(GroupId(1), told(created))
+    assert early.tree.dump() == late.tree.dump()
+    early.agree([], {2: changes.DeleteDatabase("root.a")}, 2)
+    assert b"" == early.tree.dump()
+
+
+def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 1)
+    schema.agree([], {}, 1)
+    schema.agree(["root.a"], {}, 1)
+    schema.learn_news(GroupId(1), told([changes.DeleteDatabase("root.a")]))
+    assert ["root.a"] == schema.tree.databases()
+
+
+def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
+    """After a restart the log of the meta group is applied again; the groups may have told of what came later."""
+    created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
+    drop = {5: changes.DeleteDatabase("root.a")}
+    for news in (told(created, drop=5), SchemaNews(9, True, tuple(created), 5)):
+        schema = ClusterSchema()
+        schema.agree(["root.a"], {}, 1)
+        schema.learn_news(GroupId(1), news)
+        schema.agree([], drop, 5)
+        schema.agree([], {}, 6)
+        schema.agree(["root.a"], {}, 7)
+        assert schema.tree.device("root.a.d") is not None
+        schema.agree([], {8: changes.DeleteDatabase("root.a")}, 8)
+        assert schema.tree.device("root.a.d") is None
+
+
+def test_what_a_group_does_not_tell_any_more_is_gone() -> None:
+    schema = ClusterSchema()
+    schema.agree(["root.a", "root.b"], {}, 1)
+    for group, name in ((1, "root.a"), (2, "root.b")):
+        created = [changes.CreateDatabase(name), changes.CreateSeries(f"{name}.d", False, series())]
+        schema.learn_news(GroupId(group), told(created))
+    schema.learn_news(GroupId(1), SchemaNews(9, True, ()))
+    assert ["root.a", "root.b"] == schema.tree.databases()
+    assert schema.tree.device("root.a.d") is None
+    assert schema.tree.device("root.b.d") is not None
+
+
+def test_news_as_a_whole_replace_what_was_known_of_those_databases() -> None:
+    schema = ClusterSchema()
+    for name in ("root.a", "root.b"):
+        created = [changes.CreateDatabase(name), changes.CreateSeries(f"{name}.d", False, series())]
+        schema.learn_news(GroupId(1 if name == "root.a" else 2), told(created))
+    version = schema.tree.version
+    whole = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.e", True, series("y")))
+    schema.learn_news(GroupId(1), SchemaNews(9, True, whole))
+    assert schema.tree.version > version
+    assert (None, True, True) == (
+        schema.tree.device("root.a.d"),
+        schema.tree.device("root.a.e") is not None,
+        schema.tree.device("root.b.d") is not None,
+    )
+
+
+def test_news_as_a_whole_may_come_before_the_meta_group_says_so() -> None:
+    schema = ClusterSchema()
+    schema.learn_news(
+        GroupId(1),
+        SchemaNews(9, True, (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))),
+    )
+    schema.agree(["root.a"], {}, 1)
+    assert schema.tree.device("root.a.d") is not None

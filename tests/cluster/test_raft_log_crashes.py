@@ -1,0 +1,106 @@
+"""A crash after any operation on the disk, and another one while the node comes back: what was waited for is there.
+
+A story is told to a log on a `CrashDisk`. For every picture of that disk, everything that a restart may find is opened
+and compared with what may be found (`raft_log_model`). Then each of those logs goes on, on a disk that takes pictures
+too: it is opened, written, released and cut, and crashes at each operation of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from cluster.crash_disk import CrashDisk, Picture
+from cluster.raft_log_model import FOLDER, ModelledLog, Note, entries_of, position, vote
+
+from saros_cluster.raft_log import RaftLog
+from saros_storage.log import Durability, LogOptions
+
+#: So small that a few writes fill a segment.
+SEGMENT_BYTES = 260
+
+
+def tell(model: ModelledLog) -> None:
+    """Three groups: one writes, one is slow to release, one only votes; a snapshot, a conflict, a group that leaves."""
+    for group in (1, 2, 3):
+        model.create(group, position(0, 0))
+    model.append(3, vote(1, 2))
+    model.wait()
+    model.append(1, vote(1, 1), entries=entries_of(1, 1, 3))
+    model.append(2, vote(2), entries=entries_of(1, 2, 1))
+    model.wait()
+    for first in (4, 7, 10):
+        model.append(1, entries=entries_of(first, 1, 3))
+        model.wait()
+    model.append(1, vote(3, 2), entries=entries_of(8, 3, 3))  # 8 to 12 are replaced by 8 to 10
+    model.append(2, vote(3), entries=entries_of(2, 3, 2))
+    model.wait()
+    model.release(1, 9)
+    model.release(2, 1)
+    model.cut()
+    model.append(2, vote(4, 3), base=position(9, 4), entries=entries_of(10, 4, 2))  # a snapshot
+    model.append(1, entries=entries_of(11, 3, 4))
+    model.wait()
+    model.create(4, position(0, 0))
+    model.append(4, vote(1), entries=entries_of(1, 1, 2))
+    model.wait()
+    model.append(1, vote(4, 1))
+    model.release(2, 10)
+    model.wait()
+    model.release(1, 14)
+    model.drop(4)
+    model.cut()
+    model.append(1, entries=entries_of(15, 4, 2))
+    model.append(2, entries=entries_of(12, 4, 6))
+    model.wait()
+    model.release(1, 16)
+    model.release(2, 17)
+    model.append(3, vote(2, 2))
+    model.cut()
+    model.append(3, entries=entries_of(1, 2, 1))
+    model.wait()
+
+
+def go_on(model: ModelledLog) -> None:
+    """Whatever the log holds: write in all groups, release all, cut, write again."""
+    for group, state in model.now.items():
+        index, term = state.last
+        model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))
+    model.wait()
+    for group, state in model.now.items():
+        model.release(group, state.last[0] - 1)
+    model.cut()
+    for group, state in list(model.now.items())[:1]:
+        model.append(group, vote(state.hard_state.term, 3))
+    model.wait()
+
+
+def pictures_of(disk: CrashDisk, options: LogOptions, story: Callable[[ModelledLog], None]) -> list[Picture]:
+    disk.keeps_pictures = True
+    model = ModelledLog(disk, options)
+    story(model)
+    return [*disk.pictures, disk.picture()]
+
+
+def crashes(pictures: list[Picture], before: Note | None) -> Iterator[tuple[CrashDisk, Note]]:
+    """All that a restart may find, checked. `before`: what is allowed while nothing has been read."""
+    for picture in pictures:
+        note = picture.note or before
+        assert isinstance(note, Note)
+        for how, disk in picture.crashes():
+            _, found = RaftLog.open(FOLDER, CrashDisk(disk.picture()), LogOptions())
+            assert note.allows(found, how) is not None, (picture.operation, how, found, note)
+            yield disk, note
+
+
+@pytest.mark.parametrize("durability", [Durability.FSYNC, Durability.OS], ids=lambda d: d.name)
+def test_no_crash_loses_what_was_waited_for_nor_makes_the_log_unreadable(durability: Durability) -> None:
+    options = LogOptions(durability, SEGMENT_BYTES)
+    start = Note(({},), {})
+    first = list(crashes(pictures_of(CrashDisk(), options, tell), start))
+    different = {disk.fingerprint: (disk, replace(note, written=1)) for disk, note in first}
+    second = sum(1 for disk, note in different.values() for _ in crashes(pictures_of(disk, options, go_on), note))
+    print(f"{len(first)} crashes, {len(different)} different, and {second} behind those")
+    assert len(first) > 200
+    assert second > 5_000

@@ -1,0 +1,442 @@
+"""A data group's state follows from its log alone: on every member, and again after every restart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from saros_cluster.data.command import NO_REQUEST, Request, encode_command
+from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.requests import MEMORY, Requests
+from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.data.snapshots import SnapshotShelf
+from saros_cluster.placement import NodeId
+from saros_cluster.raft.membership import membership
+from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
+from saros_storage.block import Column
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.mutation import Deletion, Mutation, Placed
+from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import encode_tablet
+from saros_storage.types import Compressor, DataType, Encoding
+
+OPTIONS = StoreOptions(durability="os", time_partition_interval=100, memtable_bytes_max=3_000)
+DEVICES = ("root.a.d", "root.b.d")
+
+
+class Member:
+    """A machine on a folder, its log beside it, and restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log: list[Entry] = []
+        self.base = 0
+        self.outcomes: list[object] = []
+        self.others: dict[NodeId, Member] = {}
+        self.machine = self.open()
+
+    def open(self) -> RegionMachine:
+        (self.folder / "meta").mkdir(parents=True, exist_ok=True)
+        machine = RegionMachine(
+            str(self.folder / "groups" / "1"),
+            str(self.folder / "meta" / "group-1"),
+            OPTIONS,
+            LocalDisk(),
+            SystemClock(),
+            ChunkCache(1 << 20),
+            lambda database: database == "root.a",
+            lambda news: None,
+            SnapshotShelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
+            self.ask,
+        )
+        machine.start(self.compact, lambda: None)
+        return machine
+
+    def ask(self, node: NodeId, name: str, request: bytes) -> bytes:
+        return self.others[node].machine._shelf.call_handlers()[name](NodeId(9), request)
+
+    def compact(self, index: int) -> None:
+        self.base = max(self.base, index)
+
+    def add(self, request: Request, mutation: Mutation, drop: int | None = None) -> object:
+        """By default a drop is a new one, and a write has seen all of them."""
+        index = len(self.log) + 1
+        command = encode_command(request, mutation, index if drop is None else drop)
+        self.log.append(Entry(index, 1, EntryKind.DATA, command))
+        (outcome,) = self.machine.apply(self.log[-1:])
+        self.outcomes.append(outcome)
+        return outcome
+
+    def restart(self) -> None:
+        """What is in memory is gone; the log behind its base comes again."""
+        self.machine.close()
+        self.machine = self.open()
+        self.machine.apply(self.log[self.base :])
+
+    def points(self, device: str) -> dict[int, int]:
+        view = self.machine.region.view()
+        reader = view.open(ScanRequest(device, ("x",), (DataType.INT64,), False))
+        found: dict[int, int] = {}
+        while (block := reader.next()) is not None:
+            found.update(zip(block.times.tolist(), block.columns[0].to_list(), strict=True))
+        reader.close()
+        view.close()
+        return found
+
+    def state(self) -> tuple[bytes, list[dict[int, int]]]:
+        return self.machine.region.schema.dump(), [self.points(device) for device in DEVICES]
+
+
+def series(type_: DataType = DataType.INT64) -> tuple[SeriesSchema, ...]:
+    return (SeriesSchema("x", type_, Encoding.PLAIN, Compressor.UNCOMPRESSED),)
+
+
+def creates(device: str) -> list[SchemaChange]:
+    return [CreateDatabase(device[:-2]), CreateSeries(device, False, series())]
+
+
+def rows(device: str, start: int, count: int, value: int, type_: DataType = DataType.INT64) -> Placed:
+    times = np.arange(start, start + count)
+    values = np.full(count, value, np.int64 if type_ is DataType.INT64 else np.float64)
+    return Placed(2, encode_tablet(Tablet(device, ("x",), times, (Column(type_, values),), False)))
+
+
+def write(device: str, start: int, count: int, value: int) -> Mutation:
+    return Mutation(tablets=[rows(device, start, count, value)])
+
+
+def test_a_repeated_request_has_one_effect(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    assert member.add(Request(7, 1), write("root.a.d", 0, 1, 10)) is None
+    assert member.add(Request(7, 2), write("root.a.d", 0, 1, 20)) is None
+    assert member.add(Request(7, 1), write("root.a.d", 0, 1, 10)) is None
+    assert {0: 20} == member.points("root.a.d")
+    member.restart()
+    assert {0: 20} == member.points("root.a.d")
+
+
+def test_what_is_saved_before_the_log_is_replayed_is_not_ahead_of_the_replay(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.machine.save()
+    for number in range(1, 6):
+        member.add(Request(7, number), write("root.a.d", number, 1, number))
+    member.machine.region.flush()  # files are ahead of the state that is saved
+    member.machine.close()
+    member.machine = member.open()
+    member.machine.save()
+    member.restart()
+    member.add(Request(7, 9), write("root.a.d", 5, 1, 50))
+    assert member.add(Request(7, 5), write("root.a.d", 5, 1, 5)) is None
+    assert {1: 1, 2: 2, 3: 3, 4: 4, 5: 50} == member.points("root.a.d")
+
+
+def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))
+    member.machine.region.flush()
+    member.add(NO_REQUEST, write("root.a.d", 0, 1, 2))
+    member.add(NO_REQUEST, write("root.a.d", 100, 1, 3))
+    slices = {partition.key[1]: partition for partition in member.machine.region.partitions}
+    with member.machine.region.lock:
+        member.machine.region.flusher.freeze(slices[1])
+        while member.machine.region.flusher.busy:
+            member.machine.region.lock.wait()
+    member.machine.save()  # knows of all entries; those behind the first file's are to come again
+    member.machine.close()
+    member.machine = member.open()
+    member.machine.save()
+    member.restart()
+    assert {0: 2, 100: 3} == member.points("root.a.d")
+
+
+def test_a_request_that_failed_may_come_again(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    outcome = member.add(Request(7, 1), write("root.a.d", 0, 1, 10))
+    assert isinstance(outcome, UserMistake)
+    assert outcome.code == 508
+    member.add(Request(7, 2), Mutation(creates("root.a.d")))
+    assert member.add(Request(7, 1), write("root.a.d", 0, 1, 10)) is None
+    assert {0: 10} == member.points("root.a.d")
+
+
+def test_what_failed_once_does_not_succeed_in_a_replay(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, write("root.a.d", 0, 1, 10))
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 50, 1, 50))
+    member.machine.save(first=1)
+    member.machine.save(first=2)
+    member.base = 0
+    member.restart()
+    assert {50: 50} == member.points("root.a.d")
+
+
+def test_tablets_are_compared_with_the_schema_only_where_it_is_kept(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    wrong = Mutation(tablets=[rows("root.a.d", 0, 1, 1, DataType.DOUBLE)])
+    outcome = member.add(NO_REQUEST, wrong)
+    assert isinstance(outcome, UserMistake)
+    assert outcome.code == 507
+    assert member.add(NO_REQUEST, write("root.b.d", 0, 1, 5)) is None
+    assert {0: 5} == member.points("root.b.d")
+    assert ["root.a", "root.b"] == member.machine.region.schema.databases()
+
+
+def test_a_command_with_rows_and_a_change_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    before = member.state()
+    outcome = member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 1, 1)]))
+    assert isinstance(outcome, UserMistake)
+    assert outcome.code == 503
+    assert before == member.state()
+
+
+def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another_type(tmp_path: Path) -> None:
+    """Two coordinators that do not know of each other: neither fails; of two types, the first stays."""
+    member = Member(tmp_path)
+    needed = [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series(), if_missing=True)]
+    assert member.add(NO_REQUEST, Mutation(needed, (), [rows("root.a.d", 0, 1, 1)])) is None
+    assert member.add(NO_REQUEST, Mutation(needed, (), [rows("root.a.d", 1, 1, 2)])) is None
+    assert member.add(NO_REQUEST, Mutation(needed)) is None
+    other = [CreateSeries("root.a.d", False, series(DataType.DOUBLE), if_missing=True)]
+    outcome = member.add(NO_REQUEST, Mutation(other, (), [rows("root.a.d", 2, 1, 3, DataType.DOUBLE)]))
+    assert isinstance(outcome, UserMistake)
+    assert (507, "root.a.d.x is INT64, not DOUBLE") == (outcome.code, str(outcome))
+    assert {0: 1, 1: 2} == member.points("root.a.d")
+    news = [change for change in member.machine.news_since(0).changes if isinstance(change, CreateSeries)]
+    assert [CreateSeries("root.a.d", False, series())] == news
+
+
+def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
+    member.machine.region.flush()
+    drop = Mutation([DeleteDatabase("root.a")])
+    assert member.add(NO_REQUEST, drop, drop=7) is None
+    assert member.add(NO_REQUEST, drop, drop=7) is None
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    assert {} == member.points("root.a.d")
+    member.restart()
+    assert {} == member.points("root.a.d")
+
+
+@pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
+def test_a_drop_that_comes_again_later_leaves_what_was_made_anew(tmp_path: Path, drop: Drop) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
+    assert member.add(NO_REQUEST, effect_of(drop), drop=7) is None
+    anew = Mutation(creates("root.a.d"), (), [rows("root.a.d", 3, 1, 2)])
+    assert member.add(NO_REQUEST, anew, drop=7) is None
+    for number in (7, 6):
+        assert member.add(Request(1, number), effect_of(drop), drop=number) is None
+    assert {3: 2} == member.points("root.a.d")
+    member.restart()
+    assert {3: 2} == member.points("root.a.d")
+
+
+def test_a_write_that_has_not_seen_a_drop_of_its_device_is_refused(tmp_path: Path) -> None:
+    """Group 1 keeps no schema of root.b: it cannot compare types, and must not take what another incarnation was."""
+    member = Member(tmp_path)
+    assert member.add(NO_REQUEST, write("root.b.d", 0, 1, 1), drop=0) is None
+    member.add(NO_REQUEST, effect_of(DeleteSeries("root.b.d.*")), drop=5)
+    for seen, mutation in (
+        (4, write("root.b.d", 1, 1, 2)),
+        (0, Mutation(creates("root.b.d"))),
+        (4, Mutation(creates("root.b.d"), (), [rows("root.b.d", 1, 1, 2)])),
+    ):
+        outcome = member.add(NO_REQUEST, mutation, drop=seen)
+        assert isinstance(outcome, UserMistake)
+        assert OVERTAKEN == outcome.code
+    assert member.add(NO_REQUEST, write("root.b.e", 1, 1, 3), drop=0) is None
+    assert member.add(NO_REQUEST, write("root.b.d", 1, 1, 4), drop=5) is None
+    assert {1: 4} == member.points("root.b.d")
+    member.machine.save()
+    member.restart()
+    assert {1: 4} == member.points("root.b.d")
+    assert isinstance(member.add(NO_REQUEST, write("root.b.d", 2, 1, 2), drop=4), UserMistake)
+
+
+def test_news_of_the_schema(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))
+    member.add(NO_REQUEST, Mutation([DeleteSeries("root.a.d.x")]))
+    news = member.machine.news_since(1)
+    assert (3, False, (DeleteSeries("root.a.d.x"),)) == (news.index, news.whole, news.changes)
+    assert news == SchemaNews.of_words(news.words())
+    assert () == member.machine.news_since(3).changes
+    member.machine.save(first=4)
+    member.restart()
+    whole = member.machine.news_since(0)
+    assert (3, True, (CreateDatabase("root.a"),)) == (whole.index, whole.whole, whole.changes)
+
+
+def test_a_group_does_not_speak_for_databases_whose_series_another_keeps(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, write("root.b.d", 0, 1, 5))
+    member.add(NO_REQUEST, Mutation([CreateDatabase("root.a")]))
+    member.machine.save(first=3)
+    member.restart()
+    assert (CreateDatabase("root.a"),) == member.machine.news_since(0).changes
+
+
+def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
+    requests = Requests()
+    requests.remember(Request(1, 1), 10)
+    assert requests.is_repeated(Request(1, 1), 10 + MEMORY)
+    assert not requests.is_repeated(Request(1, 1), 11 + MEMORY)
+    requests.remember(Request(1, 2), 11 + MEMORY)
+    assert [(1, 2, 11 + MEMORY)] == requests.dump()
+    assert not requests.is_repeated(NO_REQUEST, 12)
+
+
+def catch_up_by_snapshot(leader: Member, laggard: Member) -> int:
+    index, token = leader.machine.take_snapshot()
+    snapshot = Snapshot(Position(index, 1, membership(1, [1, 2])), token)
+    laggard.others[NodeId(1)] = leader
+    laggard.machine.stage(NodeId(1), snapshot)
+    laggard.machine.install(snapshot)
+    laggard.log = list(leader.log)
+    laggard.base = index
+    laggard.machine.apply(laggard.log[index:])
+    return index
+
+
+def busy_leader(folder: Path) -> Member:
+    leader = Member(folder)
+    leader.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    leader.add(Request(1, 1), write("root.a.d", 0, 250, 1))
+    leader.add(NO_REQUEST, write("root.b.d", 0, 10, 1))
+    leader.machine.region.flush()
+    leader.add(NO_REQUEST, write("root.a.d", 100, 50, 2))
+    leader.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.a.d.x",), TimeRange(120, 140))]))
+    leader.add(NO_REQUEST, write("root.missing.d", 0, 1, 1))
+    return leader
+
+
+def test_a_member_that_lacks_too_much_gets_a_snapshot(tmp_path: Path) -> None:
+    leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
+    laggard.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    laggard.add(NO_REQUEST, write("root.a.d", 0, 5, 99))
+    view = laggard.machine.region.view()
+    catch_up_by_snapshot(leader, laggard)
+    assert leader.state() == laggard.state()
+    view.close()
+    for number in range(3):
+        for member in (leader, laggard):
+            member.add(Request(1, 1), write("root.a.d", 0, 250, 7))
+            member.add(Request(2, number), write("root.a.d", 300 + number, 1, number))
+        laggard.restart()
+        assert leader.state() == laggard.state()
+
+
+def test_a_snapshot_whose_files_are_not_what_they_should_be_is_refused(tmp_path: Path) -> None:
+    leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
+    before = laggard.state()
+    ask = laggard.ask
+    laggard.machine._ask = lambda node, name, request: ask(node, name, request).replace(b"TsFile", b"TsFail")
+    with pytest.raises(CorruptFile):
+        catch_up_by_snapshot(leader, laggard)
+    assert before == laggard.state()
+    laggard.machine._ask = ask
+    catch_up_by_snapshot(leader, laggard)
+    assert leader.state() == laggard.state()
+
+
+def test_a_crash_before_the_state_file_leaves_the_old_region(tmp_path: Path) -> None:
+    leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
+    laggard.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 99)]))
+    before = laggard.state()
+    index, token = leader.machine.take_snapshot()
+    laggard.others[NodeId(1)] = leader
+    laggard.machine.stage(NodeId(1), Snapshot(Position(index, 1, membership(1, [1, 2])), token))
+    group = tmp_path / "laggard" / "groups" / "1"
+    (group / "staging").rename(group / "1")
+    laggard.restart()
+    assert before == laggard.state()
+    catch_up_by_snapshot(leader, laggard)
+    assert leader.state() == laggard.state()
+    assert ["1"] == [path.name for path in group.iterdir()]
+
+
+STEP = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(DEVICES), st.integers(0, 250), st.integers(1, 60)),
+    st.tuples(st.just("create"), st.sampled_from(DEVICES)),
+    st.tuples(st.just("delete"), st.sampled_from(DEVICES), st.integers(0, 250), st.integers(1, 100)),
+    st.tuples(st.just("drop series"), st.sampled_from(DEVICES)),
+    st.tuples(st.just("drop database"), st.sampled_from(DEVICES)),
+    st.tuples(st.just("repeat"), st.integers(0, 30)),
+    st.tuples(st.just("flush")),
+    st.tuples(st.just("save")),
+    st.tuples(st.just("restart")),
+    st.tuples(st.just("snapshot")),
+)
+
+
+def mutation_of(step: Sequence[object], number: int) -> Mutation:
+    match step:
+        case ["write", str(device), int(start), int(count)]:
+            return write(device, start, count, number)
+        case ["create", str(device)]:
+            return Mutation(creates(device))
+        case ["delete", str(device), int(start), int(count)]:
+            return Mutation(deletions=[Deletion((f"{device}.*",), TimeRange(start, start + count))])
+        case ["drop series", str(device)]:
+            return Mutation([DeleteSeries(f"{device}.x")], [Deletion((f"{device}.x",), TimeRange())])
+        case ["drop database", str(device)]:
+            return Mutation([DeleteDatabase(device[:-2])])
+    raise AssertionError(step)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEP, max_size=40))
+def test_restarts_change_nothing(tmp_path_factory, steps: list[tuple[object, ...]]) -> None:
+    """A member that flushes, saves and restarts ends like one that only applies."""
+    folder = tmp_path_factory.mktemp("members")
+    steady, restless = Member(folder / "steady"), Member(folder / "restless")
+    sent: list[tuple[Request, Mutation]] = []
+    try:
+        for number, step in enumerate(steps):
+            match step[0]:
+                case "flush":
+                    restless.machine.region.flush()
+                case "save":
+                    restless.machine.save()
+                case "restart":
+                    restless.restart()
+                case "snapshot":
+                    replaced, restless = restless, Member(folder / f"restless{number}")
+                    catch_up_by_snapshot(replaced, restless)
+                    replaced.machine.close()
+                case "repeat" if not sent:
+                    pass
+                case _:
+                    if step[0] == "repeat":
+                        request, mutation = sent[int(str(step[1])) % len(sent)]
+                    else:
+                        request, mutation = Request(3, number), mutation_of(list(step), number)
+                        sent.append((request, mutation))
+                    outcomes = [steady.add(request, mutation), restless.add(request, mutation)]
+                    assert str(outcomes[0]) == str(outcomes[1])
+        restless.restart()
+        assert steady.state() == restless.state()
+    finally:
+        steady.machine.close()
+        restless.machine.close()

@@ -1,0 +1,52 @@
+"""Which group a row goes to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_cluster.placement import NodeId, PartitionTable
+from saros_cluster.routing import META, Routing
+from saros_storage.block import Column
+from saros_storage.mutation import Placed
+from saros_storage.reading import TimeRange
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+from saros_storage.types import DataType
+
+NODES = [NodeId(n) for n in (1, 2, 3, 4, 5)]
+ROUTING = Routing(PartitionTable.first(NODES, 3), 100)
+
+
+def placed(times: list[int]) -> Placed:
+    values = np.array(times, np.int64)
+    tablet = Tablet("root.a.d", ("x",), values, (Column(DataType.INT64, values * 10),), False)
+    frame = TabletFrame(encode_tablet(tablet))
+    return Placed(2, frame.frame, frame)
+
+
+def test_a_tablet_of_one_slice_goes_as_it_is() -> None:
+    tablet = placed([100, 150, 199])
+    assert [(ROUTING.group_at("root.a", 1), tablet)] == list(ROUTING.hand_out(tablet))
+
+
+def test_a_tablet_of_many_slices_is_cut_at_their_borders() -> None:
+    times = [-1, 0, 99, 100, 350, 201]
+    found = list(ROUTING.hand_out(placed(times)))
+    assert [ROUTING.group_at("root.a", n) for n in (-1, 0, 1, 2, 3)] == [group for group, _ in found]
+    parts = [decode_tablet(part.frame) for _, part in found]
+    assert [[-1], [0, 99], [100], [201], [350]] == [part.times.tolist() for part in parts]
+    assert [[-10], [0, 990], [1000], [2010], [3500]] == [part.columns[0].to_list() for part in parts]
+
+
+def test_the_groups_of_a_range_are_those_of_its_slices() -> None:
+    time = TimeRange(150, 401)
+    assert sorted({ROUTING.group_at("root.a", n) for n in (1, 2, 3, 4)}) == ROUTING.groups_for("root.a", time)
+    assert ROUTING.groups == ROUTING.groups_for("root.a", TimeRange())
+
+
+def test_the_meta_group_is_of_all_nodes_and_a_data_group_of_its_own() -> None:
+    assert set(NODES) == set(ROUTING.members(META))
+    for group in ROUTING.groups:
+        members = ROUTING.members(group)
+        assert (group, 3) == (members[0], len(members))
+    assert [len(ROUTING.groups_of(node)) for node in NODES] == [3] * 5

@@ -1,0 +1,370 @@
+"""Clients of a simulated cluster: what they ask, of which node, again of which other node, and what they were answered.
+
+A register is a point: (device, time) of measurement x. A write sets some of a device's registers at once, each to the
+same number, which nobody else writes; a deletion, a drop of a series or of a database empties them. A read looks at all
+of a device's registers in one view, and counts them in the same view.
+
+A client's write has a number. What is not answered is asked again with that number, of another node, until it is given
+up: then its outcome is unknown. A drop has no number, so each try is an operation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from cluster.history import Kind, Operation, Outcome
+from cluster.world_network import OUTSIDE, Endpoint
+
+from saros_cluster.data.command import carrying_out
+from saros_cluster.host import Busy, NotHere, NotLeader
+from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import NoLeader
+from saros_cluster.remote.errors import ReadLost
+from saros_storage.block import Block, Column
+from saros_storage.errors import StorageError, StoreClosed, UserMistake
+from saros_storage.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
+from saros_storage.types import DataType
+
+if TYPE_CHECKING:
+    from cluster.cluster_world import Life, World
+
+DATABASES = ("root.a", "root.b")
+DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
+#: One in each of five slices, and two in one.
+TIMES = (5, 7, 105, 205, 305, 405)
+MEASUREMENT = "x"
+_ATTEMPT_SECONDS = 6.0
+_PATIENCE_NS = 20_000_000_000
+#: Registers of the same device have operations one after the other; the search for an order wants few of each.
+OPERATIONS_MAX = 60
+#: Trouble that another try may not have.
+_PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
+
+
+def read_points(view: ReadView, device: str) -> dict[int, object]:
+    """The values of a device, by time."""
+    found: dict[int, object] = {}
+    reader = view.open(ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False))
+    try:
+        while (item := reader.next()) is not None:
+            assert isinstance(item, Block)
+            times = item.times.tolist()
+            assert not any(t in found for t in times), f"{times} come twice"
+            found.update(zip(times, item.columns[0].to_list(), strict=True))
+    finally:
+        reader.close()
+    return found
+
+
+def count_points(view: ReadView, device: str) -> int:
+    """As aggregates count: from statistics, where they are exact."""
+    count = 0
+    request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, grid=WindowGrid())
+    reader = view.open(request)
+    try:
+        while (item := reader.next()) is not None:
+            if isinstance(item, Summary):
+                column = item.columns[0]
+                count += 0 if column is None else column.count
+            elif isinstance(item, Summaries):
+                count += sum(n or 0 for n in item.columns[0].count.to_list())
+            else:
+                count += item.rows
+    finally:
+        reader.close()
+    return count
+
+
+class Registers:
+    """The history of all clients' operations."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.history: list[Operation] = []
+        self._counts: dict[tuple[str, int], int] = {}
+
+    def note(
+        self,
+        client: Client,
+        sequence: int,
+        began_ns: int,
+        kind: Kind,
+        values: dict[tuple[str, int], int | None],
+        outcome: Outcome,
+        consistency: str = "strong",
+        *,
+        stale: bool = False,
+    ) -> None:
+        """One operation on some registers, which has ended now."""
+        now = self._world.threads.now_ns
+        for number, (register, value) in enumerate(values.items()):
+            self.history.append(
+                Operation(
+                    client.number,
+                    client.name,
+                    sequence * 1_000 + number,
+                    began_ns,
+                    None if outcome is Outcome.UNKNOWN else now,
+                    kind,
+                    register,
+                    value,
+                    consistency,
+                    outcome,
+                    stale,
+                )
+            )
+            self._counts[register] = self._counts.get(register, 0) + 1
+
+    def are_full(self, device: str) -> bool:
+        """Whether a device's registers have as many operations as can be checked quickly."""
+        return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in TIMES)
+
+    def probe(self, node: NodeId) -> Probe:
+        """A write through a node to every slice, and a read."""
+        return Probe(self._world, node)
+
+
+class Probe:
+    """After healing a node must write to every group and read it."""
+
+    def __init__(self, world: World, node: NodeId) -> None:
+        self.name = f"a write and a read through node {node}"
+        self.done = False
+        self.error: BaseException | None = None
+        self._world = world
+        self._node = node
+        world.threads.spawn("probe", None, self._run)
+
+    def _run(self) -> None:
+        world = self._world
+        device = f"root.probe.d{self._node}"
+        times = tuple(range(0, 3200, 100))
+
+        def work(life: Life) -> dict[int, object]:
+            write(life, device, times, self._node)
+            view = view_of(life, "strong")[0]
+            try:
+                return read_points(view, device)
+            finally:
+                view.close()
+
+        for _ in range(20):
+            try:
+                found = asked(world, self._node, "probe", work, 20.0)
+            except _PASSING as error:
+                self.error = error
+                world.threads.sleep(1.0)
+            else:
+                self.error = None
+                if found != dict.fromkeys(times, self._node):
+                    self.error = AssertionError(f"{found} was read")
+                break
+        self.done = True
+
+
+def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object], timeout_s: float = _ATTEMPT_SECONDS):
+    """Carry something out at a node, for a client."""
+
+    def at_node(endpoint: Endpoint) -> object:
+        life = endpoint.owner
+        if life.node is None or life.writer is None or life.stopping:
+            raise NotHere(0, "the node is starting or stopping")
+        try:
+            return work(life)
+        except RuntimeError as error:
+            if life.stopping:
+                raise StoreClosed(str(error)) from error
+            raise
+
+    return world.network.exchange(OUTSIDE, node, name, at_node, timeout_s)
+
+
+def write(life: Life, device: str, times: Sequence[int], value: int) -> int:
+    """As the service does it."""
+    assert life.writer is not None
+    column = Column(DataType.INT64, np.full(len(times), value, np.int64))
+    return life.writer.insert_columns(device, np.array(times, np.int64), {MEASUREMENT: column}, aligned=None)
+
+
+def view_of(life: Life, consistency: str) -> tuple[ReadView, bool]:
+    """A view, and whether it is flagged stale; close it."""
+    database = life.node.database
+    point = database.catch_up(consistency)
+    return database.view(point), point.stale
+
+
+class Client:
+    """One who asks for one thing after the other."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.number = number
+        self.name = f"client {number}"
+        self.stopping = False
+        self.done = False
+        self.operations = 0
+        self.random = world.random
+        self.pause_ns = world.random.choice((50_000_000, 400_000_000))
+        #: Which number a node takes for this client's.
+        self._client = 1_000 + number
+        self._sequence = 0
+
+    def start(self) -> None:
+        self.world.threads.spawn(self.name, None, self._run)
+
+    def _run(self) -> None:
+        threads = self.world.threads
+        while not self.stopping:
+            threads.sleep(self.random.randrange(self.pause_ns) / 1e9)
+            if self.stopping:
+                break
+            kind = self.random.choices(
+                (self._write, self._read, self._delete, self._flush, self._drop_series, self._drop_database),
+                (40, 40, 8, 3, *self.world.drops),
+            )[0]
+            device = self.random.choice(DEVICES)
+            if not self.world.registers.are_full(device):
+                self._sequence += 1
+                kind(device)
+                self.operations += 1
+        self.done = True
+
+    # ------------------------------------------------------------------ operations
+
+    def _write(self, device: str) -> None:
+        times = tuple(sorted(self.random.sample(TIMES, self.random.choice((1, 1, 1, 2, 4)))))
+        value = self.number << 32 | self._sequence
+        values: dict[tuple[str, int], int | None] = {(device, time): value for time in times}
+        began = self.world.threads.now_ns
+        request = (self._client, self._sequence)
+
+        def work(life: Life) -> int:
+            with carrying_out(request):
+                return life.requests.once(request, lambda: write(life, device, times, value))
+
+        outcome = self._insist("write", work, only=len(times) == 1)
+        self._tell(f"write {value} to {device} {times}", outcome)
+        self.world.registers.note(self, self._sequence, began, Kind.WRITE, values, outcome)
+
+    def _delete(self, device: str) -> None:
+        first, last = sorted((self.random.randrange(420), self.random.randrange(420)))
+        values: dict[tuple[str, int], int | None] = {(device, t): None for t in TIMES if first <= t < last}
+        began = self.world.threads.now_ns
+        request = (self._client, self._sequence)
+        pattern = self.random.choice((f"{device}.{MEASUREMENT}", f"{device}.*", f"{device}.**"))
+
+        def work(life: Life) -> int:
+            def delete() -> int:
+                life.node.database.catch_up("strong")
+                life.node.database.delete([pattern], TimeRange(first, last))
+                return 0
+
+            with carrying_out(request):
+                return life.requests.once(request, delete)
+
+        outcome = self._insist("delete", work, only=False)
+        self._tell(f"delete {device} {first}..{last}", outcome)
+        self.world.registers.note(self, self._sequence, began, Kind.DELETE, values, outcome)
+
+    def _drop_series(self, device: str) -> None:
+        def drop(life: Life) -> object:
+            life.node.database.catch_up("strong")
+            return life.node.database.delete_series(f"{device}.{MEASUREMENT}")
+
+        self._once("drop series", [device], drop)
+
+    def _drop_database(self, device: str) -> None:
+        database = device.rpartition(".")[0]
+        devices = [d for d in DEVICES if d.startswith(f"{database}.")]
+
+        def drop(life: Life) -> object:
+            life.node.database.catch_up("strong")
+            return life.node.database.delete_database(database)
+
+        self._once("drop database", devices, drop)
+
+    def _once(self, name: str, devices: Sequence[str], work: Callable[[Life], object]) -> None:
+        began = self.world.threads.now_ns
+        outcome = Outcome.UNKNOWN
+        try:
+            asked(self.world, self._node(), name, work, 20.0)
+            outcome = Outcome.OK
+        except UserMistake as error:
+            if error.code == 504:
+                outcome = Outcome.FAIL
+        except _PASSING:
+            outcome = Outcome.UNKNOWN
+        self._tell(f"{name} {devices}", outcome)
+        values: dict[tuple[str, int], int | None] = {(device, t): None for device in devices for t in TIMES}
+        if outcome is not Outcome.FAIL:
+            self.world.registers.note(self, self._sequence, began, Kind.DELETE, values, outcome)
+
+    def _flush(self, _: str) -> None:
+        try:
+            asked(self.world, self._node(), "flush", lambda life: life.node.database.flush_here(None), 5.0)
+        except _PASSING as error:
+            self.world.note(f"{self.name} flushes: {error}")
+
+    def _read(self, device: str) -> None:
+        consistency = self.random.choice(("strong", "strong", "mid", "weak"))
+        began = self.world.threads.now_ns
+        node = self._node()
+
+        def work(life: Life) -> tuple[dict[int, object], bool]:
+            view, stale = view_of(life, consistency)
+            try:
+                known = life.node.database.schema.device(device)
+                if known is None or MEASUREMENT not in known.series:
+                    return {}, stale
+                version = life.node.database.schema.version
+                found = read_points(view, device)
+                counted = count_points(view, device)
+                # Where a database lies that is dropped meanwhile, nobody knows any more.
+                if version == life.node.database.schema.version:
+                    assert counted == len(found), f"{len(found)} points were read, {counted} counted"
+                return found, stale
+            finally:
+                view.close()
+
+        try:
+            found, stale = asked(self.world, node, "read", work, 12.0)
+        except _PASSING as error:
+            self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {type(error).__name__} {error}")
+            return
+        self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {found}{' stale' * stale}")
+        values = {(device, time): found.get(time) for time in TIMES}
+        self.world.registers.note(self, self._sequence, began, Kind.READ, values, Outcome.OK, consistency, stale=stale)
+
+    # ------------------------------------------------------------------ asking
+
+    def _node(self) -> NodeId:
+        return self.random.choice(self.world.ids)
+
+    def _tell(self, what: str, outcome: Outcome) -> None:
+        self.world.note(f"{self.name} #{self._sequence}: {what}: {outcome.value}")
+
+    def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
+        """Ask one node after the other. `only`: one group decides, so a mistake or a missing leader means no effect."""
+        threads = self.world.threads
+        until = threads.now_ns + _PATIENCE_NS
+        unknown = False
+        node = self._node()
+        while True:
+            self.world.note(f"{self.name} #{self._sequence}: {name} at node {node}")
+            try:
+                asked(self.world, node, name, work)
+            except UserMistake as error:
+                self.world.note(f"{self.name} #{self._sequence}: {error}")
+                return Outcome.FAIL if only and not unknown else Outcome.UNKNOWN
+            except _PASSING as error:
+                self.world.note(f"{self.name} #{self._sequence}: {type(error).__name__} {error}")
+                unknown = unknown or not (isinstance(error, NoLeader) and only)
+                if threads.now_ns > until or self.random.random() < 0.1:
+                    return Outcome.UNKNOWN if unknown else Outcome.FAIL
+                threads.sleep(self.random.randrange(500_000_000) / 1e9)
+                node = self._node()
+            else:
+                return Outcome.OK

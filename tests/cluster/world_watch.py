@@ -1,0 +1,267 @@
+"""Who looks on in a simulated cluster: what must hold at every entry, whatever clients see of it.
+
+one leader          a group has one in a term, among all lives of all nodes
+one log             what is applied at an index is the same everywhere and always
+in order            a replica applies every entry behind its last one
+one verdict         an entry has an effect (and an outcome) on every replica, or on none, in a replay too
+one effect          a request has its effect in a group at one index only
+no trouble          no group is stopped, no flusher gives up, no thread ends by an exception
+equal               when nothing goes on, replicas at one entry have the same schema, points and known requests
+closed              nothing is left of queries, reads, proposals and calls
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from cluster.world_clients import DEVICES, read_points
+from cluster.world_threads import Task, replaced
+
+from saros_cluster.data.command import NO_REQUEST, Request, decode_command
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.host import GroupHost
+from saros_cluster.machine import Outcome, StateMachine
+from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
+from saros_cluster.raft.ready import Restored, Role
+from saros_storage.disk import FULL_ERRNOS
+from saros_storage.region import Region
+
+if TYPE_CHECKING:
+    from cluster.cluster_world import Life, World
+
+#: Threads that a node has as long as it lives, by the beginning of their names.
+_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups")
+
+
+class Broken(AssertionError):
+    """A rule that does not hold."""
+
+
+class Watch:
+    """See the module."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._leaders: dict[tuple[GroupId, int], NodeId] = {}
+        self.elections = 0
+        #: By group and index: term, kind, data.
+        self._entries: dict[tuple[GroupId, int], tuple[int, EntryKind, bytes]] = {}
+        #: By group and index: whether the entry had an effect, and the code of its error.
+        self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
+        #: By group and request: the index of its effect.
+        self._effects: dict[tuple[GroupId, Request], int] = {}
+        #: Which group a machine is of, where, and what it applied last.
+        self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
+        self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
+        #: Tasks that apply an entry at the moment, and whether it had an effect so far.
+        self._applying: dict[Task, bool] = {}
+
+    @contextmanager
+    def looking_on(self) -> Iterator[None]:
+        """Be told of what happens in all nodes."""
+        watch = self
+        add, turn = GroupHost.add, GroupHost.turn
+        apply_region, apply_meta, take_effect = RegionMachine._apply, MetaMachine._apply, Region.take_effect
+        install_region, install_meta = RegionMachine.install, MetaMachine.install
+
+        def added(host: GroupHost, group: GroupId, restored: Restored, machine: StateMachine, *rest) -> None:
+            task = watch._world.threads.current
+            assert task is not None
+            watch._places[machine] = (group, task.owner)
+            add(host, group, restored, machine, *rest)
+            status = host.status(group)
+            assert status is not None
+            watch._last[machine] = status.applied
+
+        def turned(host: GroupHost) -> None:
+            turn(host)
+            watch.turned(host)
+
+        def applied_region(machine: RegionMachine, entry: Entry) -> Outcome:
+            return watch.applied(machine, entry, apply_region)
+
+        def applied_meta(machine: MetaMachine, entry: Entry) -> Outcome:
+            return watch.applied(machine, entry, apply_meta)
+
+        def effected(region: Region, index: int, mutation: object) -> None:
+            task = watch._world.threads.current
+            assert task is not None
+            watch._applying[task] = True
+            take_effect(region, index, mutation)
+
+        def installed_region(machine: RegionMachine, snapshot: Snapshot) -> None:
+            install_region(machine, snapshot)
+            watch.installed(machine, snapshot)
+
+        def installed_meta(machine: MetaMachine, snapshot: Snapshot) -> None:
+            install_meta(machine, snapshot)
+            watch.installed(machine, snapshot)
+
+        with replaced(
+            [
+                (GroupHost, "add", added),
+                (GroupHost, "turn", turned),
+                (RegionMachine, "_apply", applied_region),
+                (MetaMachine, "_apply", applied_meta),
+                (Region, "take_effect", effected),
+                (RegionMachine, "install", installed_region),
+                (MetaMachine, "install", installed_meta),
+            ]
+        ):
+            yield
+
+    # ------------------------------------------------------------------ at every step
+
+    def turned(self, host: GroupHost) -> None:
+        """A host has handled what came."""
+        for group, status in host.statuses().items():
+            if status.role is Role.LEADER:
+                known = self._leaders.setdefault((group, status.term), status.node)
+                if known != status.node:
+                    raise Broken(f"nodes {known} and {status.node} both lead group {group} in term {status.term}")
+
+    @property
+    def led(self) -> int:
+        """Terms that had a leader, of all groups."""
+        return len(self._leaders)
+
+    def installed(self, machine: StateMachine, snapshot: Snapshot) -> None:
+        """A replica was replaced."""
+        group, life = self._places[machine]
+        self._last[machine] = max(self._last[machine], snapshot.position.index)
+        self._world.note(f"{life} has a snapshot of group {group} at {snapshot.position.index}")
+
+    def applied(self, machine, entry: Entry, apply) -> Outcome:
+        """Let a machine apply an entry."""
+        group, _ = self._places[machine]
+        self._check_entry(machine, group, entry)
+        task = self._world.threads.current
+        assert task is not None
+        self._applying[task] = False
+        known = machine._applied if isinstance(machine, MetaMachine) else machine._judged
+        try:
+            outcome = apply(machine, entry)
+            effect = self._applying[task]
+        finally:
+            del self._applying[task]
+        if entry.kind is EntryKind.DATA:
+            is_new = entry.index > known
+            if isinstance(machine, RegionMachine):
+                self._check_region(machine, group, entry, outcome, effect=effect, is_new=is_new)
+            elif is_new:
+                self._check_verdict(group, entry.index, (outcome is None, getattr(outcome, "code", None)))
+        return outcome
+
+    def _check_entry(self, machine: StateMachine, group: GroupId, entry: Entry) -> None:
+        _, life = self._places[machine]
+        last = self._last[machine]
+        if entry.index != last + 1:
+            raise Broken(f"{life} applies entry {entry.index} of group {group} behind {last}")
+        self._last[machine] = entry.index
+        found = (entry.term, entry.kind, entry.data)
+        known = self._entries.setdefault((group, entry.index), found)
+        if known != found:
+            raise Broken(f"entry {entry.index} of group {group} is {known}, and for {life} {found}")
+
+    def _check_region(
+        self, machine: RegionMachine, group: GroupId, entry: Entry, outcome: Outcome, *, effect: bool, is_new: bool
+    ) -> None:
+        if entry.index <= machine._released:
+            return  # it is in files
+        code = getattr(outcome, "code", None)
+        if is_new:
+            self._check_verdict(group, entry.index, (effect, code))
+        elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
+            raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
+        request = decode_command(entry.data)[0]
+        if effect and request != NO_REQUEST:
+            index = self._effects.setdefault((group, request), entry.index)
+            if index != entry.index:
+                raise Broken(f"request {request} has its effect in group {group} at {index} and at {entry.index}")
+
+    def _check_verdict(self, group: GroupId, index: int, verdict: tuple[bool, int | None]) -> None:
+        known = self._verdicts.setdefault((group, index), verdict)
+        if known != verdict:
+            raise Broken(f"entry {index} of group {group} comes to {known} on one node, {verdict} on another")
+
+    def check(self, life: Life) -> None:
+        """Now and then, for every node that is up."""
+        host = life.host
+        if host.failures and not host.closed:
+            raise Broken(f"{life} has stopped groups: {dict(host.failures)}")
+        for group, machine in life.machines.items():
+            problem = machine.region.flusher.problem
+            if problem is not None and not (isinstance(problem, OSError) and problem.errno in FULL_ERRNOS):
+                raise Broken(f"{life} flushes group {group} no more: {problem!r}")
+
+    # ------------------------------------------------------------------ when it is quiet
+
+    def _lives(self) -> list[Life]:
+        return [member.life for member in self._world.members.values() if member.is_up and member.life is not None]
+
+    def is_quiet(self) -> bool:
+        """Whether all replicas have applied the same."""
+        lives = self._lives()
+        groups = {group for life in lives for group in life.host.statuses()}
+        for group in groups:
+            found = [life.host.status(group) for life in lives if life.host.status(group) is not None]
+            if len({s.applied for s in found} | {s.last_index for s in found}) > 1:
+                return False
+        return True
+
+    def check_equal(self) -> None:
+        """Replicas of one group that have applied the same are the same."""
+        found: dict[tuple[GroupId, int], tuple[Life, dict[str, object]]] = {}
+        for life in self._lives():
+            for group, machine in life.machines.items():
+                status = life.host.status(group)
+                picture = self._picture(machine)
+                other, known = found.setdefault((group, status.applied), (life, picture))
+                for what in picture:
+                    if known[what] != picture[what]:
+                        raise Broken(
+                            f"group {group} at {status.applied}: {what} differ\n{other}: {known[what]}\n"
+                            f"{life}: {picture[what]}"
+                        )
+
+    def _picture(self, machine: RegionMachine) -> dict[str, object]:
+        region = machine.region
+        return {
+            "schemas": region.schema.dump(),
+            "requests": machine._requests.dump(),
+            "points": points_of(region),
+        }
+
+    def left_open(self) -> list[str]:
+        """What should not be there any more."""
+        found = []
+        for life in self._lives():
+            node = life.node
+            assert node is not None
+            for group, machine in life.machines.items():
+                if machine.region._views:
+                    found.append(f"{life}: {machine.region._views} views of group {group}")
+            readers = node.chores._readers
+            if readers.open_queries or readers.open_readers or readers.open_views or readers.streams:
+                found.append(f"{life}: readers of other nodes' queries")
+            for group, waiting in life.host._groups.items():
+                if waiting.proposals or waiting.reads:
+                    found.append(f"{life}: proposals or reads of group {group}")
+            tasks = [t.name for t in self._world.threads.tasks_of(life) if not t.name.startswith(_LASTING)]
+            if tasks:
+                found.append(f"{life}: {tasks}")
+        return found
+
+
+def points_of(region: Region) -> dict[str, dict[int, object]]:
+    """All points of a region that clients may have written, by device."""
+    view = region.view()
+    try:
+        return {device: points for device in DEVICES if (points := read_points(view, device))}
+    finally:
+        view.close()

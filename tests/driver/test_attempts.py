@@ -1,0 +1,140 @@
+"""Which failed calls are sent again; kinds of statements."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+import saros
+from saros.attempts import LOST_MAX, Attempts, Failure, Memory, failure_of
+from saros.kinds import Kind, kind_of
+from saros_wire import protocol
+from saros_wire.status import STATUS
+
+
+class Refused(grpc.RpcError):
+    """What a failed call raises."""
+
+    def __init__(self, status: grpc.StatusCode, details: str, code: int | None = None) -> None:
+        self._words = (status, details, code)
+
+    def code(self):
+        return self._words[0]
+
+    def details(self):
+        return self._words[1]
+
+    def trailing_metadata(self):
+        return () if self._words[2] is None else ((protocol.CODE_KEY, str(self._words[2])),)
+
+
+def coded(code: int) -> Failure:
+    return failure_of(Refused(grpc.StatusCode.UNAVAILABLE, "words", code), "h:1")
+
+
+LOST = failure_of(Refused(grpc.StatusCode.UNAVAILABLE, "Socket closed"), "h:1")
+NOT_SENT = failure_of(Refused(grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses; ..."), "h:1")
+HERE, ELSEWHERE, CLUSTER, NOWHERE = Memory(7, True), Memory(8, True), Memory(0, True), Memory(0, False)
+
+
+@pytest.mark.parametrize("code", sorted(STATUS))
+def test_three_codes_are_retryable(code: int) -> None:
+    assert (code in (2014, 2016, 2017)) is coded(code).retryable
+    assert code == coded(code).error.code
+
+
+def test_what_grpc_says() -> None:
+    assert (2016, True, True, True) == (LOST.error.code, LOST.retryable, LOST.lost, LOST.effect)
+    assert (2016, True, False, False) == (NOT_SENT.error.code, NOT_SENT.retryable, NOT_SENT.lost, NOT_SENT.effect)
+    cancelled = failure_of(Refused(grpc.StatusCode.CANCELLED, "Locally cancelled by application!"), "h:1")
+    assert (715, False) == (cancelled.error.code, cancelled.retryable)
+    ending = failure_of(Refused(grpc.StatusCode.CANCELLED, "Cancelled on the server side"), "h:1")
+    assert (2016, True, True) == (ending.error.code, ending.lost, ending.effect)
+    late = failure_of(Refused(grpc.StatusCode.DEADLINE_EXCEEDED, ""), "h:1")
+    assert (2016, True) == (late.error.code, late.effect)
+    large = failure_of(Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max"), "h:1")
+    assert (2000, False, False) == (large.error.code, large.retryable, large.effect)
+    other = failure_of(Refused(grpc.StatusCode.INTERNAL, "RST_STREAM"), "h:1")
+    assert (2000, False, True) == (other.error.code, other.retryable, other.effect)
+
+
+def test_a_call_is_tried_until_its_patience_ends() -> None:
+    attempts = Attempts(30.0)
+    attempts.failed(NOT_SENT, None, 100.0)
+    attempts.failed(coded(2017), HERE, 129.9)
+    with pytest.raises(saros.OperationalError) as caught:
+        attempts.failed(NOT_SENT, None, 130.0)
+    assert 2016 == caught.value.code
+
+
+def test_other_codes_end_it() -> None:
+    with pytest.raises(saros.DataError):
+        Attempts(30.0).failed(coded(507), HERE, 0.0)
+
+
+def test_a_call_that_breaks_connections_is_not_sent_for_ever() -> None:
+    attempts = Attempts(30.0)
+    for _ in range(LOST_MAX - 1):
+        attempts.failed(LOST, HERE, 0.0)
+        attempts.failed(LOST, None, 0.0)  # at opening a session: nothing to do with the call
+    with pytest.raises(saros.OperationalError, match="Socket closed"):
+        attempts.failed(LOST, HERE, 0.0)
+
+
+def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
+    attempts = Attempts(30.0, write=True)
+    attempts.check_node(HERE)
+    attempts.failed(NOT_SENT, HERE, 0.0)
+    attempts.check_node(ELSEWHERE)  # nothing was sent yet
+    attempts.failed(LOST, HERE, 0.0)
+    attempts.check_node(HERE)
+    for other in (ELSEWHERE, CLUSTER, NOWHERE):
+        with pytest.raises(saros.OperationalError) as caught:
+            attempts.check_node(other)
+        assert 2018 == caught.value.code
+
+
+def test_a_lost_write_that_nobody_remembers_is_unknown_at_once() -> None:
+    with pytest.raises(saros.OperationalError, match="Socket closed") as caught:
+        Attempts(30.0, write=True).failed(LOST, NOWHERE, 0.0)
+    assert 2018 == caught.value.code
+    Attempts(30.0, write=True).failed(NOT_SENT, NOWHERE, 0.0)
+    Attempts(30.0, write=True).failed(coded(2014), NOWHERE, 0.0)
+
+
+def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
+    attempts = Attempts(30.0, write=True)
+    attempts.failed(LOST, CLUSTER, 0.0)
+    with pytest.raises(saros.OperationalError) as caught:
+        attempts.failed(coded(611), CLUSTER, 1.0)
+    assert 2018 == caught.value.code
+    with pytest.raises(saros.DataError):
+        attempts.failed(coded(507), CLUSTER, 1.0)
+    with pytest.raises(saros.OperationalError) as caught:
+        attempts.failed(NOT_SENT, None, 31.0)
+    assert 2018 == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("select 1", Kind.READ),
+        ("  -- a\n/* b\n */ SELECT x from root.a", Kind.READ),
+        ("show time zone", Kind.READ),
+        ("count devices", Kind.READ),
+        ("explain select x from root.a", Kind.READ),
+        ("select x into root.b(y) from root.a", Kind.WRITE),
+        ("insert into root.a(time, x) values (1, 1)", Kind.WRITE),
+        ("delete from root.a.x", Kind.WRITE),
+        ("set storage group to root.a", Kind.WRITE),
+        ("flush", Kind.REPEATABLE),
+        ("SET TIME ZONE 'Asia/Tokyo'", Kind.ZONE),
+        ("set/**/time -- a\n zone = '+1:00'", Kind.ZONE),
+        ("set time_zone = UTC", Kind.ZONE),
+        ("set time", Kind.WRITE),
+        ("", Kind.WRITE),
+        ("/* never closed", Kind.WRITE),
+    ],
+)
+def test_kind_of_a_statement(text: str, kind: Kind) -> None:
+    assert kind is kind_of(text)

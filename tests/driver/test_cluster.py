@@ -1,0 +1,54 @@
+"""The driver against a real cluster of three nodes in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from server.cluster_fixture import make_folders
+
+import saros
+from saros_server.server import Server
+
+
+@pytest.fixture
+def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:
+    monkeypatch.setenv("SAROS_DURABILITY", "os")
+    made = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]
+    for server in made:
+        server.start()
+    yield made
+    for server in made:
+        server.stop()
+
+
+def test_a_node_ends_while_many_write_and_no_caller_notices(servers: list[Server]) -> None:
+    """1. Connect to one node; it names the others. 2. Threads write. 3. The node ends. 4. All is there, once."""
+    with saros.connect(f"saros://{servers[0].address}", timestamps="epoch") as connection:
+        assert {server.address for server in servers} == set(connection._session._nodes.addresses)
+        connection.execute("create timeseries root.t.e.y with datatype=double")
+        connection.execute("create timeseries root.t.e.z with datatype=double")
+        assert 2 == connection.execute("drop timeseries root.t.e.y, root.t.e.z").rowcount
+        assert [] == connection.execute("show timeseries root.t.e.*").fetchall()
+        half, ended = threading.Barrier(5), threading.Event()
+
+        def write(number: int) -> None:
+            for row in range(40):
+                if row == 20:
+                    half.wait(60)
+                assert 1 == connection.insert(f"root.t.d{number}", [row], {"x": [float(row)]})
+            assert ended.wait(60)
+            connection.execute(f"insert into root.t.d{number}(time, x) values (40, 40.0)")
+
+        with ThreadPoolExecutor(4) as pool:
+            running = [pool.submit(write, number) for number in range(4)]
+            half.wait(60)
+            servers[0].stop()
+            ended.set()
+            for future in running:
+                future.result()
+        rows = connection.execute("select x from root.t.*").fetchall()
+        assert [(row, *[float(row)] * 4) for row in range(41)] == rows

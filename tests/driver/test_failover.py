@@ -1,0 +1,522 @@
+"""The driver against real nodes that die, lose answers, come back, and know of each other.
+
+A `Node` is a database behind a real gRPC server in this process. Its replies can be changed on their way, and answers
+can be lost after the call was carried out, as when a connection breaks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+
+import saros
+from saros import attempts, channels
+from saros.sequences import Sequences
+from saros_server.requests_runner import Requests
+from saros_server.server import Server
+from saros_server.service import ClientService
+from saros_storage.clock import SystemClock
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+
+class Node(grpc.ServerInterceptor):
+    """See the module."""
+
+    def __init__(self, folder: Path, port: int = 0, credentials: grpc.ServerCredentials | None = None) -> None:
+        self.service = ClientService(str(folder), SystemClock())
+        self.calls: Counter[str] = Counter()
+        #: Called with a reply; what it returns is sent. It may raise `Lost`.
+        self.change: dict[str, Callable] = {}
+        self._server = grpc.server(ThreadPoolExecutor(32), interceptors=[self])
+        self._server.add_generic_rpc_handlers((self.service.handlers(),))
+        bound = (
+            self._server.add_insecure_port(f"127.0.0.1:{port}")
+            if credentials is None
+            else self._server.add_secure_port(f"127.0.0.1:{port}", credentials)
+        )
+        self.address = f"127.0.0.1:{bound}"
+        self._server.start()
+
+    def intercept_service(self, continuation, details):
+        handler = continuation(details)
+        name = details.method.rpartition("/")[2]
+        self.calls[name] += 1
+        if handler.unary_unary is not None:
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, context: self._changed(name, handler.unary_unary(request, context), context),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+
+        def stream(request, context):
+            for message in handler.unary_stream(request, context):
+                yield self._changed(name, message, context)
+
+        return grpc.unary_stream_rpc_method_handler(stream, handler.request_deserializer, handler.response_serializer)
+
+    def _changed(self, name, reply, context):
+        try:
+            return self.change[name](reply) if name in self.change else reply
+        except Lost as lost:
+            if lost.code:
+                context.set_trailing_metadata(((protocol.CODE_KEY, str(lost.code)),))
+            context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+    def lose(self, name: str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
+        """Lose so many answers, and do something after each; `code`: say it instead of losing it."""
+
+        def change(reply):
+            nonlocal times
+            times -= 1
+            if times == 0:
+                del self.change[name]
+            then()
+            raise Lost(code)
+
+        self.change[name] = change
+
+    @property
+    def points(self) -> int:
+        """Points that were written, each time one was."""
+        return self.service.node.engine.counters().points_written
+
+    def kill(self) -> None:
+        """End at once."""
+        self._server.stop(0).wait()
+        self.service.close()
+
+
+class Lost(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    """Three nodes that do not know of each other, with a device of the same name and different values."""
+    made = [Node(tmp_path / f"n{i}") for i in range(3)]
+    for number, node in enumerate(made):
+        node.service._own.insert("root.a.d", [1], {"x": [float(number)]}, aligned=None)
+    yield made
+    for node in made:
+        node.kill()
+
+
+def connect(*nodes: Node, **options) -> saros.Connection:
+    return saros.connect(
+        "saros://" + ",".join(node.address for node in nodes), **{"timestamps": "epoch", "failover_s": 5.0, **options}
+    )
+
+
+def which(connection: saros.Connection) -> int:
+    """The number of the node that answers reads."""
+    return int(connection.execute("select x from root.a.d").fetchall()[0][1])
+
+
+# ---------------------------------------------------------------------------------------------- reads
+
+
+def test_the_first_address_that_answers_is_taken_and_reads_go_elsewhere_when_it_dies(nodes: list[Node]) -> None:
+    nodes[1].kill()
+    with connect(*nodes) as connection:
+        first = which(connection)
+        assert first in (0, 2)
+        assert {first} == {which(connection) for _ in range(5)}
+        nodes[first].kill()
+        assert {2 - first} == {which(connection) for _ in range(5)}
+
+
+def test_clients_are_spread_over_the_addresses(nodes: list[Node]) -> None:
+    found = set()
+    for _ in range(60):
+        with connect(*nodes) as connection:
+            found.add(which(connection))
+    assert {0, 1, 2} == found  # by chance not: once in 10 ** 10
+
+
+def test_addresses_that_a_node_names_are_used(nodes: list[Node]) -> None:
+    def name_all(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
+        reply.addresses.extend(node.address for node in nodes[:2])
+        return reply
+
+    nodes[0].change[protocol.OPEN] = name_all
+    with connect(nodes[0]) as connection:
+        assert 0 == which(connection)
+        nodes[0].kill()
+        assert 1 == which(connection)
+
+
+def test_weak_reads_go_to_all_nodes_in_turn(nodes: list[Node]) -> None:
+    with connect(*nodes, consistency="weak") as connection:
+        assert {0: 3, 1: 3, 2: 3} == Counter(which(connection) for _ in range(9))
+        nodes[0].kill()
+        assert {1, 2} == {which(connection) for _ in range(9)}
+
+
+def test_a_query_is_asked_elsewhere_until_its_first_rows_came(nodes: list[Node]) -> None:
+    with connect(*nodes[:2]) as connection:
+        home = which(connection)
+
+        def lose_after_head(message: bytes) -> bytes:
+            nodes[home].lose(protocol.EXECUTE)
+            return message
+
+        nodes[home].change[protocol.EXECUTE] = lose_after_head
+        assert 1 - home == which(connection)
+
+
+def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result(nodes: list[Node]) -> None:
+    nodes[0].service._own.insert("root.a.e", np.arange(400_000), {"x": np.arange(400_000.0)}, aligned=None)
+    messages = []
+
+    def lose_third(message: bytes) -> bytes:
+        messages.append(message)
+        if len(messages) == 3:
+            raise Lost(0)
+        return message
+
+    with connect(nodes[0]) as connection:
+        nodes[0].change[protocol.EXECUTE] = lose_third
+        cursor = connection.execute("select x from root.a.e")
+        with pytest.raises(saros.OperationalError, match="Socket closed"):
+            cursor.fetchall()
+
+
+def test_a_query_that_breaks_every_node_is_given_up(nodes: list[Node]) -> None:
+    with connect(*nodes) as connection:
+        which(connection)
+        before = sum(node.calls[protocol.EXECUTE] for node in nodes)
+        for node in nodes:
+            node.lose(protocol.EXECUTE, times=100)
+        with pytest.raises(saros.OperationalError, match="Socket closed") as caught:
+            which(connection)
+        assert 2016 == caught.value.code
+        assert 3 == sum(node.calls[protocol.EXECUTE] for node in nodes) - before
+
+
+def test_a_node_that_has_no_leader_is_asked_again_and_other_errors_are_not(nodes: list[Node]) -> None:
+    with connect(nodes[0]) as connection:
+        nodes[0].lose(protocol.EXECUTE, times=3, code=2017)
+        assert 0 == which(connection)
+        before = nodes[0].calls[protocol.EXECUTE]
+        nodes[0].lose(protocol.EXECUTE, code=611)
+        with pytest.raises(saros.OperationalError):
+            which(connection)
+        assert 1 == nodes[0].calls[protocol.EXECUTE] - before
+
+
+def test_when_all_are_dead_the_call_ends_in_time_and_works_when_one_is_back(nodes: list[Node], tmp_path: Path) -> None:
+    with connect(nodes[0], failover_s=0.3) as connection:
+        nodes[0].kill()
+        started = time.monotonic()
+        with pytest.raises(saros.OperationalError, match="no Saros node answers") as caught:
+            which(connection)
+        assert 2016 == caught.value.code
+        assert 0.25 < time.monotonic() - started < 3
+    with connect(nodes[1]) as connection:
+        nodes[1].kill()
+        back = threading.Timer(0.2, lambda: nodes.append(Node(tmp_path / "n1", int(nodes[1].address[10:]))))
+        back.start()
+        assert 1 == which(connection)
+        back.join()
+
+
+def test_a_new_connection_does_not_wait_for_an_old_one_that_cannot_connect(nodes: list[Node], tmp_path: Path) -> None:
+    port = int(nodes[0].address[10:])
+    with connect(nodes[0], failover_s=0.3) as old:
+        nodes[0].kill()
+        with pytest.raises(saros.OperationalError, match="no Saros node answers"):
+            which(old)
+        nodes[0] = Node(tmp_path / "n0", port)
+        with connect(nodes[0]) as new:
+            assert 0 == which(new)
+
+
+def test_the_time_zone_survives(nodes: list[Node]) -> None:
+    with connect(*nodes[:2]) as connection:
+        connection.execute("set time zone 'Asia/Tokyo'")
+        for _ in range(2):
+            assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
+            nodes[which(connection)].service._clients.clear()  # the session is lost
+        nodes[which(connection)].kill()
+        assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
+
+
+def test_the_time_zone_holds_at_nodes_that_were_used_before_it_was_set(nodes: list[Node]) -> None:
+    with connect(*nodes, consistency="weak") as connection:
+        assert {0, 1, 2} == {which(connection) for _ in range(3)}
+        connection.execute("set time zone 'Asia/Tokyo'")
+        assert [[("Asia/Tokyo",)]] * 3 == [connection.execute("show time zone").fetchall() for _ in range(3)]
+
+
+def test_stale_rows_are_marked(nodes: list[Node]) -> None:
+    def stale(message: bytes) -> bytes:
+        del nodes[0].change[protocol.EXECUTE]
+        head = client_pb2.ResultHead.FromString(message)
+        head.stale = True
+        return head.SerializeToString()
+
+    with connect(nodes[0]) as connection:
+        cursor = connection.cursor()
+        assert cursor.stale is False
+        assert cursor.execute("select x from root.a.d").stale is False
+        cursor.fetchall()
+        nodes[0].change[protocol.EXECUTE] = stale
+        assert cursor.execute("select x from root.a.d").stale is True
+
+
+# ---------------------------------------------------------------------------------------------- writes
+
+
+def test_a_lost_answer_of_an_insert_is_asked_for_again_and_the_points_are_written_once(nodes: list[Node]) -> None:
+    with connect(nodes[0]) as connection:
+        before = nodes[0].points
+        nodes[0].lose(protocol.INSERT, times=2)
+        assert 4 == connection.insert("root.a.e", [1, 2], {"x": [1.0, 2.0], "y": [3, 4]})
+        assert (3, 4) == (nodes[0].calls[protocol.INSERT], nodes[0].points - before)
+
+
+def test_a_retried_write_does_not_undo_a_newer_one(nodes: list[Node]) -> None:
+    def newer() -> None:
+        nodes[0].service._own.insert("root.a.e", [1], {"x": [2.0]}, aligned=None)
+
+    with connect(nodes[0]) as connection:
+        nodes[0].lose(protocol.INSERT, then=newer)
+        connection.insert("root.a.e", [1], {"x": [1.0]})
+        assert [(1, 2.0)] == connection.execute("select x from root.a.e").fetchall()
+
+
+def test_a_lost_answer_of_a_statement_is_asked_for_again(nodes: list[Node]) -> None:
+    with connect(nodes[0]) as connection:
+        for statement, count in (
+            ("create database root.b", 1),
+            ("create timeseries root.b.d.x with datatype=double", 1),
+            ("insert into root.b.d(time, x) values (1, 1.0), (2, 2.0)", 2),
+            ("drop timeseries root.b.d.x", 1),
+        ):
+            nodes[0].lose(protocol.EXECUTE)
+            assert count == connection.execute(statement).rowcount
+
+
+def test_a_write_whose_session_is_lost_was_not_carried_out_and_is_sent_again(nodes: list[Node]) -> None:
+    with connect(nodes[0]) as connection:
+        nodes[0].service._clients.clear()
+        nodes[0].service.node.requests = Requests()
+        assert 1 == connection.insert("root.a.e", [1], {"x": [1.0]})
+        nodes[0].service._clients.clear()
+        assert 1 == connection.execute("insert into root.a.e(time, x) values (2, 2.0)").rowcount
+
+
+def test_a_lost_write_is_unknown_when_the_node_forgot(nodes: list[Node]) -> None:
+    def restart() -> None:
+        nodes[0].service._clients.clear()
+        nodes[0].service.node.requests = Requests()
+
+    with connect(nodes[0]) as connection:
+        nodes[0].lose(protocol.INSERT, then=restart)
+        with pytest.raises(saros.OperationalError) as caught:
+            connection.insert("root.a.e", [1], {"x": [1.0]})
+        assert (2018, 1) == (caught.value.code, nodes[0].calls[protocol.INSERT] - 1)  # the second was refused
+
+
+def test_a_lost_write_does_not_go_to_a_node_with_another_memory(nodes: list[Node]) -> None:
+    with connect(*nodes[:2]) as connection:
+        home = which(connection)
+        before = nodes[1 - home].points
+        nodes[home].lose(protocol.INSERT, times=100)
+        with pytest.raises(saros.OperationalError) as caught:
+            connection.insert("root.a.e", [1], {"x": [1.0]})
+        assert (2018, 0) == (caught.value.code, nodes[1 - home].points - before)
+
+
+def test_a_write_that_was_not_sent_goes_elsewhere(nodes: list[Node]) -> None:
+    with connect(*nodes[:2]) as connection:
+        home = which(connection)
+        nodes[home].kill()
+        assert 1 == connection.insert("root.a.e", [1], {"x": [1.0]})
+        assert 1 == connection.execute("insert into root.a.e(time, x) values (2, 2.0)").rowcount
+
+
+@pytest.mark.parametrize("name", [protocol.INSERT, protocol.EXECUTE])
+def test_an_old_node_remembers_nothing_so_a_lost_write_is_unknown(nodes: list[Node], name: str) -> None:
+    def old(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
+        return client_pb2.OpenReply(protocol=1, session=reply.session, time_unit="ms")
+
+    nodes[0].change[protocol.OPEN] = old
+    with connect(nodes[0]) as connection:
+        nodes[0].lose(name)
+        calls = {
+            protocol.INSERT: lambda: connection.insert("root.a.e", [1], {"x": [1.0]}),
+            protocol.EXECUTE: lambda: connection.execute("insert into root.a.e(time, x) values (1, 1.0)"),
+        }
+        with pytest.raises(saros.OperationalError, match="nobody knows") as caught:
+            calls[name]()
+        assert (2018, "OUTCOME_UNKNOWN", 1) == (caught.value.code, caught.value.status, nodes[0].calls[name])
+        nodes[0].lose(protocol.EXECUTE)
+        assert 0 == which(connection)
+
+
+def test_inserts_follow_the_leader_that_a_node_names(nodes: list[Node]) -> None:
+    def name_third(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
+        reply.leader = nodes[2].address
+        return reply
+
+    for node in nodes[:2]:
+        node.change[protocol.INSERT] = name_third
+    with connect(*nodes[:2]) as connection:
+        for time_ in range(4):
+            connection.insert("root.a.e", [time_], {"x": [1.0]})
+        assert (1, 3) == (sum(node.calls[protocol.INSERT] for node in nodes[:2]), nodes[2].calls[protocol.INSERT])
+        nodes[2].kill()
+        for time_ in range(4):
+            connection.insert("root.a.e", [time_], {"x": [1.0]})
+
+
+def test_numbers_do_not_run_ahead_of_the_oldest_write() -> None:
+    sequences = Sequences()
+    with sequences.next() as first:
+        for _ in range(protocol.SEQUENCES_KEPT - 1):
+            with sequences.next() as number:
+                pass
+        assert (1, protocol.SEQUENCES_KEPT) == (first, number)
+        got = threading.Event()
+
+        def one_more() -> None:
+            with sequences.next() as number:
+                assert protocol.SEQUENCES_KEPT + 1 == number
+                got.set()
+
+        waiting = threading.Thread(target=one_more)
+        waiting.start()
+        assert not got.wait(0.05)
+    assert got.wait(10)
+    waiting.join()
+
+
+def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[Node], monkeypatch) -> None:
+    monkeypatch.setattr(attempts, "LOST_MAX", 1_000)
+    node = nodes[0]
+    numbers = iter(range(1, 1_000_000))
+
+    def trouble(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
+        number = next(numbers)
+        if number % 31 == 0:
+            node.service._clients.clear()
+        if number % 7 == 0:
+            raise Lost(0)
+        return reply
+
+    before = node.points
+    with connect(node, failover_s=30.0) as connection:
+        node.change[protocol.INSERT] = trouble
+
+        def write(thread: int) -> int:
+            return sum(connection.insert(f"root.t.d{thread}", [i], {"x": [float(i)]}) for i in range(50))
+
+        with ThreadPoolExecutor(8) as pool:
+            assert 400 == sum(pool.map(write, range(8)))
+        assert 400 == node.points - before
+        node.change.clear()
+        assert [(50,) * 8] == connection.execute("select count(x) from root.t.*").fetchall()
+
+
+# ---------------------------------------------------------------------------------------------- bulk
+
+
+def test_a_bulk_writer_under_a_dying_server_loses_nothing(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    server = Server(folder, "127.0.0.1", 0)
+    server.start()
+    devices, rows = [f"root.b.d{i}" for i in range(4)], np.arange(50)
+
+    def stop_once(_: object) -> None:
+        server.stop()
+
+    with saros.connect(f"saros://{server.address}", failover_s=0.3) as connection:
+        writer = connection.bulk_writer(batch_rows=100, max_in_flight=3, progress=stop_once)
+        for turn in range(20):
+            for device in devices:
+                writer.add(device, rows + turn * 50, {"x": (rows + turn * 50).astype(float)})
+        with pytest.raises(saros.BulkError, match=r"rows of root\.b\.d") as caught:
+            writer.close()
+    failures = caught.value.failures
+    assert 4_000 == writer.progress.rows + writer.progress.failed_rows
+    assert writer.progress.failed_rows == sum(failure.rows for failure in failures) > 0
+    with saros.connect(folder) as connection:
+        for failure in failures:
+            assert failure.error.code in (2016, 2018)
+            connection.insert(failure.device, failure.times, failure.columns)
+        for device in devices:
+            found = connection.execute(f"select x from {device}").fetch_arrow().column(1).to_numpy()
+            assert np.array_equal(np.arange(1_000.0), found)
+
+
+# ---------------------------------------------------------------------------------------------- channels
+
+
+def test_sessions_share_a_channel_which_closes_with_the_last(nodes: list[Node]) -> None:
+    assert {} == channels._channels
+    first, second = connect(nodes[0]), connect(nodes[0])
+    assert [2] == [shared.leases for shared in channels._channels.values()]
+    first.close()
+    assert 0 == which(second)
+    second.close()
+    assert {} == channels._channels
+    with pytest.raises(saros.OperationalError, match="no Saros node answers"):
+        saros.connect("saros://127.0.0.1:1,127.0.0.1:2")
+    assert {} == channels._channels
+
+
+def test_a_refusal_at_connecting_is_told_at_once(nodes: list[Node]) -> None:
+    for node in nodes:
+        node.lose(protocol.OPEN, times=10, code=801)
+    with pytest.raises(saros.OperationalError) as caught:
+        connect(*nodes, user="u", password="SECRET")
+    assert (801, 1) == (caught.value.code, sum(node.calls[protocol.OPEN] for node in nodes))
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_closed_connection_says_so(nodes: list[Node]) -> None:
+    connection = connect(nodes[0])
+    session = connection._session
+    connection.close()
+    for call in (
+        lambda: session.execute("show databases", (), None),
+        lambda: session.insert("root.a.d", [1], {"x": [1.0]}, aligned=None),
+        connection.bulk_writer,
+    ):
+        with pytest.raises(saros.InterfaceError, match="closed"):
+            call()
+
+
+def test_tls(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "ca.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    try:
+        subprocess.run(
+            ["openssl", *words.split(), *names, "-keyout", key, "-out", certificate], check=True, capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    node = Node(
+        tmp_path / "data",
+        credentials=grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())]),
+    )
+    target = f"saros://{node.address}/?tls={certificate}"
+    with saros.connect(target) as connection:
+        assert 1 == connection.insert("root.a.d", [1], {"x": [1.0]})
+    with pytest.raises(saros.OperationalError):
+        saros.connect(f"saros://{node.address}")
+    node.kill()

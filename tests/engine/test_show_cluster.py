@@ -1,0 +1,138 @@
+"""SHOW CLUSTER and SHOW REGIONS: of a database that is no cluster's, and of rows that a cluster would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from engine.embedded_engine import Engine
+
+from saros_cluster.placement import SLOTS, NodeId
+from saros_engine.cluster_info import (
+    Endpoint,
+    NodeRow,
+    NodeStatus,
+    RegionRow,
+    RegionType,
+    ReplicaRole,
+)
+from saros_engine.coordinator import QueryEngine
+from saros_engine.options import EngineOptions
+from saros_storage.clock import SystemClock
+
+ONE, TWO = NodeId(1), NodeId(2)
+NODES = (
+    NodeRow(ONE, NodeStatus.RUNNING, Endpoint("a", 6668), Endpoint("a", 6667), "1.0"),
+    NodeRow(TWO, NodeStatus.UNKNOWN, Endpoint("b", 6670), Endpoint("b", 6669), None),
+)
+UP, DOWN = NodeStatus.RUNNING, NodeStatus.UNKNOWN
+LEADER, NOBODY_KNOWS = ReplicaRole.LEADER, ReplicaRole.UNKNOWN
+DATA = RegionType.DATA
+BOTH = ("root.a", "root.b")
+REGIONS = (
+    RegionRow(0, RegionType.CONFIG, ONE, UP, LEADER, (), 0, None, 3, 12, 0),
+    RegionRow(1, DATA, ONE, UP, LEADER, BOTH, 5_000, 7, 4, 90, 0),
+    RegionRow(1, DATA, TWO, DOWN, NOBODY_KNOWS, BOTH, 5_000, None, None, None, None),
+    RegionRow(2, DATA, TWO, DOWN, NOBODY_KNOWS, ("root.b",), 5_000, None, None, None, None),
+)
+
+
+class TwoNodes:
+    """Implements `ClusterInfo`."""
+
+    def nodes(self) -> Sequence[NodeRow]:
+        return NODES
+
+    def regions(self) -> Sequence[RegionRow]:
+        return REGIONS
+
+    def variables(self) -> Sequence[tuple[str, str]]:
+        return (("ClusterId", "x"),)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Engine]:
+    opened = Engine(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def clustered(alone: Engine) -> Engine:
+    alone.engine = QueryEngine(alone.store, alone.scheduler, SystemClock(), EngineOptions(), TwoNodes())
+    return alone
+
+
+def test_one_machine_is_one_node_without_addresses(alone: Engine) -> None:
+    header = ["NodeID", "NodeType", "Status", "InternalAddress", "InternalPort", "Version"]
+    assert (header, [[1, "DataNode", "Running", None, None, version("saros")]]) == alone.ask("show cluster")
+
+
+def test_one_machine_is_one_region_that_it_leads(alone: Engine) -> None:
+    alone.ask("insert into root.a.d(time, x) values (1, 1.0), (604800000, 2.0)")
+    alone.ask("create database root.b")
+    header, rows = alone.ask("show regions")
+    expected = {
+        "RegionId": 1,
+        "Type": "DataRegion",
+        "Status": "Running",
+        "Database": "root.a, root.b",
+        "SeriesSlotNum": SLOTS,
+        "TimeSlotNum": 2,
+        "DataNodeId": 1,
+        "RpcAddress": None,
+        "RpcPort": None,
+        "InternalAddress": None,
+        "Role": "Leader",
+        "Term": None,
+        "Applied": None,
+        "Lag": 0,
+    }
+    assert [expected] == [dict(zip(header, row, strict=True)) for row in rows]
+    assert list(expected) == header
+
+
+@pytest.mark.parametrize(
+    ("databases", "count"),
+    [("root.a", 1), ("root.*", 1), ("root.c, root.a", 1), ("root.c", 0), ("root.a.d", 0)],
+)
+def test_regions_of_databases(alone: Engine, databases: str, count: int) -> None:
+    alone.ask("create database root.a")
+    assert count == len(alone.ask(f"show regions of database {databases}")[1])
+
+
+def test_details_are_where_clients_connect(clustered: Engine) -> None:
+    header, rows = clustered.ask("show cluster details")
+    details = ["NodeID", "NodeType", "Status", "InternalAddress", "InternalPort", "RpcAddress", "RpcPort", "Version"]
+    assert details == header
+    assert [
+        [1, "DataNode", "Running", "a", 6668, "a", 6667, "1.0"],
+        [2, "DataNode", "Unknown", "b", 6670, "b", 6669, None],
+    ] == rows
+
+
+def test_a_row_per_replica_with_the_addresses_of_its_node(clustered: Engine) -> None:
+    _, rows = clustered.ask("show regions")
+    assert [
+        [0, "ConfigRegion", "Running", "", 0, None, 1, "a", 6667, "a", "Leader", 3, 12, 0],
+        [1, "DataRegion", "Running", "root.a, root.b", 5_000, 7, 1, "a", 6667, "a", "Leader", 4, 90, 0],
+        [1, "DataRegion", "Unknown", "root.a, root.b", 5_000, None, 2, "b", 6669, "b", "Unknown", None, None, None],
+        [2, "DataRegion", "Unknown", "root.b", 5_000, None, 2, "b", 6669, "b", "Unknown", None, None, None],
+    ] == rows
+
+
+def test_regions_without_the_databases_are_left_out(clustered: Engine) -> None:
+    _, rows = clustered.ask("show regions of database root.a")
+    assert [[1, 1], [1, 2]] == [[row[0], row[6]] for row in rows]
+
+
+def test_variables_tell_of_the_cluster(alone: Engine) -> None:
+    assert ["DataReplicationFactor", "1"] in alone.ask("show variables")[1]
+
+
+def test_variables_are_the_clusters(clustered: Engine) -> None:
+    rows = clustered.ask("show variables")[1]
+    assert ["ClusterId", "x"] in rows
+    assert "DataReplicationFactor" not in [name for name, _ in rows]

@@ -1,0 +1,119 @@
+"""Real nodes of a cluster in this process: loopback ports, threads, folders. For tests of several rooms."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.placement import NodeId
+from saros_cluster.transport.grpc_peers import GrpcPeers
+from saros_engine.coordinator import SessionContext
+from saros_server.configuration import Configuration, load
+from saros_server.node import Node
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError
+
+
+def free_addresses(count: int) -> list[str]:
+    """host:port, none of them in use at the moment."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for opened in sockets:
+        opened.close()
+    return found
+
+
+def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:
+    """A folder with a cluster.json for each node."""
+    addresses = free_addresses(2 * nodes)
+    ids = [NodeId(n) for n in range(1, nodes + 1)]
+    known = {id_: NodeAddress(addresses[2 * i], addresses[2 * i + 1]) for i, id_ in enumerate(ids)}
+    cluster = str(uuid.uuid4())
+    folders = [folder / f"node{id_}" for id_ in ids]
+    for id_, path in zip(ids, folders, strict=True):
+        path.mkdir(parents=True)
+        save(str(path), ClusterFile(cluster, id_, replicas, slots, known), LocalDisk())
+    return folders
+
+
+class Nodes:
+    """A cluster whose nodes can be stopped and started. Close it."""
+
+    def __init__(self, folder: Path, nodes: int, replicas: int, **options: object) -> None:
+        self.folders = make_folders(folder, nodes, replicas)
+        self.configuration: Configuration = load(
+            file=None, overrides={"durability": "os", "worker_threads": 1, **options}
+        ).values
+        self.nodes: list[Node | None] = [None] * nodes
+        for number in range(nodes):
+            self.start(number)
+        self.wait_ready()
+
+    def start(self, number: int) -> Node:
+        node = self.nodes[number] = Node.open(str(self.folders[number]), self.configuration)
+        return node
+
+    def stop(self, number: int) -> None:
+        node, self.nodes[number] = self.nodes[number], None
+        assert node is not None
+        node.close()
+
+    def lose_messages(self, number: int, *, to: int) -> None:
+        """What a node has queued for another never arrives."""
+        database = self.node(number).store
+        assert isinstance(database, ClusterDatabase)
+        peers = database._parts.peers
+        assert isinstance(peers, GrpcPeers)
+        peers._lanes.pop(NodeId(to + 1)).close()
+
+    def wait_ready(self, *numbers: int) -> None:
+        """Until these nodes (by default all that run) answer a strong read."""
+        for number, node in enumerate(self.nodes):
+            if node is not None and (not numbers or number in numbers):
+                wait_until(lambda n=node: _reads(n), 20)
+
+    def node(self, number: int) -> Node:
+        node = self.nodes[number]
+        assert node is not None
+        return node
+
+    def run(self, number: int, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
+        """A statement's rows (times first), from one node."""
+        return run(self.node(number), text, consistency)
+
+    def close(self) -> None:
+        for number, node in enumerate(self.nodes):
+            if node is not None:
+                self.stop(number)
+
+
+def run(node: Node, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
+    result = node.engine.execute(text, SessionContext(consistency=consistency))
+    rows: list[tuple[object, ...]] = []
+    while (block := result.next_block()) is not None:
+        columns: list[Sequence[object]] = [column.to_list() for column in block.columns]
+        if result.timed:
+            columns.insert(0, block.times.tolist())
+        rows += zip(*columns, strict=True)
+    result.close()
+    return rows
+
+
+def _reads(node: Node) -> bool:
+    try:
+        node.store.catch_up("strong")
+    except StorageError:
+        return False
+    return True
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it did not come true in time"
+        time.sleep(0.01)

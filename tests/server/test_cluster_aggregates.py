@@ -1,0 +1,129 @@
+"""Aggregates on a cluster of real nodes: EXPLAIN ANALYZE shows that results travel, not rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from server.cluster_fixture import Nodes
+
+from saros_storage.block import Column
+from saros_storage.types import DataType
+
+WEEK = 604_800_000
+DAY = WEEK // 7
+POINTS = 200_000
+WEEKS = 12
+STEP = WEEKS * WEEK // POINTS
+END = POINTS * STEP
+#: What the rows of one series take.
+ROW_BYTES = 16 * POINTS
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Three nodes, each slice on one of them: a plain and an aligned device, half in files, some of it late."""
+    nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
+    times = np.arange(POINTS) * STEP
+    engine = nodes.node(0).engine
+    nodes.run(0, "create aligned timeseries root.a.w(x double, y int32, z text)")
+    x = Column(DataType.DOUBLE, np.arange(POINTS, dtype=np.float64))
+    for first, stop in ((0, POINTS // 2), (POINTS // 2, POINTS)):
+        part = x.slice(first, stop)
+        engine.insert_columns("root.a.d", times[first:stop], {"x": part})
+        engine.insert_columns("root.b.d", times[first:stop], {"x": part})
+        y = Column(DataType.INT32, np.arange(first, stop, dtype=np.int32), np.arange(first, stop) % 2 == 0)
+        z = Column.of(DataType.TEXT, [str(n) for n in range(first, stop)])
+        engine.insert_columns("root.a.w", times[first:stop], {"x": part, "y": y, "z": z})
+        if first == 0:
+            nodes.run(0, "flush")
+    engine.insert_columns("root.a.d", times[::1000], {"x": x.take(np.arange(0, POINTS, 1000))})
+    yield nodes
+    nodes.close()
+
+
+def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
+    """What came from other nodes for a query, by EXPLAIN ANALYZE."""
+    lines = [str(row[0]) for row in cluster.run(number, f"explain analyze {statement}")]
+    return sum(int(found) for line in lines for found in re.findall(r"from other nodes (\d+) B", line))
+
+
+DAYS = f"group by ([0, {END}), 1d)"
+#: Statements, and how much less than the rows of five series may travel.
+PARTIAL = [
+    ("select count(x), avg(x) from root.a.d", 100),
+    ("select count(*) from root.a.**, root.b.**", 100),
+    (f"select count(x), avg(x) from root.a.d {DAYS}", 50),
+    (f"select count(x), sum(x) from root.a.d {DAYS} order by time desc", 50),
+    (f"select min_value(x), max_value(x), extreme(x), first_value(x), last_value(x) from root.a.d {DAYS}", 50),
+    (f"select min_time(x), max_time(x), time_duration(x) from root.a.d group by ([0, {END}), 1d, 12h)", 50),
+    (f"select avg(x) from root.a.d group by ([0, {END}), 2d, 3d)", 50),
+    (f"select avg(x) from root.a.d group by ([0, {END}), 1mo)", 50),
+    (f"select count(x), avg(x) from root.a.d where time >= {WEEK} and time < {9 * WEEK} having count(x) > 1", 100),
+    ("select avg(x) from root.a.d, root.b.d group by level = 1", 100),
+    ("select count(x), max_value(x) from root.a.d, root.b.d align by device", 100),
+    (f"select count(x), sum(y), last_value(z) from root.a.w {DAYS}", 20),
+    ("select last x from root.a.d", 100),
+    ("select count(x) from root.a.d where x >= 1000 and x < 2000", 50),
+    (f"select x from root.a.d where x > {POINTS - 100}", 100),
+]
+
+
+@pytest.mark.parametrize(("statement", "less"), PARTIAL, ids=[statement for statement, _ in PARTIAL])
+def test_results_travel_instead_of_rows(cluster: Nodes, statement: str, less: int) -> None:
+    assert any(remote_bytes(cluster, number, statement) > 0 for number in range(3))
+    assert max(remote_bytes(cluster, number, statement) for number in range(3)) < 5 * ROW_BYTES // less
+
+
+#: Where windows depend on values, or no statistics say enough.
+BY_ROWS = [
+    "select x from root.a.d",
+    "select count(x) from root.a.d where x + 1 > 1",
+    "select avg(x + 1) from root.a.d",
+    "select stddev(x) from root.a.d",
+    "select count(x) from root.a.d group by variation(x, 1000)",
+]
+
+
+@pytest.mark.parametrize("statement", BY_ROWS)
+def test_rows_travel_for_what_needs_them(cluster: Nodes, statement: str) -> None:
+    assert max(remote_bytes(cluster, number, statement) for number in range(3)) > ROW_BYTES // 3
+
+
+def test_many_series_are_all_there(cluster: Nodes) -> None:
+    devices, times = 40, np.arange(5) * WEEK
+    for number in range(devices):
+        columns = {f"s{n}": Column(DataType.INT64, times + 10 * number + n) for n in range(5)}
+        cluster.node(1).engine.insert_columns(f"root.many.d{number:02}", times, columns)
+    for number in range(3):
+        rows = cluster.run(number, "select s1, s4 from root.many.** align by device")
+        assert [
+            (t, f"root.many.d{d:02}", t + 10 * d + 1, t + 10 * d + 4) for d in range(devices) for t in times.tolist()
+        ] == rows
+        assert [(5,) * 5 * devices] == cluster.run(number, "select count(*) from root.many.**")
+        last = cluster.run(number, "select last * from root.many.**")
+        assert 5 * devices == len(last)
+        assert {4 * WEEK} == {row[0] for row in last}
+        ((time, *values),) = cluster.run(number, "select * from root.many.** order by time desc limit 1")
+        assert (4 * WEEK, 5 * devices) == (time, len(values))
+
+
+def test_results_are_those_of_all_rows(cluster: Nodes) -> None:
+    values = np.arange(POINTS, dtype=np.float64)
+    days = np.arange(POINTS) * STEP // DAY
+    starts = np.flatnonzero(np.diff(days, prepend=-1))
+    stops = np.append(starts[1:], POINTS)
+    expected = [
+        (int(days[a]) * DAY, int(b - a), pytest.approx(values[a:b].mean()), values[a], values[b - 1])
+        for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+    ]
+    for number in range(3):
+        for order in ("asc", "desc"):
+            statement = f"select count(x), avg(x), first_value(x), last_value(x) from root.a.d {DAYS}"
+            found = cluster.run(number, f"{statement} order by time {order}")
+            assert expected == (found if order == "asc" else found[::-1])
+        assert [(POINTS, POINTS // 2, str(POINTS - 1))] == cluster.run(
+            number, "select count(x), count(y), last_value(z) from root.a.w"
+        )

@@ -1,0 +1,432 @@
+"""`saros cluster`: a cluster of three processes, folders where something is wrong, and what is said about it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_cluster.cluster_file import Administrator, ClusterFile, load
+from saros_cluster.placement import NodeId
+from saros_server import local_cluster, user_command
+from saros_server.local_cluster import LocalCluster, alone, find, make
+from saros_server.passwords import is_right
+from saros_server.server import serving
+from saros_shell import cluster_command
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import UserMistake
+
+SAROS = [sys.executable, "-m", "saros_server", "cluster"]
+DISK = LocalDisk()
+ID = "123e4567-e89b-12d3-a456-426614174000"
+ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+
+
+def base_port() -> int:
+    """A port behind which others are likely to be free; different for tests that run at the same time."""
+    return 20_000 + os.getpid() % 1_000 * 10
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """As a process: what it starts is not this one's."""
+    return subprocess.run([*SAROS, *words], capture_output=True, text=True, check=False)
+
+
+def call(*words: str) -> subprocess.CompletedProcess[str]:
+    """Within this process: quick, for what starts nothing."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = cluster_command.main(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def cluster_in(directory: Path) -> LocalCluster:
+    found = find(str(directory), DISK)
+    assert found is not None
+    return found
+
+
+def pids(directory: Path) -> dict[NodeId, int | None]:
+    cluster = cluster_in(directory)
+    return {node: None if (found := cluster.running(node)) is None else found.pid for node in cluster.nodes}
+
+
+def file_of(directory: Path, node: NodeId) -> ClusterFile:
+    file = load(str(directory / f"node{node}"), DISK)
+    assert file is not None
+    return file
+
+
+# ---------------------------------------------------------------------------------------------- processes
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cluster of three that runs; nothing of it is left, also if it does not come up."""
+    made = tmp_path_factory.mktemp("cluster")
+    try:
+        done = run("up", "--nodes", "3", "--dir", str(made), "--base-port", str(base_port()))
+        assert 0 == done.returncode, done.stderr
+        targets = ",".join(cluster_in(made).address(node) for node in (ONE, TWO, THREE))
+        assert f"connect with: saros shell saros://{targets}" in done.stdout
+        yield made
+    finally:
+        done = call("down", "--dir", str(made))
+    assert 0 == done.returncode
+
+
+def test_every_node_of_a_new_cluster_answers(directory: Path) -> None:
+    one = file_of(directory, ONE)
+    assert (3, [1, 2, 3]) == (one.replicas, sorted(one.nodes))
+    for node in (ONE, TWO, THREE):
+        assert replace(one, node=node) == file_of(directory, node)
+        with saros.connect(f"saros://{one.nodes[node].client}") as connection:
+            assert "Leader" in connection.execute("show regions").fetch_arrow()["Role"].to_pylist()
+
+
+def test_status_shows_nodes_and_groups(directory: Path) -> None:
+    done = call("status", "--dir", str(directory))
+    assert (0, "") == (done.returncode, done.stderr)
+    for node, pid in pids(directory).items():
+        assert re.search(rf"^ *{node} \| 127.0.0.1:\d+ \| {pid} *\| up ", done.stdout, re.MULTILINE)
+    assert re.search(r"^group +\| members +\| leader +\| term ", done.stdout, re.MULTILINE)
+    assert "none" not in done.stdout
+
+
+def test_up_again_changes_nothing(directory: Path) -> None:
+    before = pids(directory), file_of(directory, ONE)
+    done = run("up", "--nodes", "3", "--replicas", "3", "--dir", str(directory))
+    assert 0 == done.returncode, done.stderr
+    assert before == (pids(directory), file_of(directory, ONE))
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--replicas"])
+def test_a_cluster_stays_as_it_was_made(directory: Path, option: str) -> None:
+    done = call("up", option, "2", "--dir", str(directory))
+    assert 2 == done.returncode
+    assert f"was made with {option} 3, and cannot be changed to 2: leave {option} away" in done.stderr
+
+
+def test_one_node_goes_down_and_comes_back(directory: Path) -> None:
+    before = pids(directory)
+    done = call("down", "--node", "2", "--dir", str(directory))
+    assert (0, "stopped: 2\n") == (done.returncode, done.stdout)
+    assert {**before, TWO: None} == pids(directory)
+    done = call("status", "--dir", str(directory))
+    assert 1 == done.returncode
+    assert re.search(r"^ *2 \| 127.0.0.1:\d+ \| - +\| down ", done.stdout, re.MULTILINE)
+    done = run("start", "--node", "2", "--dir", str(directory))
+    assert 0 == done.returncode, done.stderr
+    assert f"saros://{cluster_in(directory).address(TWO)}" in done.stdout
+    after = pids(directory)
+    assert {**before, TWO: after[TWO]} == after
+    assert after[TWO] not in (None, before[TWO])
+
+
+def test_a_killed_node_is_down_until_up_starts_it(directory: Path) -> None:
+    before = pids(directory)
+    assert before[THREE] is not None
+    os.kill(before[THREE], signal.SIGKILL)
+    limit = time.monotonic() + 10
+    while pids(directory)[THREE] is not None and time.monotonic() < limit:
+        time.sleep(0.01)
+    done = run("up", "--dir", str(directory))
+    assert 0 == done.returncode, done.stderr
+    after = pids(directory)
+    assert before == {**after, THREE: before[THREE]}
+    assert after[THREE] not in (None, before[THREE])
+
+
+def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
+    cluster = cluster_in(directory)
+    with saros.connect(f"saros://{cluster.address(ONE)}") as connection:
+        connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
+    assert "stopped: 1, 2, 3\n" == call("down", "--dir", str(directory)).stdout
+    assert 3 == call("status", "--dir", str(directory)).returncode
+    done = call("down", "--dir", str(directory))
+    assert (0, "nothing ran\n") == (done.returncode, done.stdout)
+    done = run("up", "--dir", str(directory))
+    assert 0 == done.returncode, done.stderr
+    assert cluster == cluster_in(directory)
+    with saros.connect(f"saros://{cluster.address(ONE)}", timestamps="epoch") as connection:
+        assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
+
+
+def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
+    cluster = make(str(tmp_path), 1, 1, base_port() + 6, DISK)
+    with listening(int(cluster.address(ONE).rpartition(":")[2])):
+        done = run("start", "--node", "1", "--dir", str(tmp_path))
+    assert 1 == done.returncode
+    assert f"node 1: it did not come up: saros start: cannot listen on {cluster.address(ONE)}" in done.stderr
+    assert f"{tmp_path}/node1/server.log" in done.stderr
+
+
+def test_interrupted_while_it_waits(tmp_path: Path) -> None:
+    up = [*SAROS, "up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() + 8)]
+    # Whoever runs the tests may ignore the signal, and a process takes that over.
+    words = ["env", "--default-signal=INT", *up]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        assert "starting node 1\n" == started.stderr.readline()
+        started.send_signal(signal.SIGINT)
+        told = started.stderr.read()
+    assert 130 == started.returncode
+    assert "saros cluster up: interrupted; nodes that were started go on" in told
+    assert "Traceback" not in told
+    try:
+        done = run("up", "--dir", str(tmp_path))
+        assert 0 == done.returncode, done.stderr
+    finally:
+        ended = call("down", "--dir", str(tmp_path))
+    assert "stopped: 1\n" == ended.stdout
+
+
+# ---------------------------------------------------------------------------------------------- users
+
+
+def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1. a one-time password, once; 2. without a login: processes; 3. with one: groups; 4. a wrong one."""
+    monkeypatch.setenv("SAROS_PASSWORD_COST", "10")
+    monkeypatch.delenv("SAROS_PASSWORD", raising=False)
+    up = ("up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() - 5_000), "--auth")
+    status = ("status", "--dir", str(tmp_path))
+    try:
+        done = run(*up)
+        assert 0 == done.returncode, done.stderr
+        found = re.search(r"SET PASSWORD '...'\): (\S+)\n", done.stdout)
+        assert found is not None
+        address = cluster_in(tmp_path).address(ONE)
+        assert f"connect with: saros shell saros://root:PASSWORD@{address}" in done.stdout
+        with saros.connect(f"saros://{address}", user="root", password=found[1]) as connection:
+            connection.execute("alter user root set password 'a-lasting-secret'")
+        assert found[1] not in run(*up).stdout
+        done = call(*status)
+        assert (0, "") == (done.returncode, done.stderr)
+        assert f"1 | {address} | {pids(tmp_path)[ONE]}" in done.stdout
+        assert "the groups are shown to who logs in" in done.stdout
+        (tmp_path / "password").write_text("a-lasting-secret\n")
+        done = call(*status, "--user", "root", "--password-file", str(tmp_path / "password"))
+        assert (0, True) == (done.returncode, "leads meta, 1" in done.stdout)
+        done = call(*status, "--user", "root")
+        assert (2, True) == (done.returncode, "--user needs a password: in SAROS_PASSWORD" in done.stderr)
+        monkeypatch.setenv("SAROS_PASSWORD", found[1])
+        done = run(*up, "--user", "root")
+        assert (2, 1) == (done.returncode, done.stderr.count("wrong user or password"))
+    finally:
+        ended = call("down", "--dir", str(tmp_path))
+    assert "stopped: 1\n" == ended.stdout
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and found[1].encode() in path.read_bytes()]
+    assert [] == kept
+    assert 0 == (tmp_path / "node1" / "cluster.json").stat().st_mode & 0o077
+
+
+def test_a_cluster_that_was_made_without_users_gets_none(tmp_path: Path) -> None:
+    make(str(tmp_path), 1, 1, base_port(), DISK)
+    done = call("up", "--auth", "--dir", str(tmp_path))
+    assert 2 == done.returncode
+    assert "was made without --auth, and keeps no users" in done.stderr
+
+
+def test_a_weak_password_makes_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("short\n")
+    done = call("up", "--dir", str(tmp_path), "--init-admin-password-file", str(tmp_path / "password"))
+    assert (2, True) == (done.returncode, "too short" in done.stderr)
+    assert find(str(tmp_path), DISK) is None
+
+
+# ---------------------------------------------------------------------------------------------- folders
+
+
+def listening(port: int) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port))
+
+
+def test_ports_that_are_taken_are_passed_over(tmp_path: Path) -> None:
+    base = base_port() - 10_000  # far from the cluster of the other tests
+    with listening(base + 1):
+        file = make(str(tmp_path), 2, 2, base, DISK).file
+    ports = [int(text.rpartition(":")[2]) for address in file.nodes.values() for text in (address.client, address.peer)]
+    assert base + 1 not in ports
+    assert min(ports) == base
+    with pytest.raises(UserMistake, match="fewer than 4 ports are free"):
+        make(str(tmp_path / "other"), 2, 2, 65_534, DISK)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "message"), [(0, 1, "nodes is 0"), (33, 3, "nodes is 33"), (2, 3, "replicas is 3")]
+)
+def test_numbers_are_checked(tmp_path: Path, nodes: int, replicas: int, message: str) -> None:
+    with pytest.raises(UserMistake, match=message):
+        make(str(tmp_path), nodes, replicas, base_port(), DISK)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    saros.connect(str(tmp_path / "node2")).close()
+    assert find(str(tmp_path), DISK) is None
+    with pytest.raises(UserMistake, match="node2 holds something already, and no cluster"):
+        make(str(tmp_path), 3, 3, base_port(), DISK)
+    assert ["node2"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("lost", [ONE, THREE])
+def test_a_making_that_was_interrupted_is_begun_anew(tmp_path: Path, lost: NodeId) -> None:
+    first = make(str(tmp_path), 3, 3, base_port(), DISK)
+    (tmp_path / f"node{lost}" / "cluster.json").unlink()
+    assert find(str(tmp_path), DISK) is None
+    second = make(str(tmp_path), 2, 2, base_port(), DISK)
+    assert second == cluster_in(tmp_path)
+    assert first.file.cluster != second.file.cluster
+    assert ["node1", "node2"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("lost", [ONE, TWO])
+def test_a_node_that_lost_its_folder_does_not_come_back(tmp_path: Path, lost: NodeId) -> None:
+    """It has forgotten for whom it voted."""
+    made = make(str(tmp_path), 2, 2, base_port(), DISK)
+    ran = TWO if lost == ONE else ONE
+    (tmp_path / f"node{ran}" / "node.json").touch()
+    (tmp_path / f"node{lost}" / "cluster.json").unlink()
+    cluster = cluster_in(tmp_path)
+    assert made.file.cluster == cluster.file.cluster
+    assert [lost] == list(cluster.problems)
+    failures = local_cluster.start(cluster, [lost], "INFO", 1.0, lambda _: None)
+    assert "has forgotten for whom it voted" in failures[lost]
+    assert [] == list((tmp_path / f"node{lost}").iterdir())
+
+
+def test_a_node_of_another_cluster_is_not_started(tmp_path: Path) -> None:
+    make(str(tmp_path), 2, 2, base_port(), DISK)
+    path = tmp_path / "node2" / "cluster.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "cluster": ID}))
+    assert "does not agree with that of node 1" in cluster_in(tmp_path).problems[TWO]
+    path.write_text("{}")
+    assert "cluster.json: format is null" in cluster_in(tmp_path).problems[TWO]
+    (tmp_path / "node1" / "cluster.json").write_text("{}")
+    with pytest.raises(UserMistake, match=r"node1/cluster.json: format is null"):
+        find(str(tmp_path), DISK)
+
+
+def test_one_process_at_a_time_makes_and_starts(tmp_path: Path) -> None:
+    with alone(str(tmp_path), DISK):
+        done = call("up", "--dir", str(tmp_path))
+    assert 2 == done.returncode
+    assert f"process {os.getpid()} is at work on the cluster in {tmp_path}: wait" in done.stderr
+    assert ["LOCK"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_file_that_a_dead_process_left_behind_is_no_process(tmp_path: Path) -> None:
+    """After a restart of the machine its number may be that of any other process."""
+    cluster = make(str(tmp_path), 1, 1, base_port(), DISK)
+    (tmp_path / "node1" / "server.json").write_text(json.dumps({"pid": os.getpid(), "address": "127.0.0.1:1"}))
+    assert serving(cluster.folder(ONE)) is not None
+    assert cluster.running(ONE) is None
+
+
+@pytest.mark.parametrize("command", ["status", "down", "start"])
+def test_without_a_cluster_it_says_how_to_make_one(tmp_path: Path, command: str) -> None:
+    more = ["--node", "1"] if command == "start" else []
+    done = call(command, "--dir", str(tmp_path / "nothing"), *more)
+    assert 2 == done.returncode
+    assert f"make one with saros cluster up --dir {tmp_path}/nothing" in done.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_node_that_is_not_there(tmp_path: Path) -> None:
+    make(str(tmp_path), 2, 2, base_port(), DISK)
+    done = call("down", "--dir", str(tmp_path), "--node", "3")
+    assert 2 == done.returncode
+    assert "there is no node 3: there are 1, 2" in done.stderr
+
+
+# ---------------------------------------------------------------------------------------------- init
+
+NODES = "1=hostA:6668/hostA:6667,2=[::1]:6668/hostB:6667"
+
+
+def init(folder: Path, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    options = {"data": str(folder), "node": "2", "cluster": ID, "replicas": "2", "nodes": NODES, **changes}
+    return call("init", *(word for name, value in options.items() if value for word in (f"--{name}", value)))
+
+
+def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    done = init(folder)
+    assert (0, f"node 2 of cluster {ID}: saros start --data {folder}\n") == (done.returncode, done.stdout)
+    file = load(str(folder), DISK)
+    assert file is not None
+    assert (ID, 2, 2, 10_000) == (file.cluster, file.node, file.replicas, file.slots)
+    assert ("[::1]:6668", "hostB:6667", "hostA:6668") == (file.address.peer, file.address.client, file.nodes[ONE].peer)
+    assert 0 == init(folder).returncode
+    done = init(folder, node="1")
+    assert 2 == done.returncode
+    assert "cluster.json is there already, and says something else" in done.stderr
+    assert file == load(str(folder), DISK)
+
+
+def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "password").write_text("a-lasting-secret\n")
+    assert 0 == user_command.main(["hash", "--password-file", str(tmp_path / "password")])
+    phc = capsys.readouterr().out.strip()
+    (tmp_path / "hash").write_text(phc + "\n")
+    assert 0 == init(tmp_path / "one", **{"administrator-hash": phc}).returncode
+    assert 0 == init(tmp_path / "two", **{"administrator-hash-file": str(tmp_path / "hash")}).returncode
+    files = [load(str(tmp_path / name), DISK) for name in ("one", "two")]
+    assert files[0] == files[1]
+    assert files[0] is not None
+    assert Administrator("root", phc, must_change=False) == files[0].administrator
+    assert is_right("a-lasting-secret", phc)
+    done = init(tmp_path / "three", **{"administrator-hash": "a-lasting-secret"})
+    assert (2, True) == (done.returncode, "not a hash of a password: make one with saros user hash" in done.stderr)
+
+
+def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    words = ("certificates", "--dir", str(tmp_path / "out"), "--cluster", ID, "--nodes")
+    done = call(*words, "1=hostA,2=192.0.2.1")
+    assert (0, True) == (done.returncode, "made ca.pem, node1.pem, node2.pem\n" in done.stdout)
+    assert "all of them are there" in call(*words, "1=hostA,2=192.0.2.1").stdout
+    for nodes in ("1", "0=a", "1=a,1=b", "1=a b"):
+        assert 2 == call(*words, nodes).returncode
+    assert 2 == call("certificates", "--dir", str(tmp_path / "out"), "--cluster", "mine", "--nodes", "1=a").returncode
+
+
+def test_a_database_of_its_own_does_not_become_a_node(tmp_path: Path) -> None:
+    saros.connect(str(tmp_path)).close()
+    done = init(tmp_path)
+    assert 2 == done.returncode
+    assert "holds something already" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cluster": None}, "the same for every node of the cluster; a new one: --cluster "),
+        ({"cluster": "mine"}, 'cluster is "mine": expected a UUID'),
+        ({"node": "3"}, "node is 3: expected one of the nodes 1, 2"),
+        ({"replicas": "3"}, "replicas is 3: expected from 1 to 2"),
+        ({"nodes": "1=a:1/a:2,2=b:1"}, "'2=b:1' is not of the form 1=host:6668/host:6667"),
+        ({"nodes": "1=a:1/a:2,b:1/b:2"}, "'b:1/b:2' is not of the form"),
+        ({"nodes": "1=a:1/a:2,1=b:1/b:2"}, "node 1 is given twice"),
+        ({"nodes": "1=a:1/a:2,2=a:1/b:2"}, 'nodes is "a:1": expected every address once'),
+    ],
+)
+def test_init_names_what_is_wrong(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:
+    done = init(tmp_path / "data", **changes)
+    assert 2 == done.returncode
+    assert message in done.stderr
+    assert not (tmp_path / "data").exists()

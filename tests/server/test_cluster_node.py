@@ -1,0 +1,201 @@
+"""Nodes of a cluster, with real logs and ports, in one process: what a user of any of them sees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from server.cluster_fixture import Nodes, wait_until
+
+from saros_cluster.raft.ready import RaftOptions
+from saros_server import cluster_node
+from saros_storage.block import Column
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.types import DataType
+
+WEEK = 604_800_000
+
+
+@pytest.fixture(params=[(3, 3), (3, 1), (3, 2)], ids=lambda p: f"{p[0]} nodes, {p[1]} replicas")
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nodes]:
+    nodes = Nodes(tmp_path, *request.param)
+    yield nodes
+    nodes.close()
+
+
+def test_any_node_takes_any_statement(cluster: Nodes) -> None:
+    cluster.run(0, "insert into root.a.d(time, x, y) values (1, 1.5, 'one'), (2, 2.5, 'two')")
+    cluster.run(1, f"insert into root.a.d(time, x) values ({WEEK + 5}, 3.5), ({9 * WEEK}, 4.5)")
+    cluster.run(2, "insert into root.b.d(time, z) values (7, true)")
+    for number in range(3):
+        assert [(1, 1.5, "one"), (2, 2.5, "two"), (WEEK + 5, 3.5, None), (9 * WEEK, 4.5, None)] == cluster.run(
+            number, "select x, y from root.a.d"
+        )
+        assert [(4, 3.0)] == cluster.run(number, "select count(x), avg(x) from root.a.d")
+        assert [(9 * WEEK, 4.5), (WEEK + 5, 3.5)] == cluster.run(
+            number, "select x from root.a.d order by time desc limit 2"
+        )
+        assert [("root.a",), ("root.b",)] == [row[:1] for row in cluster.run(number, "show databases")]
+        assert [("root.a.d.x",), ("root.a.d.y",), ("root.b.d.z",)] == [
+            row[:1] for row in cluster.run(number, "show timeseries")
+        ]
+
+
+def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
+    times = np.arange(0, 40 * WEEK, WEEK // 7)
+    values = Column(DataType.DOUBLE, np.arange(len(times), dtype=np.float64))
+    assert len(times) == cluster.node(1).engine.insert_columns("root.a.d", times, {"x": values})
+    cluster.run(0, "flush")
+    late = Column(DataType.DOUBLE, np.full(40, -1.0))
+    cluster.node(2).engine.insert_columns("root.a.d", np.arange(0, 40 * WEEK, WEEK), {"x": late})
+    for number in range(3):
+        assert [(280, -1.0, 279.0)] == cluster.run(number, "select count(x), min_value(x), max_value(x) from root.a.d")
+        assert [(40,)] == cluster.run(number, "select count(x) from root.a.d where x < 0")
+
+
+def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
+    cluster.run(0, f"insert into root.a.d(time, x) values (1, 1), ({WEEK}, 2), ({2 * WEEK}, 3), ({3 * WEEK}, 4)")
+    cluster.run(1, f"delete from root.a.d.x where time >= {WEEK} and time < {3 * WEEK}")
+    assert [(1, 1.0), (3 * WEEK, 4.0)] == cluster.run(2, "select x from root.a.d")
+    cluster.run(2, "delete timeseries root.a.d.x")
+    assert [] == cluster.run(0, "show timeseries root.a.**")
+    cluster.run(0, "insert into root.a.d(time, x) values (5, 'text now')")
+    assert [(5, "text now")] == cluster.run(1, "select x from root.a.d")
+    cluster.run(1, "drop database root.a")
+    assert [] == cluster.run(2, "show databases")
+    cluster.run(0, "insert into root.a.d(time, x) values (6, 6)")
+    assert [(6, 6.0)] == cluster.run(2, "select x from root.a.d")
+
+
+def test_mistakes_are_told_as_on_one_node(cluster: Nodes) -> None:
+    cluster.run(0, "create timeseries root.a.d.x with datatype=int32")
+    for number in range(3):
+        with pytest.raises(UserMistake) as caught:
+            cluster.run(number, "create timeseries root.a.d.x with datatype=int32")
+        assert 503 == caught.value.code
+        with pytest.raises(UserMistake) as caught:
+            cluster.run(number, "create database root.a.d")
+        assert 501 == caught.value.code
+        with pytest.raises(UserMistake) as caught:
+            cluster.run(number, "insert into root.a.d(time, x) values (1, 'text')")
+        assert 507 == caught.value.code
+
+
+def test_everything_is_there_after_a_restart_of_all(cluster: Nodes) -> None:
+    for week in range(8):
+        cluster.run(week % 3, f"insert into root.a.d(time, x) values ({week * WEEK}, {week})")
+    cluster.run(0, "flush root.a")
+    cluster.run(0, f"insert into root.a.d(time, x) values ({8 * WEEK}, 8)")
+    for number in range(3):
+        cluster.stop(number)
+    for number in range(3):
+        cluster.start(number)
+    cluster.wait_ready()
+    for number in range(3):
+        assert [(week * WEEK, float(week)) for week in range(9)] == cluster.run(number, "select x from root.a.d")
+
+
+def test_nothing_of_a_query_is_left_anywhere(cluster: Nodes) -> None:
+    cluster.run(0, f"insert into root.a.d(time, x) values (1, 1), ({WEEK}, 2), ({2 * WEEK}, 3), ({3 * WEEK}, 4)")
+    for number in range(3):
+        cluster.run(number, "select x from root.a.d limit 1")
+        with pytest.raises(StorageError):
+            cluster.node(number).engine.insert_columns(
+                "root.a.d", np.array([1]), {"x": Column.of(DataType.TEXT, ["a"])}
+            )
+    for number in range(3):
+        node = cluster.node(number)
+        wait_until(lambda n=node: n.engine.open_queries == 0 and n.store.status().views == 0, 5)
+
+
+def test_a_majority_goes_on_and_the_third_catches_up(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
+        cluster.stop(0)
+        cluster.wait_ready()
+        cluster.run(1, "insert into root.a.d(time, x) values (2, 2)")
+        cluster.run(2, "insert into root.b.d(time, x) values (3, 3)")
+        assert [(1, 1.0), (2, 2.0)] == cluster.run(2, "select x from root.a.d")
+        cluster.start(0)
+        cluster.wait_ready(0)
+        assert [(1, 1.0), (2, 2.0)] == cluster.run(0, "select x from root.a.d")
+        assert [(3, 3.0)] == cluster.run(0, "select x from root.b.d")
+    finally:
+        cluster.close()
+
+
+def test_a_node_that_stops_lets_others_lead(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        wait_until(lambda: all(_leaders(cluster, number) >= 4 for number in range(3)), 10)
+        cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
+        for number in range(3):
+            opened = cluster.node(number).cluster
+            assert opened is not None
+            opened.status.refresh()
+        cluster.stop(1)
+        started = time.monotonic()
+        cluster.run(0, f"insert into root.a.d(time, x) values (2, 2), ({WEEK}, 3), ({2 * WEEK}, 3), ({3 * WEEK}, 3)")
+        assert time.monotonic() - started < 1.0, "somebody had to be elected first"
+    finally:
+        cluster.close()
+
+
+def _leaders(cluster: Nodes, number: int) -> int:
+    """How many groups' leaders a node knows."""
+    opened = cluster.node(number).cluster
+    assert opened is not None
+    return sum(status.leader is not None for status in opened.chores.host.statuses().values())
+
+
+def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
+        for number in range(3):
+            assert [(1, 1.0)] == cluster.run(number, "select x from root.a.d")
+        cluster.stop(1)
+        cluster.stop(2)
+        assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
+        assert cluster.node(0).store.catch_up("mid").stale
+        assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "mid")
+    finally:
+        cluster.close()
+
+
+def test_a_node_that_was_away_for_long_gets_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_node, "RAFT_OPTIONS", RaftOptions(retained_bytes=1))
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
+        cluster.stop(0)
+        cluster.wait_ready()
+        for week in range(12):
+            cluster.run(1, f"insert into root.a.d(time, x, y) values ({week * WEEK + 2}, {week}, 'new')")
+        cluster.run(2, "create database root.later")
+        for number in (1, 2):
+            opened = cluster.node(number).cluster
+            assert opened is not None
+            opened.chores.compact_all()
+        cluster.run(2, f"delete from root.a.d.x where time = {5 * WEEK + 2}")
+        for number in (1, 2):
+            cluster.lose_messages(number, to=0)
+        cluster.start(0)
+        cluster.wait_ready(0)
+        expected = cluster.run(1, "select x, y from root.a.d")
+        assert len(expected) == 13
+        assert expected == cluster.run(0, "select x, y from root.a.d", "weak")
+        groups = list((tmp_path / "node1" / "groups").glob("*/1"))
+        assert groups, "no group of the node was replaced by a snapshot"
+        assert ["root.a", "root.later"] == [row[0] for row in cluster.run(0, "show databases", "weak")]
+        cluster.run(0, "insert into root.a.d(time, x) values (3, 3)")
+        cluster.stop(0)
+        cluster.start(0)
+        cluster.wait_ready()
+        assert cluster.run(2, "select x, y from root.a.d") == cluster.run(0, "select x, y from root.a.d")
+    finally:
+        cluster.close()

@@ -1,0 +1,529 @@
+"""Users of a cluster: known at every node, asked for at every node; and nodes that prove to each other who they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+from server.cluster_fixture import Nodes, make_folders, wait_until
+from server.test_security import (
+    ANN,
+    CHEAP,
+    ROOT,
+    FakeClock,
+    Secured,
+    closed,
+    code_of,
+    dropped,
+    elsewhere,
+    idle,
+    no_token,
+    old,
+    random_token,
+    request_of,
+    with_a_new_password,
+)
+
+import saros
+from saros_cluster.cluster_file import Administrator, decode, encode
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.placement import NodeId
+from saros_cluster.raft.ready import RaftOptions
+from saros_cluster.users.commands import CreateUser
+from saros_server import cluster_node, user_command
+from saros_server.configuration import ConfigurationError, load
+from saros_server.node import Node
+from saros_server.passwords import hash_password, is_outdated
+from saros_server.peer_certificates import make_certificates, peer_credentials
+from saros_server.server import Server
+from saros_server.service import POLICIES, Policy
+from saros_storage.errors import StorageError, UserMistake
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+WEEK = 604_800_000
+
+
+def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = False) -> list[Path]:
+    """The same cluster, which begins with an administrator."""
+    root = Administrator("root", hash_password(password, CHEAP), must_change)
+    for folder in folders:
+        path = folder / "cluster.json"
+        path.write_bytes(encode(replace(decode(path.read_bytes()), administrator=root)))
+        (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\nworker_threads = 1\n')
+    return folders
+
+
+class Cluster:
+    """Servers of the nodes of a cluster with user root, in this process."""
+
+    def __init__(self, folder: Path, nodes: int, replicas: int) -> None:
+        self.folders = with_root(make_folders(folder, nodes, replicas))
+        self.servers: list[Server | None] = [None] * nodes
+        for number in range(nodes):
+            self.start(number)
+        self.wait_ready()
+
+    def start(self, number: int) -> None:
+        server = self.servers[number] = Server(str(self.folders[number]), "", 0)
+        server.start()
+
+    def stop(self, number: int) -> None:
+        server, self.servers[number] = self.servers[number], None
+        assert server is not None
+        server.stop()
+
+    def node(self, number: int) -> Node:
+        server = self.servers[number]
+        assert server is not None
+        return server._service.node
+
+    def connect(self, number: int, user: str, password: str) -> saros.Connection:
+        server = self.servers[number]
+        assert server is not None
+        target = f"saros://{server.address}"
+        return saros.connect(target, user=user, password=password, timestamps="epoch", failover_s=5.0)
+
+    def wait_ready(self) -> None:
+        for number, server in enumerate(self.servers):
+            if server is not None:
+                wait_until(lambda n=number: reads(self.node(n)), 20)
+
+    def visible(self, number: int) -> None:
+        """What was acknowledged anywhere shows at a node."""
+        self.node(number).directory.newest()
+
+    def close(self) -> None:
+        for number, server in enumerate(self.servers):
+            if server is not None:
+                self.stop(number)
+
+
+def reads(node: Node) -> bool:
+    with suppress(StorageError):
+        node.store.catch_up("strong")
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three nodes, each with a third of the data."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"), 3, 1)
+    yield made
+    made.close()
+
+
+def test_a_user_made_at_one_node_logs_in_at_all(cluster: Cluster) -> None:
+    with cluster.connect(0, "root", ROOT) as root:
+        for turn in range(5):
+            root.execute(f"create user made{turn} '{ANN}'")
+            for number in range(3):
+                cluster.connect(number, f"made{turn}", ANN).close()
+            root.execute(f"drop user made{turn}")
+            for number in range(3):
+                with pytest.raises(saros.OperationalError) as caught:
+                    cluster.connect(number, f"made{turn}", ANN)
+                assert 801 == caught.value.code
+    with pytest.raises(saros.OperationalError):
+        cluster.connect(1, "", "")
+
+
+def test_privileges_count_at_any_coordinator_for_data_of_any_node(cluster: Cluster) -> None:
+    with cluster.connect(0, "root", ROOT) as root:
+        weeks = list(range(12))  # so that every node has some
+        root.insert("root.p.d", [w * WEEK for w in weeks], {"seen": weeks, "hidden": weeks})
+        root.execute(f"create user ann '{ANN}'")
+    with cluster.connect(1, "root", ROOT) as root, cluster.connect(2, "ann", ANN) as ann:
+        query = "select * from root.p.**"
+        assert [] == ann.execute(query).fetchall()
+        root.execute("grant read_data on root.p.d.seen to user ann")
+        cluster.visible(2)
+        assert [(w * WEEK, w) for w in weeks] == ann.execute(query).fetchall()
+        assert [(12,)] == ann.execute("select count(*) from root.p.**").fetchall()
+        for denied in (
+            "select hidden from root.p.d",
+            "insert into root.p.d(time, seen) values (1, 1)",
+            "delete from root.p.d.seen",
+            "flush",
+        ):
+            with pytest.raises(saros.ProgrammingError) as caught:
+                ann.execute(denied)
+            assert 803 == caught.value.code
+        root.execute("create role all_of_it")
+        root.execute("grant read_data on root.p.** to role all_of_it")
+        root.execute("grant role all_of_it to ann")
+        cluster.visible(2)
+        assert [(w * WEEK, w, w) for w in weeks] == ann.execute(query).fetchall()
+        root.execute("revoke role all_of_it from ann")
+        root.execute("revoke read_data on root.p.d.seen from user ann")
+        cluster.visible(2)
+        assert [] == ann.execute(query).fetchall()
+        assert [("ann",)] == ann.execute("list user").fetchall()
+        assert ("ann",) in root.execute("list user").fetchall()
+
+
+@pytest.mark.parametrize("statement", ["drop user gone", f"alter user gone set password '{ROOT}'"])
+def test_the_sessions_of_who_is_gone_end_everywhere(cluster: Cluster, statement: str) -> None:
+    with cluster.connect(0, "root", ROOT) as root:
+        with suppress(saros.Error):
+            root.execute("drop user gone")
+        root.execute(f"create user gone '{ANN}'")
+        sessions = [open_at(cluster, number, "gone") for number in range(3)]
+        root.execute(statement)
+    for number, token in enumerate(sessions):
+        cluster.visible(number)
+        with pytest.raises(grpc.RpcError, match="no such session"):
+            call(cluster, number, protocol.CLOSE, b"", token)
+
+
+def open_at(cluster: Cluster, number: int, user: str) -> bytes:
+    request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user=user, password=ANN)
+    return client_pb2.OpenReply.FromString(
+        call(cluster, number, protocol.OPEN, request.SerializeToString(), None)
+    ).session
+
+
+def call(cluster: Cluster, number: int, name: str, request: bytes, token: bytes | None) -> bytes:
+    server = cluster.servers[number]
+    assert server is not None
+    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
+    with grpc.insecure_channel(server.address) as channel:
+        answer: bytes = channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+        return answer
+
+
+# ---------------------------------------------------------------------------------------------- what stays
+
+
+def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1. users change while node 0 is down; 2. it gets them as a snapshot; 3. all stop, and start from their files."""
+    monkeypatch.setattr(cluster_node, "RAFT_OPTIONS", RaftOptions(retained_bytes=1))
+    cluster = Cluster(tmp_path, 3, 3)
+    try:
+        cluster.stop(0)
+        cluster.wait_ready()
+        with cluster.connect(1, "root", ROOT) as root:
+            root.execute(f"create user ann '{ANN}'")
+            for number in range(30):
+                root.execute(f"create role r{number}")
+            root.execute("grant read_data on root.a.** to role r7")
+            root.execute("grant role r7 to ann")
+            expected = cluster.node(1).directory.newest()
+        for number in (1, 2):
+            cluster.visible(number)
+            opened = cluster.node(number).cluster
+            assert opened is not None
+            opened.chores.compact_all()
+        lanes_lost(cluster)
+        cluster.start(0)
+        cluster.wait_ready()
+        assert expected == cluster.node(0).directory.newest()
+        opened = cluster.node(0).cluster
+        assert opened is not None
+        assert opened.chores._meta.installed is not None, "the node was not given a snapshot"
+        for number in range(3):
+            cluster.stop(number)
+        for number in range(3):
+            cluster.start(number)
+        cluster.wait_ready()
+        for number in range(3):
+            assert expected == cluster.node(number).directory.newest()
+            with cluster.connect(number, "ann", ANN) as ann:
+                assert [("r7", "root.a.**", "READ_DATA", False)] == ann.execute(
+                    "list privileges of user ann"
+                ).fetchall()
+    finally:
+        cluster.close()
+
+
+def lanes_lost(cluster: Cluster) -> None:
+    """What is queued for node 0 never arrives."""
+    for number in (1, 2):
+        opened = cluster.node(number).cluster
+        assert opened is not None
+        opened.database._parts.peers._lanes.pop(NodeId(1)).close()  # type: ignore[attr-defined]
+
+
+def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hash is of less work than configured, so that the login tries to make it anew, in vain."""
+    nodes = with_root(make_folders(tmp_path, 3, 3))
+    for folder in nodes:
+        (folder / "saros.toml").write_text('password_cost = 11\ndurability = "os"\n')
+    alone = Server(str(nodes[0]), "", 0)
+    alone.start()
+    try:
+        directory = alone._service.node.directory
+        before = directory.users()
+        saros.connect(f"saros://{alone.address}", user="root", password=ROOT).close()
+        with pytest.raises(saros.OperationalError):
+            saros.connect(f"saros://{alone.address}", user="root", password=ANN)
+        assert before is directory.users()
+        assert is_outdated(before.user("root").hash, replace(CHEAP, ln=11))
+        monkeypatch.setattr("saros_cluster.users.cluster_directory.DEADLINE_SECONDS", 0.2)
+        with pytest.raises(StorageError) as caught:
+            directory.change(CreateUser("ann", before.user("root").hash))
+        assert caught.value.code in (2017, 2018)
+        assert before is directory.users()
+    finally:
+        alone.stop()
+
+
+def test_an_older_hash_is_made_anew_at_login(tmp_path: Path) -> None:
+    (folder,) = with_root(make_folders(tmp_path, 1, 1))
+    (folder / "saros.toml").write_text('password_cost = 11\ndurability = "os"\n')
+    server = Server(str(folder), "", 0)
+    server.start()
+    try:
+        wait_until(lambda: reads(server._service.node), 20)
+        saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
+        assert not is_outdated(server._service.node.directory.users().user("root").hash, replace(CHEAP, ln=11))
+        saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
+    finally:
+        server.stop()
+
+
+# ---------------------------------------------------------------------------------------------- how it begins
+
+
+def test_a_one_time_password_sets_another_one_for_all_nodes(tmp_path: Path) -> None:
+    cluster = Cluster.__new__(Cluster)
+    cluster.folders = with_root(make_folders(tmp_path, 2, 2), must_change=True)
+    cluster.servers = [None, None]
+    try:
+        for number in range(2):
+            cluster.start(number)
+        cluster.wait_ready()
+        with cluster.connect(0, "root", ROOT) as root:
+            with pytest.raises(saros.ProgrammingError) as caught:
+                root.execute("show databases")
+            assert 2040 == caught.value.code
+            root.execute("alter user root set password 'a-lasting-secret'")
+        cluster.connect(1, "root", "a-lasting-secret").execute("show databases").fetchall()
+        with pytest.raises(saros.OperationalError):
+            cluster.connect(1, "root", ROOT)
+    finally:
+        cluster.close()
+
+
+def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, 1, 1)
+    try:
+        with pytest.raises(UserMistake, match="this cluster keeps no users: it was made without an administrator"):
+            nodes.run(0, f"create user ann '{ANN}'")
+        assert [] == nodes.run(0, "list user")
+    finally:
+        nodes.close()
+
+
+@pytest.mark.parametrize("began_with", [True, False])
+def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path, began_with: bool) -> None:
+    """Else a node would be believed to ask for passwords, and be open, or open of a sudden."""
+    (folder,) = make_folders(tmp_path, 1, 1)
+    without = (folder / "cluster.json").read_bytes()
+    with_root([folder])
+    with_one = (folder / "cluster.json").read_bytes()
+    first, second = (with_one, without) if began_with else (without, with_one)
+    (folder / "cluster.json").write_bytes(first)
+    Server(str(folder), "", 0).stop()
+    (folder / "cluster.json").write_bytes(second)
+    with pytest.raises(UserMistake, match="restore the file that it was made with") as caught:
+        Server(str(folder), "", 0)
+    assert 2004 == caught.value.code
+
+
+def test_a_node_is_told_how_its_cluster_gets_an_administrator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder,) = make_folders(tmp_path, 1, 1)
+    (tmp_path / "password").write_text(ROOT + "\n")
+    assert 1 == user_command.main(["init", "--data", str(folder), "--password-file", str(tmp_path / "password")])
+    assert "saros cluster init --administrator-hash" in capsys.readouterr().err
+    assert not (folder / "meta").exists()
+    path = folder / "cluster.json"
+    root = {"name": "root", "hash": "$md5$abc", "must_change": False}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "administrator": root}))
+    with pytest.raises(ConfigurationError, match="saros user hash"):
+        Server(str(folder), "", 0)
+
+
+# ---------------------------------------------------------------------------------------------- the matrix
+
+
+class SecuredNode(Secured):
+    """As `Secured`, for the one node of a cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.folder,) = with_root(make_folders(folder, 1, 1))
+        self.clock = FakeClock()
+        self.server = Server(str(self.folder), "", 0, clock=self.clock)
+        self.server.start()
+        node = self.server._service.node
+        wait_until(lambda: reads(node), 20)
+        self.directory = node.directory
+        self.directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[Secured]:
+    made = SecuredNode(tmp_path)
+    yield made
+    made.server.stop()
+
+
+@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize(
+    "token_of",
+    [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
+    ids=lambda f: f.__name__,
+)
+def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, token_of: object) -> None:
+    token = token_of(secured)  # type: ignore[operator]
+    with pytest.raises(grpc.RpcError, match="no such session") as caught:
+        secured.call(name, request_of(name), token)
+    assert 2014 == code_of(caught.value)
+    assert [] == secured.server._service.node.store.schema.databases()
+
+
+@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.INSERT])
+def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, name: str) -> None:
+    with pytest.raises(grpc.RpcError, match="No permission") as caught:
+        secured.call(name, request_of(name), secured.open("ann", ANN))
+    assert 803 == code_of(caught.value)
+    assert [] == secured.server._service.node.store.schema.databases()
+    secured.call(name, request_of(name), secured.open("root", ROOT))
+    assert ["root.proof"] == secured.server._service.node.store.schema.databases()
+
+
+# ---------------------------------------------------------------------------------------------- certificates
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+
+
+def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, object]]:
+    """Made by the command's function; for each node, the options that name them."""
+    make_certificates(str(folder), cluster, {NodeId(n): "127.0.0.1" for n in range(1, nodes + 1)})
+    return [
+        {
+            "peer_ca": f"{folder}/ca.pem",
+            "peer_certificate": f"{folder}/node{n}.pem",
+            "peer_key": f"{folder}/node{n}.key",
+        }
+        for n in range(1, nodes + 1)
+    ]
+
+
+def opened(folder: Path, options: dict[str, object]) -> Node:
+    return Node.open(str(folder), load(overrides={"durability": "os", "worker_threads": 1, **options}).values)
+
+
+@needs_openssl
+def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path) -> None:
+    """Nodes 1 and 2 are a majority; node 3 tries with one wrong thing after the other, and then with the right one."""
+    folders = make_folders(tmp_path / "data", 3, 3)
+    cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
+    good = certificates(tmp_path / "good", cluster, 3)
+    forged = certificates(tmp_path / "forged", cluster, 3)
+    (tmp_path / "other").mkdir()
+    for name in ("ca.pem", "ca.key"):
+        shutil.copy(tmp_path / "good" / name, tmp_path / "other" / name)
+    other = certificates(tmp_path / "other", "00000000-0000-4000-8000-000000000000", 3)
+    wrong = [{}, {**forged[2], "peer_ca": good[2]["peer_ca"]}, good[0], other[2]]
+    nodes = [opened(folders[n], good[n]) for n in range(2)]
+    try:
+        for node in nodes:
+            wait_until(lambda n=node: reads(n), 20)
+        for options in wrong:
+            stranger = opened(folders[2], options)
+            try:
+                for asking, asked in ((stranger, 1), (nodes[0], 3)):
+                    with pytest.raises((Unreachable, RemoteError)):
+                        ask(asking, asked)
+            finally:
+                stranger.close()
+        nodes.append(opened(folders[2], good[2]))
+        wait_until(lambda: reads(nodes[2]), 20)
+        for asking, asked in ((nodes[2], 1), (nodes[0], 3)):
+            wait_until(lambda n=asking, k=asked: answers(n, k), 20)
+    finally:
+        for node in nodes:
+            node.close()
+
+
+def ask(node: Node, number: int) -> bytes:
+    """What another node answers, if it answers."""
+    assert isinstance(node.store, ClusterDatabase)
+    return node.store._parts.peers.call(NodeId(number), "status", b"", 2.0)
+
+
+def answers(node: Node, number: int) -> bool:
+    with suppress(Unreachable):  # who was refused is called again after a pause
+        return b"version" in ask(node, number)
+    return False
+
+
+@needs_openssl
+def test_keys_are_nobody_elses_and_certificates_are_made_once(tmp_path: Path) -> None:
+    cluster, hosts = "123e4567-e89b-12d3-a456-426614174000", {NodeId(1): "hostA", NodeId(2): "192.0.2.7"}
+    assert ["ca.pem", "node1.pem", "node2.pem"] == make_certificates(str(tmp_path / "out"), cluster, hosts)
+    assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").iterdir()}
+    assert [] == make_certificates(str(tmp_path / "out"), cluster, hosts)
+    before = (tmp_path / "out" / "ca.pem").read_bytes()
+    (tmp_path / "out" / "node2.pem").unlink()
+    assert ["node2.pem"] == make_certificates(str(tmp_path / "out"), cluster, hosts)
+    assert before == (tmp_path / "out" / "ca.pem").read_bytes()
+    words = ["openssl", "x509", "-in", str(tmp_path / "out" / "node2.pem"), "-noout", "-ext", "subjectAltName"]
+    names = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    for name in (f"URI:saros://{cluster}/node/2", f"DNS:node-2.{cluster}.saros", "IP Address:192.0.2.7"):
+        assert name in names
+    with pytest.raises(UserMistake, match="no name or address of a host"):
+        make_certificates(str(tmp_path / "out"), cluster, {NodeId(3): "a,DNS:b"})
+
+
+def test_without_openssl_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserMistake, match="there is no openssl command"):
+        make_certificates(str(tmp_path / "out"), "123e4567-e89b-12d3-a456-426614174000", {NodeId(1): "a"})
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path) -> None:
+    paths = {key: tmp_path / key for key in ("peer_ca", "peer_certificate", "peer_key")}
+    options = {key: str(path) for key, path in paths.items()}
+    assert peer_credentials(load().values) is None
+    for missing in options:
+        with pytest.raises(ConfigurationError, match="peer_ca, peer_certificate, peer_key go together"):
+            peer_credentials(load(overrides={**options, missing: ""}).values)
+    with pytest.raises(ConfigurationError, match="cannot read"):
+        peer_credentials(load(overrides=options).values)
+    for path in paths.values():
+        path.write_text(path.name)
+        path.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="others may read the key"):
+        peer_credentials(load(overrides=options).values)
+    paths["peer_key"].chmod(0o600)
+    found = peer_credentials(load(overrides=options).values)
+    assert found is not None
+    assert (b"peer_ca", b"peer_certificate", b"peer_key") == (found.ca, found.certificate, found.key)
+
+
+def test_other_machines_reach_no_node_without_certificates(tmp_path: Path) -> None:
+    (folder,) = make_folders(tmp_path, 1, 1)
+    path = folder / "cluster.json"
+    path.write_bytes(path.read_bytes().replace(b"127.0.0.1", b"0.0.0.0", 1))
+    assert "0.0.0.0" == decode(path.read_bytes()).address.peer.rpartition(":")[0]
+    with pytest.raises(ConfigurationError, match="can be reached from other machines: nodes need certificates there"):
+        Server(str(folder), "", 0)

@@ -1,0 +1,250 @@
+"""Reads at strong, mid and weak, at the leader, at a follower and at a node that is cut off (R-2.9, Q-2, F-3).
+
+                connected               cut off
+    strong      all acknowledged        2017 within its deadline, never older than what was acknowledged before
+    mid         the same                what is here, and says so (`stale`); or the same
+    weak        committed, maybe old    committed, maybe old
+
+A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; what a read finds is compared with what was
+acknowledged when it began. Node 1 leads all groups: a strong read asks all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from server.cluster_fixture import wait_until
+from server.town import Clocked, Served, Town, a_town
+
+import saros
+from saros_cluster import database
+from saros_cluster.data.command import NO_REQUEST, encode_command
+from saros_cluster.host import NotLeader
+from saros_cluster.machine import Lost
+from saros_storage.block import Column
+from saros_storage.errors import StorageError
+from saros_storage.mutation import Mutation, Placed
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import encode_tablet
+from saros_storage.types import DataType
+
+LEADER, FOLLOWER, OTHER = 0, 1, 2
+NO_LEADER = 2017
+#: Of strong reads that are bound to fail: they need not take as long as those that succeed.
+HURRIED_SECONDS = 1.0
+POISON = -1
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with a_town(tmp_path_factory.mktemp("town"), 3, 3, Clocked) as town:
+        yield town
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Town]:
+    with a_town(tmp_path, 3, 3, Served) as town:
+        yield town
+
+
+@pytest.fixture
+def register(town: Town) -> Iterator[Register]:
+    town.arrange_leaders(of_all=LEADER)
+    yield Register(town)
+    town.weather.heal()
+    town.nodes.clocks[LEADER].go_on()
+    town.nodes.wait_ready()
+
+
+class Register:
+    """One timestamp of a new series. Writes are 1, 2, 3 ..., one at a time; reads may run beside them."""
+
+    def __init__(self, town: Town) -> None:
+        self.town = town
+        group = next(g for g in town.routing().groups if town.routing().members(g)[0] == LEADER + 1)
+        self.group = group
+        self.device = f"{town.database(group)}.d"
+        self.query = f"select x from {self.device}"
+        #: The newest that was begun, and the newest that was acknowledged.
+        self.begun = self.acknowledged = 0
+        self.write(LEADER)
+        for number in range(3):
+            town.nodes.run(number, self.query)
+
+    def write(self, number: int) -> None:
+        self.begun += 1
+        self.town.insert(number, self.device, [0], [self.begun], DataType.INT64)
+        self.acknowledged = self.begun
+
+    def read(self, number: int, consistency: str) -> tuple[int, bool]:
+        """What is found, and whether it may be stale."""
+        rows, stale = self.town.read(number, self.query, consistency)
+        ((_, value),) = rows
+        assert isinstance(value, int)
+        return value, stale
+
+    def check(self, number: int, consistency: str) -> str:
+        """Read, and compare with what the consistency promises; answers what came of it."""
+        acknowledged, began = self.acknowledged, time.monotonic()
+        try:
+            value, stale = self.read(number, consistency)
+        except StorageError as error:
+            if (consistency, error.code) != ("strong", NO_LEADER):
+                raise
+            return "failed"
+        finally:
+            assert time.monotonic() - began < database.STRONG_SECONDS + 10
+        assert POISON != value
+        assert value <= self.begun
+        if consistency == "strong" or (consistency == "mid" and not stale):
+            assert acknowledged <= value
+        assert not (stale and consistency != "mid")
+        return "stale" if stale else "fresh"
+
+    def poison(self, number: int) -> object:
+        """Hand a write to a node that may believe that it leads; nobody tries it again."""
+        column = Column.of(DataType.INT64, [POISON])
+        frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
+        command = encode_command(NO_REQUEST, Mutation(tablets=[Placed(2, frame)]))
+        return self.town.host(number).propose(self.group, command)
+
+    def agree(self) -> None:
+        """After healing: all nodes have the newest, at every consistency."""
+        for number in range(3):
+            wait_until(lambda n=number: self.check(n, "strong") == "fresh", 30)
+            wait_until(lambda n=number: self.read(n, "mid") == (self.acknowledged, False), 30)
+            wait_until(lambda n=number: self.read(n, "weak") == (self.acknowledged, False), 30)
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "STRONG_SECONDS", HURRIED_SECONDS)
+        yield
+
+
+@contextmanager
+def reading(read: Callable[[], object]) -> Iterator[list[object]]:
+    """`read` is called again and again beside what follows; its answers."""
+    stop, answers = threading.Event(), []
+
+    def run() -> None:
+        while not stop.is_set():
+            answers.append(read())
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(run)
+        try:
+            yield answers
+        finally:
+            stop.set()
+            future.result()
+
+
+@pytest.mark.parametrize("reader", [LEADER, FOLLOWER])
+@pytest.mark.parametrize("writer", [LEADER, FOLLOWER, OTHER])
+def test_connected_nodes_see_what_was_acknowledged_a_moment_ago(register: Register, reader: int, writer: int) -> None:
+    for _ in range(10):
+        register.write(writer)
+        assert "fresh" == register.check(reader, "strong")
+        assert register.check(reader, "mid") in ("fresh", "stale")
+        assert "fresh" == register.check(reader, "weak")
+    wait_until(lambda: register.read(reader, "mid") == (register.acknowledged, False), 10)
+    wait_until(lambda: register.read(reader, "weak") == (register.acknowledged, False), 10)
+
+
+def test_a_follower_that_is_cut_off(register: Register) -> None:
+    town = register.town
+    before = register.acknowledged
+    town.weather.isolate(FOLLOWER + 1)
+    register.write(LEADER)
+    with hurried():
+        assert "failed" == register.check(FOLLOWER, "strong")
+        assert (before, True) == register.read(FOLLOWER, "mid")
+        assert (before, False) == register.read(FOLLOWER, "weak")
+        assert ([(1,)], True) == town.read(FOLLOWER, f"count timeseries {register.device}.*", "mid")
+        assert ([(1,)], False) == town.read(FOLLOWER, f"count timeseries {register.device}.*", "weak")
+        with pytest.raises(StorageError) as caught:
+            town.read(FOLLOWER, f"count timeseries {register.device}.*", "strong")
+        assert NO_LEADER == caught.value.code
+    assert "fresh" == register.check(OTHER, "strong")
+    town.weather.heal()
+    register.agree()
+
+
+@pytest.mark.parametrize("cut", ["isolated", "deaf", "isolated, and its clock stands still"])
+def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new(register: Register, cut: str) -> None:
+    """1. The leader is cut off: nothing reaches it, and nothing leaves it unless it is only deaf; if its clock stands
+    still, it goes on believing that it leads. 2. From that moment on it is read at every consistency, and holds a write
+    that is never committed. 3. The others elect, and go on writing. 4. It heals.
+    """
+    town, weather = register.town, register.town.weather
+    others = (FOLLOWER + 1, OTHER + 1)
+    with hurried():
+        if cut == "deaf":
+            for other in others:
+                weather.cut(other, LEADER + 1)
+        else:
+            weather.isolate(LEADER + 1)
+        if "clock" in cut:
+            town.nodes.clocks[LEADER].stop()
+        poison = None if cut == "deaf" else register.poison(LEADER)
+        kinds = itertools.cycle(["strong", "weak", "mid", "weak"])
+        with reading(lambda: register.check(LEADER, next(kinds))) as answers:
+            wait_until(lambda: town.host(FOLLOWER).leader_of(register.group) in others, 30)
+            for _ in range(5):
+                register.write(OTHER)
+            seen = len(answers)
+            wait_until(lambda: len(answers) >= seen + 8, 30)
+        if "clock" in cut:
+            assert LEADER + 1 == town.host(LEADER).leader_of(register.group)
+    assert "failed" in answers
+    assert "stale" in answers
+    weather.heal()
+    town.nodes.clocks[LEADER].go_on()
+    register.agree()
+    if poison is not None:
+        with pytest.raises((Lost, NotLeader)):
+            poison.result(30)
+
+
+def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:
+    """Weak may be old; but what a node has shown, it has."""
+    for consistency in ("strong", "weak"):
+        with reading(lambda c=consistency: register.read(FOLLOWER, c)[0]) as answers:
+            for number in (LEADER, OTHER) * 15:
+                register.write(number)
+        assert sorted(answers) == answers
+        assert len(answers) > 2
+
+
+def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
+    """A connection stays at the node that it was made to as long as that node answers."""
+    town = served
+    town.arrange_leaders(of_all=LEADER)
+    register = Register(town)
+    target = f"saros://{town.nodes.servers[FOLLOWER].address}"
+    with saros.connect(target, consistency="mid", timestamps="epoch") as connection:
+        cursor = connection.cursor()
+
+        def found() -> tuple[bool, int]:
+            cursor.execute(register.query)
+            return cursor.stale, cursor.fetchall()[0][1]
+
+        wait_until(lambda: found() == (False, register.acknowledged), 20)
+        town.weather.isolate(FOLLOWER + 1)
+        register.write(LEADER)
+        for _ in range(3):
+            assert (True, register.acknowledged - 1) == found()
+        with saros.connect(target, consistency="weak", timestamps="epoch") as weak:
+            assert not weak.execute(register.query).stale
+        town.weather.heal()
+        wait_until(lambda: found() == (False, register.acknowledged), 30)

@@ -1,0 +1,195 @@
+"""Answers between nodes that are lost after a command was carried out: whatever is sent again has one effect (M-O).
+
+The client speaks to a node that leads nothing, so every command is handed to another node. After its answer is lost,
+and before it is sent again, somebody else changes the same thing: what is sent again must leave that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from server.cluster_fixture import wait_until
+from server.town import WEEK, Served, Town, a_town
+
+import saros
+from saros_cluster import proposer
+from saros_cluster.catching_up import CATCH_UP
+from saros_cluster.data.command import carrying_out
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import PROPOSE
+from saros_storage.errors import UserMistake
+from saros_storage.types import DataType
+
+LEADER, COORDINATOR = 0, 1
+
+
+@pytest.fixture(scope="module", params=[3, 1], ids=lambda replicas: f"{replicas} replicas")
+def whole_town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with a_town(tmp_path_factory.mktemp("town"), 3, request.param, Served) as town:
+        yield town
+
+
+@pytest.fixture
+def town(whole_town: Town) -> Iterator[Town]:
+    if len(whole_town.routing().members(whole_town.routing().groups[0])) == 3:
+        whole_town.arrange_leaders(of_all=LEADER)
+    yield whole_town
+    whole_town.weather.heal()
+
+
+@pytest.fixture
+def client(town: Town) -> Iterator[saros.Connection]:
+    target = f"saros://{town.nodes.servers[COORDINATOR].address}"
+    with saros.connect(target, timestamps="epoch") as connection:
+        yield connection
+
+
+def new_database(town: Town) -> str:
+    """Led by another node than the client's."""
+    routing = town.routing()
+    group = next(g for g in routing.groups if routing.members(g)[0] != NodeId(COORDINATOR + 1))
+    return town.database(group)
+
+
+def lost(town: Town) -> int:
+    return town.weather.lost[PROPOSE]
+
+
+@pytest.mark.parametrize("kind", ["statement", "batch"])
+@pytest.mark.parametrize("known", [True, False])
+def test_an_insert(town: Town, client: saros.Connection, kind: str, *, known: bool) -> None:
+    device, before = f"{new_database(town)}.d", lost(town)
+    if known:
+        town.insert(LEADER, device, [1, 2], [0.0, 0.0], DataType.DOUBLE)
+        town.on_all(f"select x from {device}")
+    elif kind == "statement":
+        town.nodes.run(LEADER, f"create database {device.removesuffix('.d')}")
+    then = None if not known else lambda: town.insert(LEADER, device, [2], [9.0], DataType.DOUBLE)
+    town.weather.lose(PROPOSE, 3, then)
+    if kind == "statement":
+        assert 2 == client.execute(f"insert into {device}(time, x) values (1, 1), (2, 1)").rowcount
+    else:
+        assert 2 == client.insert(device, [1, 2], {"x": [1.0, 1.0]})
+    assert lost(town) > before
+    town.weather.heal()
+    expected = [(1, 1.0), (2, 9.0 if known else 1.0)]
+    assert [expected] * 3 == town.on_all(f"select x from {device}")
+
+
+def test_a_deletion(town: Town, client: saros.Connection) -> None:
+    device, before = f"{new_database(town)}.d", lost(town)
+    town.insert(LEADER, device, [1, 2, WEEK], [1.0, 2.0, 3.0], DataType.DOUBLE)
+    group = town.routing().schema_group(device.removesuffix(".d"))
+    town.weather.lose(PROPOSE, 2, lambda: town.insert(LEADER, device, [2], [9.0], DataType.DOUBLE), group=group)
+    client.execute(f"delete from {device}.x where time >= 2")
+    assert lost(town) == before + 2
+    assert [[(1, 1.0), (2, 9.0)]] * 3 == town.on_all(f"select x from {device}")
+
+
+def test_creating_and_dropping_a_database(town: Town, client: saros.Connection) -> None:
+    name, before = new_database(town), lost(town)
+    town.weather.lose(PROPOSE, 1, lambda: town.nodes.run(LEADER, f"drop database {name}"))
+    client.execute(f"create database {name}")
+    if lost(town) > before:  # it was dropped since, and is not made again
+        assert [[]] * 3 == town.on_all(f"show databases {name}")
+        client.execute(f"create database {name}")
+    assert [1] * 3 == [len(rows) for rows in town.on_all(f"show databases {name}")]
+    town.insert(LEADER, f"{name}.d", [1, WEEK], [1.0, 2.0], DataType.DOUBLE)
+    town.weather.lose(PROPOSE, 3)
+    client.execute(f"drop database {name}")
+    town.weather.heal()
+    assert [[]] * 3 == town.on_all(f"show databases {name}")
+    client.execute(f"insert into {name}.d(time, x) values (2, 'text now')")
+    assert [[(2, "text now")]] * 3 == town.on_all(f"select x from {name}.d")
+    assert lost(town) > before
+
+
+def test_creating_altering_and_dropping_series(town: Town, client: saros.Connection) -> None:
+    device, before = f"{new_database(town)}.d", lost(town)
+    town.nodes.run(LEADER, f"create database {device.removesuffix('.d')}")
+    town.weather.lose(PROPOSE, 1, lambda: town.nodes.run(LEADER, f"delete timeseries {device}.x"))
+    client.execute(f"create timeseries {device}.x with datatype=int32")
+    assert lost(town) == before + 1
+    assert [[]] * 3 == town.on_all(f"show timeseries {device}.*")
+    for lose in (1, 4):
+        town.weather.lose(PROPOSE, lose)
+        client.execute(f"create timeseries {device}.y{lose} with datatype=int32")
+        town.weather.lose(PROPOSE, lose)
+        client.execute(f"alter timeseries {device}.y{lose} add tags unit=m{lose}")
+        town.weather.heal()
+    shown = town.on_all(f"show timeseries {device}.*")
+    assert [shown[0]] * 3 == shown
+    assert [f"{device}.y1", f"{device}.y4"] == [row[0] for row in shown[0]]
+    assert all('"unit":"m' in str(row).replace(" ", "") for row in shown[0])
+    town.weather.lose(PROPOSE, 4)
+    assert 2 == client.execute(f"delete timeseries {device}.y1, {device}.y4").rowcount
+    town.weather.heal()
+    assert [[]] * 3 == town.on_all(f"show timeseries {device}.*")
+
+
+def test_answers_of_catching_up(town: Town, client: saros.Connection) -> None:
+    device = f"{new_database(town)}.d"
+    town.weather.lose(CATCH_UP, 2)
+    client.execute(f"insert into {device}(time, x) values (1, 1), ({WEEK}, 2), ({2 * WEEK}, 3)")
+    town.weather.lose(CATCH_UP, 2)
+    assert [(1, 1.0), (WEEK, 2.0), (2 * WEEK, 3.0)] == client.execute(f"select x from {device}").fetchall()
+
+
+def test_a_write_whose_answers_are_all_lost_is_unknown_and_had_one_effect(
+    town: Town, client: saros.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = f"{new_database(town)}.d"
+    town.insert(LEADER, device, [1], [0.0], DataType.DOUBLE)
+    town.on_all(f"select x from {device}")
+    town.weather.lose(PROPOSE, 1_000_000)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(proposer, "DEADLINE_SECONDS", 1.0)
+        with pytest.raises(saros.OperationalError) as caught:
+            client.insert(device, [1], {"x": [1.0]})
+    assert "OUTCOME_UNKNOWN" == caught.value.status
+    town.weather.heal()
+    assert [[(1, 1.0)]] * 3 == town.on_all(f"select x from {device}")
+
+
+# ---------------------------------------------------------------------- a client that asks another node again
+
+
+def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: Town) -> None:
+    """As a driver sends it again whose node died before it answered: the same numbers, another coordinator."""
+    database = new_database(town)
+    statements = [
+        f"create database {database}",
+        f"create timeseries {database}.d.x with datatype=double",
+        f"create timeseries {database}.other.e.y with datatype=double",
+        f"insert into {database}.d(time, x) values (1, 1), ({WEEK}, 1)",
+        f"insert into {database}.d(time, z) values (1, 'new')",
+        f"delete from {database}.d.z",
+    ]
+    for sequence, statement in enumerate(statements, 1):
+        for number in (COORDINATOR, LEADER, 2):
+            with carrying_out((99, sequence)):
+                town.nodes.run(number, statement)
+            if "1, 1" in statement:
+                town.insert(2, f"{database}.d", [1], [9.0], DataType.DOUBLE)
+    assert [[(1, 9.0), (WEEK, 1.0)]] * 3 == town.on_all(f"select x from {database}.d")
+    with pytest.raises(UserMistake) as caught, carrying_out((99, 50)):
+        town.nodes.run(COORDINATOR, statements[1])
+    assert 503 == caught.value.code
+    with pytest.raises(UserMistake) as caught, carrying_out((99, 51)):
+        town.nodes.run(COORDINATOR, statements[0])
+    assert 501 == caught.value.code
+
+
+def test_a_node_that_stops_takes_no_answer_with_it(town: Town, client: saros.Connection) -> None:
+    """The coordinator's node hands its client's write to a leader that stops; another leader carries it out, once."""
+    if len(town.routing().members(town.routing().groups[0])) == 1:
+        pytest.skip("nobody else can lead")
+    device = f"{new_database(town)}.d"
+    town.insert(LEADER, device, [1], [0.0], DataType.DOUBLE)
+    town.on_all(f"select x from {device}")
+    town.weather.lose(PROPOSE, 1, lambda: town.weather.isolate(LEADER + 1))
+    assert 1 == client.insert(device, [1], {"x": [1.0]})
+    town.weather.heal()
+    town.nodes.wait_ready()
+    wait_until(lambda: [[(1, 1.0)]] * 3 == town.on_all(f"select x from {device}"), 30)

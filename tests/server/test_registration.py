@@ -1,0 +1,372 @@
+"""Automatic registration: what is written to is made, in how many messages, and whoever else makes it meanwhile.
+
+Three nodes and two replicas, as in the flows' description (R-5.2): each group is led by the node that heads it, and a
+second node follows; the meta group is led by another node than the coordinator. Calls between nodes, without Raft's own
+messages, and entries that the logs grow by:
+
+    flow                                     coordinator   calls                                        entries
+    insert, no database                      leads         propose meta                                 meta, data
+                                             follows       propose meta, propose                        meta, data
+                                             is outside    propose meta, propose, catch up              meta, data
+    insert, no series                        leads         -                                            data
+                                             follows       propose                                      data
+                                             is outside    catch up, propose, catch up                  data
+    create timeseries, no database           leads         propose meta                                 meta, data
+                                             follows       propose meta, propose                        meta, data
+                                             is outside    propose meta, propose, catch up              meta, data
+    insert, all known                        leads         -                                            data
+                                             follows       propose                                      data
+                                             is outside    propose                                      data
+
+Series and rows are one entry. With m replicas it goes to m - 1 followers, so that creating and writing take m messages
+together where an entry each takes 2m (and 3m - 2, if a failing insert goes first). Who is outside asks whether somebody
+else has made the series, unless the database is new, and learns afterwards that its own are there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from server.faulty_peers import Calls
+from server.town import WEEK, Town, a_town, at_once
+
+from saros_cluster.catching_up import CATCH_UP
+from saros_cluster.data.command import decode_command
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.snapshots import SnapshotShelf
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import PROPOSE
+from saros_cluster.raft.messages import EntryKind, GroupId
+from saros_cluster.raft_log import LogContents, RaftLog
+from saros_cluster.routing import META, Routing
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.log import LogOptions
+from saros_storage.store_options import StoreOptions
+from saros_storage.types import DataType
+
+#: Of the flows: node 1. The meta group is led by node 2.
+COORDINATOR = 0
+LEADS, FOLLOWS, OUTSIDE = "leads", "follows", "is outside"
+ROLES = (LEADS, FOLLOWS, OUTSIDE)
+
+
+def group_of(town: Town, role: str) -> GroupId:
+    """A data group of which the coordinator has this role, if its head leads it."""
+    routing, coordinator = town.routing(), NodeId(COORDINATOR + 1)
+    for group in routing.groups:
+        members = routing.members(group)
+        found = LEADS if members[0] == coordinator else FOLLOWS if coordinator in members else OUTSIDE
+        if found == role:
+            return group
+    raise AssertionError(role)
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
+        yield town
+
+
+def proposals(role: str, group: GroupId, *, meta: bool) -> Calls:
+    calls: Calls = Counter({(PROPOSE, META): 1} if meta else {})
+    if role != LEADS:
+        calls[PROPOSE, group] += 1
+    return calls
+
+
+# ---------------------------------------------------------------------- the flows
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_insert_without_a_database(town: Town, role: str) -> None:
+    group, databases = group_of(town, role), []
+
+    def prepare() -> Callable[[], object]:
+        databases.append(town.database(group))
+        return lambda: town.nodes.run(
+            COORDINATOR, f"insert into {databases[-1]}.d(time, x, y) values (1, 1.5, 'a'), (2, 2.5, 'b')"
+        )
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    expected = proposals(role, group, meta=True)
+    if role == OUTSIDE:
+        expected[CATCH_UP, group] += 1
+    assert expected == calls
+    assert {"meta": 1, "data": 1} == entries
+    database = databases[-1]
+    assert [[(1, 1.5, "a"), (2, 2.5, "b")]] * 3 == town.on_all(f"select x, y from {database}.d")
+    for shown in town.on_all(f"show timeseries {database}.**"):
+        assert [(f"{database}.d.x", "DOUBLE"), (f"{database}.d.y", "TEXT")] == [(r[0], r[3]) for r in shown]
+    assert [[(database,)]] * 3 == [[r[:1] for r in rows] for rows in town.on_all(f"show databases {database}")]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_insert_without_the_series(town: Town, role: str) -> None:
+    group, databases = group_of(town, role), []
+
+    def prepare() -> Callable[[], object]:
+        database = town.database(group)
+        databases.append(database)
+        town.nodes.run(COORDINATOR, f"insert into {database}.d(time, x) values (1, 1.5)")
+        return lambda: town.nodes.run(COORDINATOR, f"insert into {database}.d(time, x, z) values (2, 2.5, true)")
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    expected = proposals(role, group, meta=False)
+    if role == OUTSIDE:
+        expected[CATCH_UP, group] += 2
+    assert expected == calls
+    assert {"data": 1} == entries
+    assert [[(1, 1.5, None), (2, 2.5, True)]] * 3 == town.on_all(f"select x, z from {databases[-1]}.d")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_create_timeseries_without_a_database(town: Town, role: str) -> None:
+    group, databases = group_of(town, role), []
+
+    def prepare() -> Callable[[], object]:
+        databases.append(town.database(group))
+        return lambda: town.nodes.run(COORDINATOR, f"create timeseries {databases[-1]}.d.x with datatype=int32")
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    expected = proposals(role, group, meta=True)
+    if role == OUTSIDE:
+        expected[CATCH_UP, group] += 1
+    assert expected == calls
+    assert {"meta": 1, "data": 1} == entries
+    for shown in town.on_all(f"show timeseries {databases[-1]}.**"):
+        assert [(f"{databases[-1]}.d.x", "INT32")] == [(r[0], r[3]) for r in shown]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_insert_of_what_is_known_is_one_entry_and_one_call_at_most(town: Town, role: str) -> None:
+    group, databases = group_of(town, role), []
+
+    def prepare() -> Callable[[], object]:
+        database = town.database(group)
+        databases.append(database)
+        town.nodes.run(COORDINATOR, f"insert into {database}.d(time, x) values (1, 1.5)")
+        return lambda: town.nodes.run(COORDINATOR, f"insert into {database}.d(time, x) values (2, 2.5)")
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    assert proposals(role, group, meta=False) == calls
+    assert {"data": 1} == entries
+    assert [[(1, 1.5), (2, 2.5)]] * 3 == town.on_all(f"select x from {databases[-1]}.d")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_rows_of_another_groups_slice_come_after_their_series(town: Town, role: str) -> None:
+    """Series in the first slice's group, rows in that of the second: an entry each, the series first."""
+    group, databases = group_of(town, role), []
+
+    def prepare() -> Callable[[], object]:
+        databases.append(town.database(group, elsewhere=True))
+        return lambda: town.nodes.run(COORDINATOR, f"insert into {databases[-1]}.d(time, x) values ({WEEK + 1}, 1.5)")
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    rows = town.routing().group_at(databases[-1], 1)
+    expected = proposals(role, group, meta=True)
+    if role == OUTSIDE:
+        expected[CATCH_UP, group] += 1
+    if town.routing().members(rows)[0] != NodeId(COORDINATOR + 1):
+        expected[PROPOSE, rows] += 1
+    assert expected == calls
+    assert {"meta": 1, "data": 2} == entries
+    assert [[(WEEK + 1, 1.5)]] * 3 == town.on_all(f"select x from {databases[-1]}.d")
+
+
+# ---------------------------------------------------------------------- several coordinators at once
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("round_", range(3))
+def test_first_inserts_of_one_series_by_all_nodes_make_one_series_with_all_points(
+    town: Town, role: str, round_: int
+) -> None:
+    device = f"{town.database(group_of(town, role), elsewhere=True)}.d"
+    weeks = [0, WEEK, 2 * WEEK]
+
+    def insert_all(number: int) -> int:
+        return town.insert(number, device, [w + number for w in weeks], [number + 0.5] * 3, DataType.DOUBLE)
+
+    assert [3] * 3 == at_once(*(partial(insert_all, number) for number in range(3)))
+    expected = sorted((week + number, number + 0.5) for week in weeks for number in range(3))
+    assert [expected] * 3 == town.on_all(f"select x from {device}")
+    assert [[(1,)]] * 3 == town.on_all(f"count timeseries {device}.**")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 2), (2, 0)])
+def test_of_two_types_for_one_new_series_one_wins_and_the_others_points_are_nowhere(
+    town: Town, role: str, first: int, second: int
+) -> None:
+    """Rows of both in the series' own group and in another one."""
+    device = f"{town.database(group_of(town, role), elsewhere=True)}.d"
+    answers = at_once(
+        lambda: town.insert(first, device, [1, WEEK + 1], [1, 1], DataType.INT64),
+        lambda: town.insert(second, device, [2, WEEK + 2], ["a", "b"], DataType.TEXT),
+    )
+    lost = [answer for answer in answers if isinstance(answer, UserMistake)]
+    assert 1 == len(lost)
+    assert lost[0].code in (503, 507)
+    whole = [(1, 1), (WEEK + 1, 1)] if answers[0] == 2 else [(2, "a"), (WEEK + 2, "b")]
+    winner = "INT64" if answers[0] == 2 else "TEXT"
+    assert winner in str(lost[0])
+    assert [whole] * 3 == town.on_all(f"select x from {device}")
+    assert [[(2,)]] * 3 == town.on_all(f"select count(x) from {device}")
+    assert [winner] * 3 == [rows[0][3] for rows in town.on_all(f"show timeseries {device}.x")]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_create_timeseries_by_all_nodes_succeeds_once(town: Town, role: str) -> None:
+    device = f"{town.database(group_of(town, role))}.d"
+    kinds = ("int32", "int64", "double")
+
+    def create(number: int) -> object:
+        return town.nodes.run(number, f"create timeseries {device}.x with datatype={kinds[number]}")
+
+    answers = at_once(*(partial(create, number) for number in range(3)))
+    refused = [answer for answer in answers if isinstance(answer, UserMistake)]
+    assert [503, 503] == [error.code for error in refused]
+    (winner,) = (kind for kind, answer in zip(kinds, answers, strict=True) if answer == [])
+    assert [winner.upper()] * 3 == [rows[0][3] for rows in town.on_all(f"show timeseries {device}.x")]
+
+
+def test_several_series_of_one_new_database_are_created_by_all_nodes(town: Town) -> None:
+    """The database is made on the way: whoever comes second did not ask for it, and is not refused."""
+    device = f"{town.database(group_of(town, OUTSIDE))}.d"
+
+    def create(number: int) -> object:
+        return town.nodes.run(number, f"create timeseries {device}.x{number} with datatype=int32")
+
+    assert [[]] * 3 == at_once(*(partial(create, number) for number in range(3)))
+    assert [[(3,)]] * 3 == town.on_all(f"count timeseries {device}.*")
+
+
+# ---------------------------------------------------------------------- a coordinator that knows an older schema
+
+
+def stale_series(town: Town) -> str:
+    """A series that the coordinator knows as INT64 (its group is elsewhere, and so is its second slice's)."""
+    device = f"{town.database(group_of(town, OUTSIDE), elsewhere=True)}.d"
+    town.insert(COORDINATOR, device, [1, WEEK + 1], [1, 1], DataType.INT64)
+    town.insert(COORDINATOR, device, [2, WEEK + 2], [2, 2], DataType.INT64)
+    return device
+
+
+def test_a_stale_coordinator_writes_nothing_of_the_old_type(town: Town) -> None:
+    """1. The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which has not
+    heard of it, writes INT64 into a slice whose group does not keep the schema."""
+    for drop in ("delete timeseries {}.x", "drop database {}"):
+        device = stale_series(town)
+        town.nodes.run(1, drop.format(device if "timeseries" in drop else device.removesuffix(".d")))
+        town.nodes.run(1, f"insert into {device}(time, x) values (3, 'new'), ({WEEK + 3}, 'new')")
+        known = town.nodes.node(COORDINATOR).store.schema.device(device)
+        if "timeseries" in drop:
+            assert known is not None
+            assert DataType.INT64 is known.series["x"].type
+        with pytest.raises(UserMistake) as caught:
+            town.insert(COORDINATOR, device, [WEEK + 4], [4], DataType.INT64)
+        assert 507 == caught.value.code
+        assert "TEXT" in str(caught.value)
+        assert [[(3, "new"), (WEEK + 3, "new")]] * 3 == town.on_all(f"select x from {device}")
+        town.nodes.run(COORDINATOR, f"insert into {device}(time, x) values ({WEEK + 5}, 'also')")
+        assert [[(3,)]] * 3 == town.on_all(f"select count(x) from {device}")
+
+
+def test_a_stale_coordinator_makes_anew_what_was_dropped(town: Town) -> None:
+    for write in (
+        lambda device: town.insert(COORDINATOR, device, [WEEK + 4], [4], DataType.INT64),
+        lambda device: town.nodes.run(COORDINATOR, f"insert into {device}(time, x) values ({WEEK + 4}, 4)"),
+    ):
+        device = stale_series(town)
+        town.nodes.run(1, f"delete timeseries {device}.x")
+        write(device)
+        assert [[(WEEK + 4, 4)]] * 3 == town.on_all(f"select x from {device}")
+
+
+def test_a_drop_costs_writers_of_other_devices_nothing(town: Town) -> None:
+    group, devices = group_of(town, OUTSIDE), []
+
+    def prepare() -> Callable[[], object]:
+        device = stale_series(town)
+        devices.append(device)
+        town.insert(COORDINATOR, f"{device}2", [1], [1], DataType.INT64)
+        town.nodes.run(1, f"delete timeseries {device}.x")
+        return lambda: town.insert(COORDINATOR, f"{device}2", [2], [2], DataType.INT64)
+
+    calls, entries = town.measure(COORDINATOR, prepare)
+    assert proposals(OUTSIDE, group, meta=False) == calls
+    assert {"data": 1} == entries
+
+
+# ---------------------------------------------------------------------- what the logs hold
+
+
+class Log:
+    """A group's log as a node has it, and what its entries come to on a machine that begins with nothing."""
+
+    def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
+        assert contents.base.index == 0
+        self.entries = [entry for entry in contents.entries if entry.kind is EntryKind.DATA]
+        disk, clock = LocalDisk(), SystemClock()
+        machine = RegionMachine(
+            str(folder / f"{node.name}-{group}"),
+            str(folder / f"{node.name}-{group}-state"),
+            StoreOptions(durability="os"),
+            disk,
+            clock,
+            ChunkCache(0),
+            lambda database: routing.schema_group(database) == group,
+            lambda news: None,
+            SnapshotShelf(str(folder / f"{node.name}-{group}-shelf"), disk, clock),
+            lambda node, name, request: b"",
+        )
+        machine.start(lambda index: None, lambda: None)
+        outcomes = machine.apply(contents.entries)
+        self.failures = [outcome for outcome in outcomes if outcome is not None]
+        self.commands = [decode_command(entry.data) for entry in self.entries]
+        self.schema = machine.region.schema.dump()
+        machine.close()
+
+
+def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
+    """Every kind of flow from every node, and inserts that cannot succeed; then the logs of all nodes are read, and
+    carried out by machines that begin with nothing: nothing in them fails, and members of a group agree."""
+    with a_town(tmp_path, 3, 2) as town:
+        routing = town.routing()
+        inserts = 0
+        for number, role in itertools.product(range(3), ROLES):
+            device = f"{town.database(group_of(town, role))}.d"
+            town.nodes.run(number, f"insert into {device}(time, x) values (1, 1)")
+            town.nodes.run((number + 1) % 3, f"insert into {device}(time, x, y) values (2, 2, true)")
+            town.nodes.run((number + 2) % 3, f"insert into {device}(time, x) values (3, 3)")
+            inserts += 3
+            town.on_all(f"select x from {device}")  # all have seen the series
+            for other in range(3):
+                for wrong in ("x) values (4, 'text')", "z, z) values (4, 1, 1)"):
+                    with pytest.raises(StorageError):
+                        town.nodes.run(other, f"insert into {device}(time, {wrong}")
+                with pytest.raises(UserMistake):
+                    town.insert(other, device, [5], ["text"], DataType.TEXT)
+        for number in range(3):
+            town.nodes.run(number, "select * from root.**")
+    found: dict[GroupId, list[Log]] = {}
+    for node in town.nodes.folders:
+        log, contents = RaftLog.open(str(node / "log"), LocalDisk(), LogOptions())
+        log.close()
+        for group in contents.keys() - {META}:
+            found.setdefault(group, []).append(Log(tmp_path, node, group, contents[group], routing))
+    assert [2, 2, 2] == [len(logs) for logs in found.values()]
+    for one, other in found.values():
+        assert [] == one.failures == other.failures
+        assert one.entries == other.entries
+        assert one.schema == other.schema
+    assert inserts == sum(len(command.mutation.tablets) > 0 for logs in found.values() for command in logs[0].commands)

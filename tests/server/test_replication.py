@@ -1,0 +1,220 @@
+"""What works and what fails with a node down, by the number of replicas; what is back after it is (R-3.2, R-3.7).
+
+    replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
+    1          3          1       1                                    2017                  done
+    2          3          1       2                                    2017 or 2018          done
+    3          3          1       none                                                       all goes on
+    5          5          2       none                                                       all goes on
+
+A request over groups of both kinds is done in part, and says what is done (2020). A strong read asks all groups, and
+fails with any of them (2017); weaker ones read what is there, and never take what is missing for what is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from server.cluster_fixture import wait_until
+from server.town import WEEK, Town, a_town, at_once
+
+from saros_cluster import database, proposer
+from saros_cluster.data.command import carrying_out
+from saros_cluster.partly import PartlyDone
+from saros_cluster.peers import Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.errors import ReadLost
+from saros_storage.errors import StorageError
+from saros_storage.reading import TimeRange
+from saros_storage.types import DataType
+
+NO_LEADER, UNKNOWN, PARTLY = 2017, 2018, 2020
+#: For what is bound to fail.
+HURRIED_SECONDS = 2.0
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(proposer, "DEADLINE_SECONDS", HURRIED_SECONDS)
+        yield
+
+
+def majorities(town: Town) -> dict[bool, list[GroupId]]:
+    """Data groups, by whether most of their members run."""
+    up = {NodeId(number + 1) for number in town.running}
+    found: dict[bool, list[GroupId]] = {True: [], False: []}
+    for group in town.routing().groups:
+        members = town.routing().members(group)
+        found[2 * len(up.intersection(members)) > len(members)].append(group)
+    return found
+
+
+def is_refused(act: Callable[[], object]) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        act()
+    return caught.value
+
+
+def test_one_replica(tmp_path: Path) -> None:
+    """1. Devices in the living groups, in the dead one, and over both. 2. A node stops. 3. What is asked of living
+    groups is done; of the dead one refused; of both done in part. 4. The node is back: the rest is done as well.
+    """
+    with a_town(tmp_path, 3, 1) as town:
+        dead = GroupId(3)
+        here, there = GroupId(1), GroupId(2)
+        alive, lost = f"{town.database(here, there)}.d", f"{town.database(dead)}.d"
+        both = f"{town.database(here, dead)}.d"
+        doomed = f"{town.database(there, dead)}.d"
+        for device in (alive, lost, both, doomed):
+            town.insert(0, device, [1, WEEK + 1], [1, 1], DataType.INT64)
+        town.on_all("select x from root.**")
+        town.nodes.stop(2)
+        assert {True: [here, there], False: [dead]} == majorities(town)
+
+        # Living groups: known series, new ones, new databases; from both nodes.
+        for number in (0, 1):
+            assert 2 == town.insert(number, alive, [2 + number, WEEK + 2 + number], [2, 2], DataType.INT64)
+            assert 1 == town.insert(number, f"{alive}{number}", [1], [1], DataType.INT64)
+            assert 1 == town.insert(number, f"{town.database(there)}.d", [1], [1], DataType.INT64)
+            town.nodes.run(number, f"flush {alive.removesuffix('.d')}")
+        in_reach = f"select x from {alive} where time >= 0 and time < {2 * WEEK}"
+        expected = [(1, 1), (2, 2), (3, 2), (WEEK + 1, 1), (WEEK + 2, 2), (WEEK + 3, 2)]
+        for number in (0, 1):
+            wait_until(lambda n=number: town.read(n, in_reach, "weak") == (expected, False), 20)
+
+        with hurried():
+            partial = f"select x from {both} where time >= 0 and time < {2 * WEEK}"
+            refused = at_once(
+                lambda: town.insert(0, lost, [2], [2], DataType.INT64),
+                lambda: town.insert(1, lost, [3], [3], DataType.INT64),
+                lambda: town.insert(0, both, [2, WEEK + 2], [2, 2], DataType.INT64),
+                lambda: town.database_of(1).delete([f"{both}.x"], TimeRange(1, 2)),
+                lambda: town.database_of(1).delete_series(f"{doomed}.x"),
+                lambda: town.nodes.run(0, in_reach),
+                lambda: town.nodes.run(1, partial),
+            )
+            assert [NO_LEADER, NO_LEADER, PARTLY, PARTLY, PARTLY, NO_LEADER, NO_LEADER] == [e.code for e in refused]
+            for number in (0, 1):
+                with pytest.raises((Unreachable, ReadLost)):
+                    town.read(number, partial, "weak")
+        written = refused[2]
+        assert isinstance(written, PartlyDone)
+        assert (((here,), (dead,))) == (written.done, written.failed)
+        assert f"done is {both} from 2 to 2 (group {here})" in str(written)
+        assert f"not done is {both} from {WEEK + 2} to {WEEK + 2} (group {dead})" in str(written)
+        assert ([(2, 2)], False) == town.read(1, f"select x from {both} where time >= 0 and time < {WEEK}", "weak")
+
+        town.nodes.start(2)
+        town.nodes.wait_ready()
+        assert [[(2, 2), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {both}")
+        assert [[(1, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {lost}")
+        # The drop was begun: somebody ends it, and nothing is left of the series.
+        wait_until(lambda: not any(town.database_of(n)._parts.schema.pending for n in range(3)), 30)
+        assert [[]] * 3 == town.on_all(f"show timeseries {doomed}.*")
+        town.insert(0, doomed, [5], [5], DataType.INT64)
+        assert [[(5, 5)]] * 3 == town.on_all(f"select x from {doomed}")
+
+
+def test_two_replicas(tmp_path: Path) -> None:
+    """Without a majority nothing is written, and nothing that was is lost; the third group goes on."""
+    with a_town(tmp_path, 3, 2) as town:
+        town.arrange_leaders()
+        devices = {group: f"{town.database(group)}.d" for group in town.routing().groups}
+        for device in devices.values():
+            town.insert(0, device, [1], [1], DataType.INT64)
+        town.on_all("select x from root.**")
+        town.nodes.stop(1)
+        groups = majorities(town)
+        ((going_on,), dead) = groups[True], groups[False]
+        wait_until(lambda: town.host(town.running[0]).leader_of(going_on) != NodeId(2), 20)
+        for number in town.running:
+            assert 1 == town.insert(number, devices[going_on], [2 + number], [2], DataType.INT64)
+        numbered = (77, 1)
+
+        def repeat(number: int, group: GroupId) -> int:
+            with carrying_out(numbered):
+                return town.insert(number, devices[group], [9], [9], DataType.INT64)
+
+        with hurried():
+            refused = at_once(*(lambda n=n, g=g: repeat(n, g) for n in town.running for g in dead))
+            assert {e.code for e in refused} <= {NO_LEADER, UNKNOWN}
+            assert NO_LEADER == is_refused(lambda: town.nodes.run(0, f"select x from {devices[dead[0]]}")).code
+        for group in dead:
+            for number in town.running:
+                rows, _ = town.read(number, f"select x from {devices[group]} where time >= 0 and time < {WEEK}", "weak")
+                assert [(1, 1)] == rows
+        town.nodes.start(1)
+        town.nodes.wait_ready()
+        for group in dead:
+            assert 1 == repeat(1, group)
+            assert [[(1, 1), (9, 9)]] * 3 == town.on_all(f"select x from {devices[group]}")
+        assert [[(3,)]] * 3 == town.on_all(f"select count(x) from {devices[going_on]}")
+
+
+@pytest.mark.parametrize(("nodes", "down"), [(3, (1,)), (5, (0, 3))])
+def test_a_replica_on_every_node(tmp_path: Path, nodes: int, down: tuple[int, ...]) -> None:
+    """A minority is down: any statement from any other node; then it is back and has it all."""
+    with a_town(tmp_path, nodes, nodes) as town:
+        names = [town.database(group, elsewhere=True) for group in town.routing().groups]
+        town.insert(0, f"{names[0]}.d", [1, WEEK + 1], [1, 1], DataType.INT64)
+        for number in down:
+            town.nodes.stop(number)
+        town.nodes.wait_ready()
+        everywhere = [r for n in town.running for r in (n * 10, n * 10 + WEEK)]
+        for number in town.running:
+            device = f"{names[number]}.e"
+            town.insert(number, f"{names[0]}.d", [10 * number, 10 * number + WEEK], [2, 2], DataType.INT64)
+            town.nodes.run(number, f"create timeseries {device}.x with datatype=int32")
+            town.nodes.run(number, f"create timeseries {device}.y with datatype=text")
+            town.nodes.run(
+                number, f"insert into {device}(time, x, y, z) values (1, 1, 'a', true), ({WEEK}, 2, 'b', false)"
+            )
+            town.nodes.run(number, f"delete from {device}.y where time >= {WEEK}")
+            town.nodes.run(number, f"delete timeseries {device}.z")
+            town.nodes.run(number, f"create database root.made{number}")
+            town.nodes.run(number, f"drop database root.made{number}")
+            town.nodes.run(number, "flush")
+            town.nodes.run(number, f"insert into {device}(time, x) values (2, 3)")
+        expected = sorted({*everywhere, 1, WEEK + 1})
+        for consistency in ("strong", "mid"):
+            for number in town.running:
+                rows, stale = town.read(number, f"select x from {names[0]}.d", consistency)
+                assert stale or expected == [time for time, _ in rows]
+        asked = [*town.running]
+        for number in down:
+            town.nodes.start(number)
+        town.nodes.wait_ready()
+        for number in asked:
+            rows = [(1, 1, "a"), (2, 3, None), (WEEK, 2, None)]
+            assert [rows] * nodes == town.on_all(f"select x, y from {names[number]}.e")
+            assert [[(2,)]] * nodes == town.on_all(f"count timeseries {names[number]}.e.*")
+        for number in down:  # of its own replicas, without asking anybody
+            assert expected == [time for time, _ in town.read(number, f"select x from {names[0]}.d", "weak")[0]]
+            assert {names[n] for n in (0, *asked)} == {row[0] for row in town.on_all("show databases")[number]}
+
+
+def test_what_is_sent_again_after_a_part_is_done_once(tmp_path: Path) -> None:
+    """1. A write over two groups, one of which has no node. 2. Another client overwrites the part that is done.
+    3. The first one sends its write again, when all are up: the lost part is done, the other is left alone."""
+    with a_town(tmp_path, 3, 1) as town:
+        device = f"{town.database(GroupId(1), GroupId(3))}.d"
+        town.insert(0, device, [1], [0], DataType.INT64)
+        town.insert(0, device, [WEEK + 1], [0], DataType.INT64)
+        town.nodes.stop(2)
+
+        def first(number: int) -> int:
+            with carrying_out((77, 5)):
+                return town.insert(number, device, [1, WEEK + 1], [1, 1], DataType.INT64)
+
+        with hurried():
+            assert PARTLY == is_refused(lambda: first(0)).code
+        town.insert(1, device, [1], [2], DataType.INT64)
+        town.nodes.start(2)
+        town.nodes.wait_ready()
+        assert 2 == first(1)
+        assert [[(1, 2), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {device}")

@@ -1,0 +1,102 @@
+"""A numbered write has one effect, however often it comes."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from saros_server import requests as module
+from saros_server.requests import NO_REQUEST, KnownRequests, State
+from saros_server.requests_runner import OutcomeForgotten, Requests
+from saros_wire.protocol import SEQUENCES_KEPT
+
+
+def test_a_request_is_new_then_running_then_answered() -> None:
+    known = KnownRequests()
+    assert State.NEW is known.begin((1, 1))
+    assert State.RUNNING is known.begin((1, 1))
+    known.finish((1, 1), 0)
+    assert [0, 0] == [known.begin((1, 1)), known.begin((1, 1))]
+    assert State.NEW is known.begin((2, 1))  # another client's
+
+
+def test_a_request_that_failed_may_come_again() -> None:
+    known = KnownRequests()
+    known.begin((1, 1))
+    known.give_up((1, 1))
+    assert State.NEW is known.begin((1, 1))
+
+
+def test_numbers_may_come_in_any_order_within_the_memory() -> None:
+    known = KnownRequests()
+    first, last = 1_000, 1_000 + SEQUENCES_KEPT - 1
+    for number in (last, first, first + 7):
+        assert State.NEW is known.begin((1, number))
+        known.finish((1, number), number)
+    assert [first, first + 7, last] == [known.begin((1, n)) for n in (first, first + 7, last)]
+    assert State.NEW is known.begin((1, first + 1))
+
+
+def test_what_is_too_old_is_forgotten_and_not_new() -> None:
+    known = KnownRequests()
+    known.begin((1, 5))
+    known.finish((1, 5), 50)
+    assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT - 1))
+    assert 50 == known.begin((1, 5))
+    assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT))
+    assert State.FORGOTTEN is known.begin((1, 5))
+    assert State.NEW is known.begin((1, 5 + 100 * SEQUENCES_KEPT))
+    known.finish((1, 6), 60)  # one that ended very late takes nobody's place
+    assert State.NEW is known.begin((1, 6 + 100 * SEQUENCES_KEPT))
+
+
+def test_clients_are_bounded_the_one_that_wrote_longest_ago_goes(monkeypatch) -> None:
+    monkeypatch.setattr(module, "CLIENTS_MAX", 2)
+    known = KnownRequests()
+    for client in (1, 2):
+        known.begin((client, 1))
+        known.finish((client, 1), client)
+    assert 1 == known.begin((1, 1))
+    known.begin((3, 1))
+    assert [1, State.NEW] == [known.begin((1, 1)), known.begin((2, 1))]
+    known.finish((3, 1), 0)  # its client is gone
+
+
+def test_repetitions_wait_for_the_first_and_get_its_answer() -> None:
+    requests = Requests()
+    started, go = threading.Event(), threading.Event()
+    calls = []
+
+    def write() -> int:
+        calls.append(1)
+        started.set()
+        go.wait(10)
+        return 42
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(requests.once, (9, 3), write) for _ in range(4)]
+        assert started.wait(10)
+        go.set()
+        assert [42] * 4 == [answer.result(10) for answer in answers]
+    assert [1] == calls
+
+
+def test_after_a_failure_the_next_one_carries_it_out() -> None:
+    requests = Requests()
+    with pytest.raises(ZeroDivisionError):
+        requests.once((1, 1), lambda: 1 // 0)
+    assert -1 == requests.once((1, 1), lambda: -1)  # rows: nothing to remember
+    assert 5 == requests.once((1, 1), lambda: 5)
+    assert 5 == requests.once((1, 1), lambda: 6)
+    assert [7, 8] == [requests.once(NO_REQUEST, lambda: 7), requests.once(NO_REQUEST, lambda: 8)]
+
+
+def test_a_forgotten_request_is_refused() -> None:
+    requests = Requests()
+    requests.once((1, 1 + SEQUENCES_KEPT), lambda: 1)
+    with pytest.raises(OutcomeForgotten) as caught:
+        requests.once((1, 1), lambda: 1)
+    assert 2018 == caught.value.code
+    assert requests.memory != Requests().memory

@@ -1,0 +1,747 @@
+"""Who gets in, what stays of it, and what never appears anywhere: logins, sessions, TLS, start-up, the audit trail."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import saros
+from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
+from saros_cluster.users.directory import FileDirectory
+from saros_server import audit_command, service, user_command
+from saros_server.audit import AuditLog, verify
+from saros_server.configuration import ConfigurationError
+from saros_server.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
+from saros_server.passwords import (
+    Cost,
+    check_password,
+    hash_of_nothing,
+    hash_password,
+    is_outdated,
+    is_right,
+    one_time_password,
+)
+from saros_server.security import Security, check_host, set_administrator
+from saros_server.server import Server, serving
+from saros_server.service import POLICIES, Policy
+from saros_server.tls import CertificateFiles
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+SAROS = str(Path(sys.executable).with_name("saros"))
+CHEAP = Cost(10)
+ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
+SECOND = 1_000_000_000
+
+
+class FakeClock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.ns = 1_700_000_000 * SECOND
+
+    def now_ns(self) -> int:
+        return self.ns
+
+    def monotonic_ns(self) -> int:
+        return self.ns
+
+
+class Secured:
+    """A server with users root (administrator) and ann, and a clock that stands."""
+
+    def __init__(self, folder: Path, security: Security | None = None) -> None:
+        folder.mkdir()
+        self.folder = folder
+        (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
+        directory = FileDirectory(str(folder), LocalDisk())
+        directory.change(CreateUser("root", hash_password(ROOT, CHEAP), administrator=True))
+        directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
+        self.clock = FakeClock()
+        self.server = Server(str(folder), "127.0.0.1", 0, clock=self.clock, security=security)
+        self.server.start()
+        found = self.server._service.node.directory
+        assert found is not None
+        self.directory = found
+
+    def open(self, user: str, password: str) -> bytes:
+        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user=user, password=password)
+        return client_pb2.OpenReply.FromString(self.call(protocol.OPEN, request.SerializeToString())).session
+
+    def call(self, name: str, request: bytes, token: bytes | None = None, address: str | None = None) -> bytes:
+        metadata = () if token is None else ((protocol.SESSION_KEY, token),)
+        with grpc.insecure_channel(address or self.server.address) as channel:
+            if name == protocol.EXECUTE:
+                return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
+            return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+
+    def connect(self, user: str, password: str) -> saros.Connection:
+        return saros.connect(f"saros://{self.server.address}", user=user, password=password, timestamps="epoch")
+
+    def trail(self) -> list[dict[str, object]]:
+        files = sorted((self.folder / "audit").glob("*.jsonl"))
+        return [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[Secured]:
+    made = Secured(tmp_path / "data")
+    yield made
+    made.server.stop()
+
+
+def code_of(error: grpc.RpcError) -> int:
+    return int(dict(error.trailing_metadata())[protocol.CODE_KEY])
+
+
+def request_of(name: str) -> bytes:
+    """A request that the call would carry out."""
+    if name == protocol.EXECUTE:
+        return client_pb2.ExecuteRequest(statement="create database root.proof").SerializeToString()
+    if name == protocol.INSERT:
+        metadata = {protocol.DEVICE_KEY: b"root.proof.d", protocol.ALIGNED_KEY: b"none"}
+        batch = pa.record_batch([pa.array([1]), pa.array([1.0])], names=["", "s"]).replace_schema_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue().to_pybytes())
+    return b""
+
+
+# ---------------------------------------------------------------------------------------------- the matrix
+
+
+def no_token(_: Secured) -> bytes | None:
+    return None
+
+
+def random_token(_: Secured) -> bytes:
+    return os.urandom(32)
+
+
+def idle(secured: Secured) -> bytes:
+    token = secured.open("root", ROOT)
+    secured.clock.ns += (service.IDLE_SECONDS + 1) * SECOND
+    return token
+
+
+def old(secured: Secured) -> bytes:
+    token = secured.open("root", ROOT)
+    for _ in range(service.LIFE_SECONDS // service.IDLE_SECONDS + 1):
+        secured.clock.ns += service.IDLE_SECONDS * SECOND
+        for client in secured.server._service._clients.values():
+            client.used_ns = secured.clock.ns
+    return token
+
+
+def elsewhere(secured: Secured) -> bytes:
+    token = secured.open("root", ROOT)
+    secured.server._service._clients[token].host = "ipv4:192.0.2.1"
+    return token
+
+
+def with_a_new_password(secured: Secured) -> bytes:
+    token = secured.open("root", ROOT)
+    secured.directory.change(SetPassword("root", hash_password(ROOT, CHEAP)))
+    return token
+
+
+def dropped(secured: Secured) -> bytes:
+    secured.directory.change(CreateUser("boss", hash_password(ROOT, CHEAP), administrator=True))
+    token = secured.open("boss", ROOT)
+    secured.directory.change(DropUser("boss"))
+    secured.directory.change(CreateUser("boss", hash_password(ROOT, CHEAP), administrator=True))
+    return token
+
+
+def closed(secured: Secured) -> bytes:
+    token = secured.open("root", ROOT)
+    secured.call(protocol.CLOSE, b"", token)
+    return token
+
+
+@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize(
+    "token_of",
+    [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
+    ids=lambda f: f.__name__,
+)
+def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, token_of: object) -> None:
+    token = token_of(secured)  # type: ignore[operator]
+    with pytest.raises(grpc.RpcError, match="no such session") as caught:
+        secured.call(name, request_of(name), token)
+    assert 2014 == code_of(caught.value)
+    assert [] == secured.server._service.node.store.schema.databases()
+
+
+@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name: str) -> None:
+    secured.call(name, request_of(name), secured.open("root", ROOT))
+    assert (["root.proof"] if name != protocol.CLOSE else []) == secured.server._service.node.store.schema.databases()
+
+
+@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.INSERT])
+def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: str) -> None:
+    with pytest.raises(grpc.RpcError, match="No permission") as caught:
+        secured.call(name, request_of(name), secured.open("ann", ANN))
+    assert 803 == code_of(caught.value)
+    assert [] == secured.server._service.node.store.schema.databases()
+    assert ("denied", "ann") == (secured.trail()[-1]["event"], secured.trail()[-1]["user"])
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [
+        ("", ""),
+        ("root", ""),
+        ("root", "wrong"),
+        ("root", ANN),
+        ("nobody", ROOT),
+        ("ROOT", ROOT),
+        ("root", ROOT + " "),
+        ("", ROOT),
+    ],
+)
+def test_nobody_gets_in_with_a_wrong_password_or_name(secured: Secured, user: str, password: str) -> None:
+    with pytest.raises(grpc.RpcError, match="wrong user or password") as caught:
+        secured.open(user, password)
+    assert 801 == code_of(caught.value)
+    assert (801, user) == (secured.trail()[-1]["code"], secured.trail()[-1]["user"])
+
+
+def test_a_name_of_any_length_is_no_user(secured: Secured) -> None:
+    with pytest.raises(grpc.RpcError, match="wrong user"):
+        secured.open("x" * 1_000_000, "y" * 1_000_000)
+    assert 65 == len(str(secured.trail()[-1]["user"]))
+
+
+def test_ping_needs_no_session(secured: Secured) -> None:
+    assert client_pb2.PingReply.FromString(secured.call(protocol.PING, b"")).server
+
+
+def test_a_folder_with_users_is_never_open(tmp_path: Path) -> None:
+    made = Secured(tmp_path / "data", Security(authentication=False))
+    try:
+        with pytest.raises(saros.OperationalError) as caught:
+            saros.connect(f"saros://{made.server.address}")
+        assert 801 == caught.value.code
+    finally:
+        made.server.stop()
+
+
+def test_sessions_take_rights_with_the_next_call_and_lose_them(secured: Secured) -> None:
+    with secured.connect("root", ROOT) as root, secured.connect("ann", ANN) as ann:
+        root.execute("insert into root.a.d(time, s, t) values (1, 1.0, 2.0)")
+        assert [] == ann.execute("select * from root.**").fetchall()
+        root.execute("grant read_data on root.a.d.s to user ann")
+        assert [(1, 1.0)] == ann.execute("select * from root.**").fetchall()
+        with pytest.raises(saros.ProgrammingError):
+            ann.insert("root.a.d", [1], {"s": [1.0]})
+        root.execute("create role writers")
+        root.execute("grant write_data on root.a.** to role writers")
+        root.execute("grant role writers to ann")
+        assert 1 == ann.insert("root.a.d", [2], {"s": [1.0]})
+        root.execute("drop role writers")
+        with pytest.raises(saros.ProgrammingError):
+            ann.insert("root.a.d", [2], {"s": [1.0]})
+        root.execute("revoke read_data on root.** from user ann")
+        assert [] == ann.execute("select * from root.**").fetchall()
+
+
+def test_setting_a_password_ends_the_sessions(secured: Secured) -> None:
+    token = secured.open("ann", ANN)
+    statement = "alter user ann set password 'another-long-secret'"
+    secured.call(protocol.EXECUTE, client_pb2.ExecuteRequest(statement=statement).SerializeToString(), token)
+    with pytest.raises(grpc.RpcError, match="no such session"):
+        secured.call(protocol.CLOSE, b"", token)
+    with pytest.raises(grpc.RpcError, match="wrong user"):
+        secured.open("ann", ANN)
+    secured.clock.ns += 15 * SECOND
+    secured.open("ann", "another-long-secret")
+
+
+def test_a_password_may_be_a_parameter_and_must_be_good(secured: Secured) -> None:
+    with secured.connect("root", ROOT) as root:
+        root.execute("create user bob ?", ["a-secret-of-bob"])
+        for weak in ("short", "x" * 1_025):
+            with pytest.raises(saros.DataError) as caught:
+                root.execute("create user eve ?", [weak])
+            assert 2041 == caught.value.code
+    secured.connect("bob", "a-secret-of-bob").close()
+
+
+def test_an_older_hash_is_made_anew_at_login(secured: Secured) -> None:
+    older = hash_password(ANN, Cost(4))
+    secured.directory.change(CreateUser("old", older))
+    token = secured.open("old", ANN)
+    now = secured.directory.users().user("old").hash
+    assert older != now
+    assert not is_outdated(now, CHEAP)
+    secured.call(protocol.CLOSE, b"", token)
+    secured.open("old", ANN)
+
+
+# ---------------------------------------------------------------------------------------------- brute force
+
+
+def test_failures_make_longer_pauses_and_then_a_lock() -> None:
+    lockout, now, pauses = Lockout(), 0, []
+    for _ in range(FAILURES_MAX):
+        assert 0 == lockout.begin("k", now)
+        lockout.end("k", now, right=False)
+        pauses.append(lockout.begin("k", now))
+        now += pauses[-1]
+    expected = [min(PAUSE_FIRST_NS << n, PAUSE_LONGEST_NS) for n in range(FAILURES_MAX - 1)]
+    assert [*expected, LOCK_NS] == pauses
+    assert 0 == lockout.begin("k", now)
+    lockout.end("k", now, right=True)
+    assert 0 == lockout.begin("k", now)
+    lockout.end("k", now, right=False)
+    assert PAUSE_FIRST_NS == lockout.begin("k", now)
+
+
+def test_others_are_not_locked_out() -> None:
+    lockout = Lockout()
+    lockout.begin("here ann", 0)
+    lockout.end("here ann", 0, right=False)
+    assert 0 < lockout.begin("here ann", 0)
+    assert 0 == lockout.begin("there ann", 0) == lockout.begin("here bob", 0)
+
+
+def test_attempts_at_once_are_no_way_around() -> None:
+    lockout = Lockout()
+    begun = [lockout.begin("k", 0) for _ in range(100)]
+    assert FAILURES_MAX == begun.count(0)
+    for _ in range(FAILURES_MAX):
+        lockout.end("k", 0, right=False)
+    assert LOCK_NS == lockout.begin("k", 0)
+
+
+def test_guessing_names_does_not_fill_the_memory() -> None:
+    lockout = Lockout()
+    for number in range(3 * KEYS_MAX):
+        lockout.begin(f"{number}", number)
+        lockout.end(f"{number}", number, right=False)
+    assert len(lockout._attempts) <= KEYS_MAX
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, LOCK_NS)), max_size=60))
+def test_no_more_than_so_many_wrong_attempts_between_locks(steps: list[tuple[int, bool, int]]) -> None:
+    lockout, now, wrong = Lockout(), 0, {0: 0, 1: 0, 2: 0}
+    for key, right, pause in steps:
+        now += pause
+        wait = lockout.begin(str(key), now)
+        if wait == 0:
+            lockout.end(str(key), now, right=right)
+            wrong[key] = 0 if right else wrong[key] % FAILURES_MAX + 1
+        else:
+            assert wrong[key] > 0
+            assert wait <= LOCK_NS
+            assert wait <= PAUSE_LONGEST_NS or wrong[key] == FAILURES_MAX
+
+
+def test_a_thousand_wrong_logins_are_few_that_are_looked_at(secured: Secured) -> None:
+    looked_at = 0
+    for number in range(1_000):
+        secured.clock.ns += SECOND // 10
+        with pytest.raises(Exception, match=r"wrong user|too many") as caught:
+            secured.server._service._gate.enter("ann", f"wrong {number}", "ipv4:192.0.2.7")
+        looked_at += "wrong user" in str(caught.value)
+    assert looked_at <= FAILURES_MAX
+    secured.open("ann", ANN)
+    with pytest.raises(Exception, match="too many attempts failed: try again in"):
+        secured.server._service._gate.enter("ann", ANN, "ipv4:192.0.2.7")
+    secured.clock.ns += LOCK_NS
+    assert "ann" == secured.server._service._gate.enter("ann", ANN, "ipv4:192.0.2.7").user
+
+
+@pytest.mark.speed
+def test_an_unknown_user_costs_the_same_time() -> None:
+    known, nobody = hash_password(ANN, Cost(13)), hash_of_nothing(Cost(13))
+    times: dict[str, list[float]] = {known: [], nobody: []}
+    for _ in range(12):
+        for phc, taken in times.items():
+            started = time.process_time()
+            assert not is_right("wrong", phc)
+            taken.append(time.process_time() - started)
+    assert statistics.mean(times[known]) == pytest.approx(statistics.mean(times[nobody]), rel=0.1)
+
+
+# ---------------------------------------------------------------------------------------------- passwords
+
+
+def test_a_hash_says_how_it_was_made_and_is_never_twice_the_same() -> None:
+    first, second = hash_password(ANN, CHEAP), hash_password(ANN, CHEAP)
+    assert first.startswith("$scrypt$ln=10,r=8,p=3$")
+    assert first != second
+    assert is_right(ANN, first)
+    assert is_right(ANN, second)
+    assert not is_right(ANN + "x", first)
+    assert not is_right("", hash_of_nothing(CHEAP))
+
+
+def test_a_password_is_what_it_looks_like() -> None:
+    assert is_right("pa\u0301ssword \ufb01ne one", hash_password("p\u00e1ssword fine one", CHEAP))
+
+
+@pytest.mark.parametrize(
+    "phc", ["", "plain", "$scrypt$ln=30,r=8,p=1$AAAA$AAAA", "$scrypt$ln=10,r=0,p=1$AAAA$AAAA", "$md5$x"]
+)
+def test_what_is_no_hash_lets_nobody_in(phc: str) -> None:
+    with pytest.raises(ValueError, match="hash"):
+        is_right("", phc)
+
+
+@pytest.mark.parametrize("password", ["", "eleven char", "x" * 1_025, "Administrator"])
+def test_weak_passwords_are_refused(password: str) -> None:
+    with pytest.raises(UserMistake) as caught:
+        check_password("administrator", password)
+    assert 2041 == caught.value.code
+    assert not password or password not in str(caught.value)
+
+
+def test_good_passwords_are_taken() -> None:
+    for password in ("twelve chars", "日本語のパスワードは長い方が", one_time_password()):
+        check_password("administrator", password)
+    assert one_time_password() != one_time_password()
+
+
+# ---------------------------------------------------------------------------------------------- TLS
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> CertificateFiles:
+    key, path = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
+    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(path)]
+    try:
+        subprocess.run(["openssl", *words.split(), *more], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    key.chmod(0o600)
+    return CertificateFiles(str(path), str(key))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the old versions, which must not work
+def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: CertificateFiles) -> None:
+    made = Secured(tmp_path / "data", Security(tls=certificate))
+    try:
+        target = f"saros://root:{ROOT}@{made.server.address}"
+        with saros.connect(f"{target}/?tls={certificate.certificate}") as connection:
+            connection.execute("create database root.a")
+        with pytest.raises(saros.OperationalError):
+            saros.connect(target)
+        assert tls_version(made.server.address, certificate, ssl.TLSVersion.TLSv1_3) == "TLSv1.3"
+        assert tls_version(made.server.address, certificate, ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
+        assert tls_version(made.server.address, certificate, ssl.TLSVersion.TLSv1_1) is None
+    finally:
+        made.server.stop()
+
+
+def tls_version(address: str, certificate: CertificateFiles, newest: ssl.TLSVersion) -> str | None:
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context(cafile=certificate.certificate)
+    context.set_alpn_protocols(["h2"])
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = newest
+    try:
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname=host) as wrapped,
+        ):
+            return wrapped.version()
+    except (ssl.SSLError, ConnectionError):
+        return None
+
+
+def test_a_token_does_not_serve_over_another_way_in(tmp_path: Path, certificate: CertificateFiles) -> None:
+    made = Secured(tmp_path / "data", Security(tls=certificate))
+    found = serving(str(made.folder))
+    assert found is not None
+    assert found.local.startswith("unix-abstract:")
+    try:
+        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user="root", password=ROOT).SerializeToString()
+        here = client_pb2.OpenReply.FromString(made.call(protocol.OPEN, request, address=found.local)).session
+        credentials = grpc.ssl_channel_credentials(Path(certificate.certificate).read_bytes())
+        metadata = ((protocol.SESSION_KEY, here),)
+        with grpc.secure_channel(made.server.address, credentials) as channel, pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(protocol.path_of(protocol.CLOSE))(b"", metadata=metadata, timeout=10)
+        assert 2014 == code_of(caught.value)
+        made.call(protocol.CLOSE, b"", here, address=found.local)
+        done = subprocess.run([SAROS, "status", "--data", str(made.folder)], capture_output=True, text=True, check=True)
+        assert "sessions  0" in done.stdout
+    finally:
+        made.server.stop()
+
+
+def test_a_new_certificate_is_taken_without_a_restart(tmp_path: Path, certificate: CertificateFiles) -> None:
+    from saros_server.tls import _Reader
+
+    reader = _Reader(certificate)
+    assert reader.fetch() is None
+    os.utime(certificate.certificate, ns=(1, 1))
+    assert reader.fetch() is not None
+    assert reader.fetch() is None
+    Path(certificate.key).unlink()
+    assert reader.fetch() is None
+
+
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path, certificate: CertificateFiles) -> None:
+    Path(certificate.key).chmod(0o640)
+    with pytest.raises(ConfigurationError, match="others may read the key"):
+        Server(str(tmp_path / "data"), "127.0.0.1", 0, security=Security(tls=certificate))
+    saros.connect(str(tmp_path / "data")).close()
+
+
+# ---------------------------------------------------------------------------------------------- starting
+
+
+def test_other_addresses_need_authentication_and_tls() -> None:
+    tls = CertificateFiles("c", "k")
+    for host in ("127.0.0.1", "localhost", "::1", "[::1]", "127.8.8.8"):
+        check_host(host, Security())
+    for host in ("0.0.0.0", "192.0.2.1", "::", "example.org"):
+        for security, authenticated in ((Security(), True), (Security(tls=tls), False), (Security(), False)):
+            with pytest.raises(ConfigurationError, match="other machines"):
+                check_host(host, security, authenticated=authenticated)
+        check_host(host, Security(tls=tls), authenticated=True)
+        check_host(host, Security(insecure=True))
+
+
+def test_a_folder_that_anybody_may_write_in_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ConfigurationError, match="chmod o-w"):
+        Server(str(folder), "127.0.0.1", 0)
+
+
+def test_users_that_cannot_be_read_do_not_open_the_server(tmp_path: Path) -> None:
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta" / "users").write_bytes(b"junk")
+    with pytest.raises(CorruptFile):
+        Server(str(tmp_path), "127.0.0.1", 0)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SAROS, *words], capture_output=True, text=True, check=False)
+
+
+def cheap(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "saros.toml").write_text("password_cost = 10\n")
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_the_first_start_makes_an_administrator_with_a_password_for_once(tmp_path: Path) -> None:
+    data = cheap(tmp_path / "data")
+    started = run("start", "--data", data, "--port", "0", "--auth")
+    try:
+        found = re.search(r"another one: (\S+)\n", started.stdout)
+        target = re.search(r"saros://(\S+)", started.stdout)
+        assert found is not None
+        assert target is not None
+        with saros.connect(target[0], user="root", password=found[1]) as connection:
+            with pytest.raises(saros.ProgrammingError) as caught:
+                connection.execute("show databases")
+            assert 2040 == caught.value.code
+            connection.execute("alter user root set password 'a-lasting-secret'")
+        with saros.connect(target[0], user="root", password="a-lasting-secret") as connection:
+            connection.execute("create database root.a")
+    finally:
+        run("stop", "--data", data)
+    kept = b"".join(path.read_bytes() for path in Path(data).rglob("*") if path.is_file())
+    assert found[1].encode() not in kept
+    assert {0o600} == {path.stat().st_mode & 0o777 for path in Path(data, "audit").iterdir()}
+
+
+@pytest.mark.slow
+def test_no_password_ever_appears(tmp_path: Path) -> None:
+    """1. canaries in logins, statements and mistakes; 2. every file of the server and every answer is searched."""
+    data = cheap(tmp_path / "data")
+    (tmp_path / "password").write_text("canary-of-root\n")
+    words = ("--auth", "--init-admin-password-file", str(tmp_path / "password"), "--log-level", "DEBUG")
+    started = run("start", "--data", data, "--port", "0", *words)
+    answers = [started.stdout, started.stderr]
+    try:
+        target = re.search(r"saros://(\S+)", started.stdout)
+        assert target is not None
+        with saros.connect(target[0], user="root", password="canary-of-root") as connection:
+            for text in (
+                "create user ann 'canary-of-ann'",
+                "create user ann 'canary-again'",
+                "alter user nobody set password 'canary-of-nobody'",
+                "alter user ann set password 'canary'",
+                "explain create user bob 'canary-of-bob'",
+                "create user bob canary",
+                "create user bob 'canary",
+                "creat user bob 'canary'",
+                "alter user ann set passwort 'canary'",
+                "create user bob 'canary' with pleasure",
+                "show queries",
+                "list user",
+                "list privileges of user ann",
+            ):
+                try:
+                    answers.append(repr(connection.execute(text).fetchall()))
+                except saros.Error as error:
+                    answers.append(repr(error) + str(error))
+            connection.execute("create user eve ?", ["canary-of-eve"])
+        with saros.connect(target[0], user="ann", password="canary-of-ann") as connection:
+            with pytest.raises(saros.ProgrammingError) as caught:
+                connection.execute("create user mallory 'canary-of-mallory'")
+            answers.append(repr(caught.value))
+        for user in ("root", "nobody"):
+            with pytest.raises(saros.Error) as failed:
+                saros.connect(target[0], user=user, password="canary-that-is-wrong")
+            answers.append(repr(failed.value))
+    finally:
+        run("stop", "--data", data)
+    found = [str(path) for path in Path(data).rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
+    assert [] == found
+    assert [] == [answer for answer in answers if "canary" in answer]
+    assert 0 == audit_command.main(["verify", "--data", data])
+
+
+@pytest.mark.slow
+def test_an_open_server_says_so(tmp_path: Path) -> None:
+    data = cheap(tmp_path / "data")
+    started = run("start", "--data", data, "--port", "0")
+    run("stop", "--data", data)
+    assert "WARNING: open: anyone on this machine may do everything; `saros user init`" in started.stdout
+    first = json.loads(Path(data, "server.log").read_text().splitlines()[0])
+    assert ("WARNING", "serving") == (first["level"], first["event"])
+    assert "open: anyone" in first["access"]
+
+
+def test_the_first_administrator_closes_an_open_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def init(password: str) -> int:
+        (tmp_path / "password").write_text(password + "\n")
+        return user_command.main(["init", "--data", data, "--password-file", str(tmp_path / "password")])
+
+    data = cheap(tmp_path / "data")
+    server = Server(data, "127.0.0.1", 0)
+    server.start()
+    with saros.connect(f"saros://{server.address}") as connection:
+        connection.execute("create database root.a")
+        assert 1 == init("a-lasting-secret")
+        assert "in use" in capsys.readouterr().err
+    server.stop()
+    assert 1 == init("short")
+    assert 0 == init("a-lasting-secret")
+    server = Server(data, "127.0.0.1", 0)
+    server.start()
+    with pytest.raises(saros.OperationalError):
+        saros.connect(f"saros://{server.address}")
+    saros.connect(f"saros://{server.address}", user="root", password="a-lasting-secret").close()
+    server.stop()
+    events = [json.loads(line)["event"] for line in Path(data, "audit", "00000001.jsonl").read_text().splitlines()]
+    assert ["schema", "login", "login"] == events
+
+
+def test_a_node_of_a_cluster_gets_no_users_of_its_own(tmp_path: Path) -> None:
+    cluster = {"format": 1, "cluster": str(uuid.uuid4()), "node": 1, "replicas": 1, "slots": 100}
+    nodes = {"1": {"peer": "127.0.0.1:1", "client": "127.0.0.1:2"}}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster | {"nodes": nodes}))
+    with pytest.raises(ConfigurationError, match="node of a cluster"):
+        set_administrator(str(tmp_path), "root", ROOT, CHEAP)
+    assert not (tmp_path / "meta").exists()
+
+
+def test_losing_all_passwords_is_mended_in_the_folder(tmp_path: Path) -> None:
+    data = cheap(tmp_path / "data")
+    assert set_administrator(data, "boss", "a-lasting-secret", CHEAP)
+    assert not set_administrator(data, "boss", "another-secret", CHEAP)
+    boss = FileDirectory(data, LocalDisk()).users().user("boss")
+    assert boss.administrator
+    assert is_right("another-secret", boss.hash)
+    FileDirectory(data, LocalDisk()).change(CreateUser("ann", boss.hash))
+    with pytest.raises(ConfigurationError, match="no administrator"):
+        set_administrator(data, "ann", "another-secret", CHEAP)
+
+
+# ---------------------------------------------------------------------------------------------- the audit trail
+
+
+def test_the_trail_holds_every_class_of_event(secured: Secured) -> None:
+    with secured.connect("root", ROOT) as root:
+        root.execute("create database root.a")
+        root.execute("insert into root.a.d(time, s) values (1, 1.0)")
+        root.execute("delete from root.a.d.s")
+        root.execute("create user bob 'a-secret-of-bob'")
+    with pytest.raises(grpc.RpcError):
+        secured.open("root", "wrong")
+    with secured.connect("ann", ANN) as ann, pytest.raises(saros.ProgrammingError):
+        ann.execute("flush")
+    found = [(line["event"], line["user"], line["statement"], line["code"]) for line in secured.trail()]
+    assert [
+        ("login", "root", "", 0),
+        ("schema", "root", "create database root.a", 0),
+        ("delete", "root", "delete from root.a.d.s", 0),
+        ("users", "root", "create user bob '***'", 0),
+        ("login", "root", "", 801),
+        ("login", "ann", "", 0),
+        ("denied", "ann", "flush", 803),
+    ] == found
+    assert {"ipv4:127.0.0.1"} == {line["host"] for line in secured.trail()}
+
+
+def written(folder: Path, count: int, file_bytes_max: int = 2_000) -> list[Path]:
+    log = AuditLog(str(folder), LocalDisk(), FakeClock(), file_bytes_max=file_bytes_max)
+    for number in range(count):
+        log.record("login", f"user {number}", "ipv4:127.0.0.1", "ä\ud800\n" * number, 0)
+    log.close()
+    return sorted((folder / "audit").iterdir())
+
+
+def test_the_chain_goes_over_files_and_restarts(tmp_path: Path) -> None:
+    assert 1 < len(written(tmp_path, 20))
+    files = written(tmp_path, 5)
+    found = verify(str(tmp_path), LocalDisk())
+    assert (1, 25) == (found.first, found.head.number)
+    files[0].unlink()
+    assert 1 < verify(str(tmp_path), LocalDisk()).first
+
+
+def test_half_a_line_of_a_crash_is_cut_off(tmp_path: Path) -> None:
+    path = written(tmp_path, 3, 1 << 20)[0]
+    whole = path.read_bytes()
+    for cut in range(1, 120, 7):
+        path.write_bytes(whole[:-cut])
+        written(tmp_path, 1, 1 << 20)
+        assert 3 == verify(str(tmp_path), LocalDisk()).head.number
+
+
+def test_tampering_breaks_the_chain(tmp_path: Path) -> None:
+    path = written(tmp_path, 6, 1 << 20)[0]
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    tampered = [b"".join(lines[:i] + lines[i + 1 :]) for i in range(1, 5)]
+    tampered += [b"".join([lines[1], lines[0], *lines[2:]]), whole.replace(b"user 3", b"user 9"), whole + lines[2]]
+    tampered += [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in range(0, len(whole), 11)]
+    tampered += [whole.replace(b'"n": 1,', b'"n": 01,'), b"\n" + whole, whole[:-1]]
+    for data in tampered:
+        path.write_bytes(data)
+        with pytest.raises(CorruptFile):
+            verify(str(tmp_path), LocalDisk())
+    path.write_bytes(whole)
+    assert 6 == verify(str(tmp_path), LocalDisk()).head.number

@@ -1,0 +1,220 @@
+"""A cluster with weather: nodes, the network between them, and who leads what. For tests of what a cluster promises."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from server.cluster_fixture import Nodes, wait_until
+from server.faulty_peers import Calls, Weather
+
+from saros_cluster.catching_up import CATCH_UP
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.host import GroupHost
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import PROPOSE
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import META, Routing
+from saros_engine.coordinator import SessionContext
+from saros_server.node import Node
+from saros_server.server import Server
+from saros_storage.block import Column
+from saros_storage.clock import SystemClock
+from saros_storage.errors import StorageError
+from saros_storage.types import DataType
+
+WEEK = 604_800_000
+
+
+class Served(Nodes):
+    """Nodes with a port for clients."""
+
+    def __init__(self, folder: Path, nodes: int, replicas: int) -> None:
+        self.servers: dict[int, Server] = {}
+        super().__init__(folder, nodes, replicas)
+
+    def start(self, number: int) -> Node:
+        (self.folders[number] / "saros.toml").write_text('durability = "os"\nworker_threads = 1\n')
+        server = self.servers[number] = Server(str(self.folders[number]), "127.0.0.1", 0)
+        server.start()
+        node = self.nodes[number] = server._service.node
+        return node
+
+    def stop(self, number: int) -> None:
+        self.nodes[number] = None
+        self.servers.pop(number).stop()
+
+
+class StoppedClock(SystemClock):
+    """A clock that can be made to stand still, as a paused process sees it."""
+
+    def __init__(self) -> None:
+        self._stopped_ns: int | None = None
+
+    def monotonic_ns(self) -> int:
+        stopped = self._stopped_ns
+        return super().monotonic_ns() if stopped is None else stopped
+
+    def stop(self) -> None:
+        self._stopped_ns = super().monotonic_ns()
+
+    def go_on(self) -> None:
+        self._stopped_ns = None
+
+
+class Clocked(Nodes):
+    """Nodes with clocks of their own."""
+
+    def __init__(self, folder: Path, nodes: int, replicas: int) -> None:
+        self.clocks = [StoppedClock() for _ in range(nodes)]
+        super().__init__(folder, nodes, replicas)
+
+    def start(self, number: int) -> Node:
+        node = self.nodes[number] = Node.open(str(self.folders[number]), self.configuration, clock=self.clocks[number])
+        return node
+
+
+class Town:
+    """See the module. Numbers of nodes begin at 0, their ids at 1."""
+
+    def __init__(self, nodes: Nodes, weather: Weather) -> None:
+        self.nodes = nodes
+        self.weather = weather
+        self._names = (f"root.r{n}" for n in itertools.count())
+        #: A database in each group.
+        self._known = [self.database(group) for group in self.routing().groups]
+
+    def database_of(self, number: int) -> ClusterDatabase:
+        cluster = self.nodes.node(number).cluster
+        assert cluster is not None
+        return cluster.database
+
+    def host(self, number: int) -> GroupHost:
+        return self.database_of(number)._parts.host
+
+    def routing(self) -> Routing:
+        return self.database_of(self.running[0])._routing
+
+    @property
+    def running(self) -> list[int]:
+        return [number for number, node in enumerate(self.nodes.nodes) if node is not None]
+
+    # ------------------------------------------------------------------ names
+
+    def database(self, group: GroupId, other: GroupId | None = None, *, elsewhere: bool = False) -> str:
+        """A new name whose first slice is the group's; the second one too, or that of `other`, or of any other."""
+        routing = self.routing()
+        for name in self._names:
+            second = routing.group_at(name, 1)
+            fits = second == other if other is not None else (second == group) != elsewhere
+            if routing.schema_group(name) == group and fits:
+                return name
+        raise AssertionError
+
+    # ------------------------------------------------------------------ leaders
+
+    def arrange_leaders(self, of_all: int | None = None) -> None:
+        """The head of each group leads it and node 2 the meta group, or one node leads all; and all know that."""
+        wanted = {GroupId(group): NodeId(group) for group in self.routing().groups}
+        wanted[META] = NodeId(2)
+        if of_all is not None:
+            wanted = dict.fromkeys(wanted, NodeId(of_all + 1))
+        wait_until(lambda: all(self._leads(group, node) for group, node in wanted.items()), 60)
+
+    def _leads(self, group: GroupId, node: NodeId) -> bool:
+        known = {number: self.host(number).status(group) for number in self.running}
+        if all(status is None or status.leader == node for status in known.values()):
+            return True
+        for number, status in known.items():
+            if status is not None and status.leader == NodeId(number + 1):
+                self.host(number).transfer(group, node)
+        return False
+
+    def meet_leaders(self, coordinator: int) -> None:
+        """Who is outside a group learns who leads it from its answer to a write."""
+        for known in self._known:
+            self.nodes.run(coordinator, f"insert into {known}.d(time, x) values (1, 1)")
+
+    def terms(self) -> list[int]:
+        groups = (META, *self.routing().groups)
+        return [max(s.term for n in self.running if (s := self.host(n).status(g)) is not None) for g in groups]
+
+    def ends(self) -> Counter[str]:
+        """Where the logs end: that of the meta group, and those of the data groups together."""
+        found: Counter[str] = Counter()
+        for group in (META, *self.routing().groups):
+            last = max(s.commit for n in self.running if (s := self.host(n).status(group)) is not None)
+            found["meta" if group == META else "data"] += last
+        return found
+
+    def measure(self, coordinator: int, prepare: Callable[[], Callable[[], object]]) -> tuple[Calls, dict[str, int]]:
+        """Calls, and new entries, of what `prepare` returns; again, if an election came in between."""
+        while True:
+            self.arrange_leaders()
+            self.meet_leaders(coordinator)
+            act = prepare()
+            terms, before = self.terms(), self.ends()
+            with self.weather.counting() as calls:
+                act()
+            if terms == self.terms():
+                return _of_writes(calls), dict(self.ends() - before)
+
+    # ------------------------------------------------------------------ statements
+
+    def on_all(self, text: str) -> list[list[tuple[object, ...]]]:
+        """A statement's rows, from each node."""
+        return [self.nodes.run(number, text) for number in self.running]
+
+    def read(self, number: int, text: str, consistency: str) -> tuple[list[tuple[object, ...]], bool]:
+        """A query's rows (times first), and whether they may be stale."""
+        result = self.nodes.node(number).engine.execute(text, SessionContext(consistency=consistency))
+        rows: list[tuple[object, ...]] = []
+        while (block := result.next_block()) is not None:
+            columns = [block.times.tolist()] if result.timed else []
+            rows += zip(*columns, *(column.to_list() for column in block.columns), strict=True)
+        stale = result.stale
+        result.close()
+        return rows, stale
+
+    def insert(self, number: int, device: str, times: list[int], values: list[object], type_: DataType) -> int:
+        """A batch of measurement x."""
+        column = Column.of(type_, values)
+        return self.nodes.node(number).engine.insert_columns(device, np.array(times), {"x": column})
+
+
+def _of_writes(calls: Calls) -> Calls:
+    return Counter({key: count for key, count in calls.items() if key[0] in (PROPOSE, CATCH_UP)})
+
+
+@contextmanager
+def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
+    """All is closed at the end."""
+    weather = Weather()
+    with weather.around_nodes():
+        cluster = kind(folder, nodes, replicas)
+        try:
+            yield Town(cluster, weather)
+        finally:
+            weather.heal()
+            cluster.close()
+
+
+def at_once(*actions: Callable[[], object]) -> list[object]:
+    """What they answer, or how they fail, when they begin together."""
+    start = threading.Barrier(len(actions))
+
+    def run(action: Callable[[], object]) -> object:
+        start.wait()
+        try:
+            return action()
+        except StorageError as error:
+            return error
+
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return list(pool.map(run, actions))

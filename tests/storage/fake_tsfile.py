@@ -1,0 +1,194 @@
+"""Files and MemTables made of Python values, for tests of whatever reads them.
+
+    FakeTsFile   chunks -> pages -> rows, cut exactly as the test says; statistics counted in plain Python
+    FakeMemory   rows
+    write_real   the same rows as a TsFile, cut by the writer
+
+A non-aligned device has chunks per measurement, an aligned one chunks of rows that hold all of its columns. `reads`
+and `openings` say what was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.disk import LocalFile
+from saros_storage.reading import ScanRequest, Statistics
+from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex, TsFileAccess
+from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import Compressor, DataType, Encoding, Scalar
+
+#: The key of an aligned device's chunks.
+ROWS = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in order of time; None is null."""
+
+    times: tuple[int, ...]
+    columns: Mapping[str, tuple[DataType, tuple[Scalar, ...]]]
+
+    def column(self, name: str) -> Column:
+        type_, values = self.columns[name]
+        return Column.of(type_, values)
+
+    def statistics(self, name: str) -> Statistics | None:
+        type_, values = self.columns[name]
+        return statistics_of(type_, [(t, v) for t, v in zip(self.times, values, strict=True) if v is not None])
+
+    def time_statistics(self) -> Statistics:
+        return Statistics(len(self.times), self.times[0], self.times[-1], 0, 0, None, None, None)
+
+
+def statistics_of(type_: DataType, points: Sequence[tuple[int, Scalar]]) -> Statistics | None:
+    """What a file says of these points; None if there are none."""
+    if not points:
+        return None
+    values = [value for _, value in points]
+    minimum = maximum = total = None
+    if type_.is_numeric:
+        minimum, maximum, total = min(values), max(values), sum(values)
+    return Statistics(len(points), points[0][0], points[-1][0], values[0], values[-1], minimum, maximum, total)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of the same columns, one part after the other."""
+    columns = {
+        name: (type_, tuple(v for part in parts for v in part.columns[name][1]))
+        for name, (type_, _) in parts[0].columns.items()
+    }
+    return Rows(tuple(t for part in parts for t in part.times), columns)
+
+
+Chunks = Sequence[Sequence[Rows]]
+
+
+class FakeTsFile:
+    """Implements `access.TsFileAccess` for one device: chunks (lists of pages) by measurement, or under `ROWS`."""
+
+    def __init__(self, path: str, device: str, chunks: Mapping[str, Chunks]) -> None:
+        self._path = path
+        self._device = device
+        self._chunks = chunks
+        self.aligned = ROWS in chunks
+        #: (measurements, chunk, first page, stop) of every `read`.
+        self.reads: list[tuple[tuple[str, ...], int, int, int]] = []
+        #: How often `pages` was called.
+        self.openings = 0
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def devices(self) -> Iterator[str]:
+        return iter([self._device])
+
+    def device(self, device: str) -> DeviceIndex | None:
+        if device != self._device:
+            return None
+        if not self.aligned:
+            series = {name: _index(name, [joined(c) for c in chunks]) for name, chunks in self._chunks.items()}
+            return DeviceIndex(device, None, series)
+        rows = [joined(chunk) for chunk in self._chunks[ROWS]]
+        known = [r.time_statistics() for r in rows]
+        time = SeriesIndex("", DataType.TIMESTAMP, None, tuple(ChunkMeta(n, s) for n, s in enumerate(known)))
+        return DeviceIndex(device, time, {name: _index(name, rows) for name in rows[0].columns})
+
+    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
+        self.openings += 1
+        return [
+            PageSpan(page.times[0], page.times[-1], len(page.times), tuple(page.statistics(m) for m in measurements))
+            for page in self._pages(measurements, chunk)
+        ]
+
+    def read(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int]:
+        self.reads.append((tuple(measurements), chunk, first, stop))
+        pages = self._pages(measurements, chunk)[first:stop]
+        assert len(pages) == stop - first > 0
+        rows = joined(pages)
+        block = Block.timed(np.array(rows.times, np.int64), [rows.column(m) for m in measurements])
+        return block, 10 * (stop - first)
+
+    def _pages(self, measurements: Sequence[str], chunk: int) -> Sequence[Rows]:
+        if self.aligned:
+            return self._chunks[ROWS][chunk]
+        (measurement,) = measurements
+        return self._chunks[measurement][chunk]
+
+    def source(self, version: int) -> FileSource:
+        """As a file of a partition."""
+        return source_of(self, self._chunks, self._device, version)
+
+
+def source_of(access: TsFileAccess, chunks: Mapping[str, Chunks], device: str, version: int) -> FileSource:
+    times = [t for parts in chunks.values() for chunk in parts for page in chunk for t in page.times]
+    span = DeviceSpan(min(times), max(times))
+    return FileSource(Rank(0, version), True, access.path, 1, {device: span}, access)
+
+
+def _index(name: str, chunks: Sequence[Rows]) -> SeriesIndex:
+    metas = tuple(ChunkMeta(number, rows.statistics(name)) for number, rows in enumerate(chunks))
+    return SeriesIndex(name, chunks[0].columns[name][0], joined(chunks).statistics(name), metas)
+
+
+def write_real(path: str, device: str, chunks: Mapping[str, Chunks], page_rows: int) -> TsFileReader:
+    """The chunks as a TsFile, whose pages have `page_rows` rows whatever the chunks' pages are."""
+    file = LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    writer = TsFileWriter(file, page_rows=page_rows)
+    for name, parts in sorted(chunks.items()):
+        for rows in map(joined, parts):
+            times = np.array(rows.times, np.int64)
+            if name == ROWS:
+                writer.write_aligned(device, times, [_aligned(rows, column) for column in sorted(rows.columns)])
+            else:
+                column = rows.column(name)
+                writer.write_series(device, name, column.type, Encoding.PLAIN, Compressor.LZ4, times, column.values)
+    writer.finish()
+    file.close()
+    with open(path, "rb") as done:
+        return TsFileReader(path, memoryview(done.read()))
+
+
+def _aligned(rows: Rows, name: str) -> AlignedColumn:
+    return AlignedColumn(name, rows.columns[name][0], Encoding.PLAIN, Compressor.LZ4, rows.column(name))
+
+
+@dataclass
+class FakeMemory:
+    """Implements `snapshot.MemorySource` for one device."""
+
+    rank: Rank
+    device: str
+    rows: Rows
+    requests: list[ScanRequest] = field(default_factory=list)
+
+    def span(self, device: str) -> DeviceSpan | None:
+        return DeviceSpan(self.rows.times[0], self.rows.times[-1]) if device == self.device else None
+
+    def read(self, request: ScanRequest) -> Block | None:
+        self.requests.append(request)
+        columns = [self._column(m, t) for m, t in zip(request.measurements, request.types, strict=True)]
+        wanted = [
+            place
+            for place, time in enumerate(self.rows.times)
+            if request.time.start <= time < request.time.end and any(c[place] is not None for c in columns)
+        ]
+        if not wanted:
+            return None
+        kept = [[c[place] for place in wanted] for c in columns]
+        times = np.array([self.rows.times[place] for place in wanted], np.int64)
+        return Block.timed(times, [Column.of(t, c) for t, c in zip(request.types, kept, strict=True)])
+
+    def _column(self, measurement: str, type_: DataType) -> Sequence[Scalar]:
+        held, values = self.rows.columns.get(measurement, (type_, ()))
+        return values if values and held is type_ else [None] * len(self.rows.times)

@@ -1,0 +1,94 @@
+"""What a replay of the log leaves behind must survive the next one too. Closing leaves in the log what is in memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saros_storage.block import Column
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import CorruptFile
+from saros_storage.reading import ScanRequest
+from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.types import Compressor, DataType, Encoding
+
+SERIES = SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED)
+DEVICES = ("root.a.d", "root.b.d")
+SMALL = StoreOptions(durability="os", memtable_bytes_max=4_000)
+LARGE = StoreOptions(durability="os")
+
+
+def open_store(folder: Path, options: StoreOptions) -> Store:
+    return Store.open(str(folder), options, LocalDisk(), SystemClock())
+
+
+def new_store(folder: Path) -> Store:
+    store = open_store(folder, LARGE)
+    for device in DEVICES:
+        store.change_schema([CreateDatabase(device[:-2]), CreateSeries(device, False, (SERIES,))])
+    return store
+
+
+def write(store: Store, device: str, start: int, rows: int = 10) -> None:
+    times = np.arange(start, start + rows)
+    store.write([Tablet(device, ("x",), times, (Column(DataType.INT64, times * 2),), False)])
+
+
+def times_of(store: Store, device: str) -> list[int]:
+    view = store.view()
+    reader = view.open(ScanRequest(device, ("x",), (DataType.INT64,), False))
+    found: list[int] = []
+    while (block := reader.next()) is not None:
+        found += block.times.tolist()
+    view.close()
+    return found
+
+
+def wait_for_files(store: Store) -> None:
+    limit = time.monotonic() + 10
+    while store.status().files < 2 and time.monotonic() < limit:
+        os.sched_yield()
+
+
+def test_rows_behind_a_flush_during_replay_survive(tmp_path: Path) -> None:
+    store = new_store(tmp_path / "first")
+    for start in range(0, 1_000, 10):
+        write(store, "root.a.d", start)
+    write(store, "root.b.d", 0)
+    store.flush(["root.b"])
+    store.close()
+    store = open_store(tmp_path / "first", SMALL)
+    wait_for_files(store)
+    store.close()
+    store = open_store(tmp_path / "first", LARGE)
+    assert list(range(1_000)) == times_of(store, "root.a.d")
+    store.close()
+
+
+def test_rows_in_memory_survive_a_file_that_is_set_aside(tmp_path: Path) -> None:
+    store = new_store(tmp_path / "first")
+    write(store, "root.a.d", 0)
+    store.flush()
+    write(store, "root.a.d", 100)
+    (file,) = (tmp_path / "first").rglob("*.tsfile")
+    store.close()
+    file.write_bytes(bytes(file.stat().st_size))
+    store = open_store(tmp_path / "first", LARGE)
+    write(store, "root.a.d", 200)
+    with pytest.raises(CorruptFile):
+        times_of(store, "root.a.d")
+    limit = time.monotonic() + 10
+    while not any((tmp_path / "first").rglob("corrupt/*.tsfile")) and time.monotonic() < limit:
+        os.sched_yield()
+    store.close()
+    store = open_store(tmp_path / "first", LARGE)
+    assert [100, 200] == times_of(store, "root.a.d")[::10]
+    store.close()
