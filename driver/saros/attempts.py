@@ -71,7 +71,7 @@ def failure_of(error: grpc.RpcError, address: str) -> Failure:
             return Failure(said, lost=sent, effect=sent, unreached=not sent)
         case "DEADLINE_EXCEEDED":
             said = OperationalError(f"the node at {address} did not answer in time", UNREACHABLE)
-            return Failure(said, lost=True, effect=True)
+            return Failure(said, lost=False, effect=True)
         case "CANCELLED" if details.startswith(_CANCELLED_HERE):
             # The caller's own wish: it is told just that.
             return Failure(OperationalError("the statement was cancelled", _KILLED), lost=False, effect=False)
@@ -89,6 +89,11 @@ class Memory:
 
     name: int
     kept: bool
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes look there too."""
+        return self.kept and self.name == 0
 
 
 class Attempts:

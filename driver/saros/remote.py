@@ -37,6 +37,8 @@ from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
 _OPEN_SECONDS = 10.0
+#: A node of a cluster that has not answered a write after this may hang: another one is asked, which is safe there.
+_HANGS_SECONDS = 5.0
 #: Saying goodbye is a courtesy.
 _CLOSE_SECONDS = 1.0
 T = TypeVar("T")
@@ -184,7 +186,8 @@ class RemoteSession:
             request = message(batch, device, sequence, aligned=aligned)
 
             def ask(opened: _Opened) -> client_pb2.InsertReply:
-                return opened.insert(request, max(deadline - time.monotonic(), 0.0))
+                left = deadline - time.monotonic()
+                return opened.insert(request, max(min(left, _HANGS_SECONDS) if opened.memory.is_shared else left, 0.0))
 
             reply = self._somewhere(attempts, ask, device=device)
         if reply.leader:

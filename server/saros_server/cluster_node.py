@@ -52,7 +52,7 @@ from saros_storage.disk import Disk
 from saros_storage.errors import UserMistake
 from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import LOG_FOLDER
-from saros_storage.log import LogOptions
+from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
 from saros_storage.reading import ReadView
 from saros_storage.store_options import StoreOptions, parse_durability
@@ -241,10 +241,12 @@ class _Opening:
 
     def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
         """The log, with a beginning for every group that is new here."""
-        mode, _ = parse_durability(self._options.durability)
+        mode, interval_ms = parse_durability(self._options.durability)
         path = os.path.join(self._folder, LOG_FOLDER)
         log, contents = RaftLog.open(path, self._disk, LogOptions(mode, self._options.segment_bytes))
         self._closing.callback(log.close)
+        if mode is Durability.INTERVAL:
+            self._closing.callback(LogSyncer(log.sync_due, interval_ms).stop)
         missing = [group for group in (META, *self._groups) if group not in contents]
         if missing:
             for group in missing:

@@ -15,7 +15,6 @@ Thread-safe. After a crash `open` finds everything that was acknowledged, by the
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +24,7 @@ from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
 from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE
-from saros_storage.log import Durability, LogOptions, Record, SegmentedLog
+from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
 from saros_storage.mutation import MUTATION, Deletion, Mutation, Placed, decode_mutation, encode_mutation
 from saros_storage.node_file import check_node_file
 from saros_storage.paths import parse_pattern
@@ -69,7 +68,7 @@ class Store:
         if self._log.next_index <= last:
             raise CorruptFile(os.path.join(folder, LOG_FOLDER), 0, f"the log ends before entry {last}")
         self._replay(records)
-        self._syncer = _Syncer(self._log, interval_ms) if mode is Durability.INTERVAL else None
+        self._syncer = LogSyncer(self._log.sync_due, interval_ms) if mode is Durability.INTERVAL else None
 
     @staticmethod
     def open(folder: str, options: StoreOptions, disk: Disk, clock: Clock) -> Store:
@@ -259,26 +258,3 @@ class Store:
             self._log.close()
         finally:
             self._owner.release()
-
-
-class _Syncer:
-    """Fsyncs the log every so many milliseconds."""
-
-    def __init__(self, log: SegmentedLog, interval_ms: int) -> None:
-        self._log = log
-        self._seconds = interval_ms / 1_000
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="saros-log-sync", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._seconds):
-            try:
-                self._log.sync_due()
-            except StorageError:
-                return  # the log has failed and says so to every writer
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopped.set()
-        self._thread.join()

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import saros
-from saros import attempts, channels
+from saros import attempts, channels, remote
 from saros.sequences import Sequences
 from saros_server.requests_runner import Requests
 from saros_server.server import Server
@@ -381,6 +381,35 @@ def test_inserts_follow_the_leader_that_a_node_names(nodes: list[Node]) -> None:
         nodes[2].kill()
         for time_ in range(4):
             connection.insert("root.a.e", [time_], {"x": [1.0]})
+
+
+def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_a_cluster(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
+        reply.memory = 0
+        return reply
+
+    released = threading.Event()
+
+    def hang(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
+        released.wait(30)
+        return reply
+
+    monkeypatch.setattr(remote, "_HANGS_SECONDS", 0.3)
+    for node in nodes[:2]:
+        node.change[protocol.OPEN] = of_a_cluster
+    nodes[0].change[protocol.INSERT] = hang
+    started = time.monotonic()
+    with connect(*nodes[:2]) as connection:
+        for time_ in range(2):
+            connection.insert("root.a.e", [time_], {"x": [1.0]})
+    assert 2 == nodes[1].points - 1
+    nodes[1].change[protocol.INSERT] = hang
+    with connect(*nodes[:2], failover_s=1.0) as connection, pytest.raises(saros.OperationalError, match="nobody knows"):
+        connection.insert("root.a.e", [9], {"x": [1.0]})
+    assert time.monotonic() - started < 4
+    released.set()
 
 
 def test_numbers_do_not_run_ahead_of_the_oldest_write() -> None:

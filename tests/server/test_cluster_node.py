@@ -14,6 +14,7 @@ from saros_cluster.raft.ready import RaftOptions
 from saros_server import cluster_node
 from saros_storage.block import Column
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.log import SegmentedLog
 from saros_storage.types import DataType
 
 WEEK = 604_800_000
@@ -199,3 +200,21 @@ def test_a_node_that_was_away_for_long_gets_snapshots(tmp_path: Path, monkeypatc
         assert cluster.run(2, "select x, y from root.a.d") == cluster.run(0, "select x, y from root.a.d")
     finally:
         cluster.close()
+
+
+def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    sync_due = SegmentedLog.sync_due
+
+    def counted(log: SegmentedLog) -> None:
+        sync_due(log)
+        synced.append(log.synced_index)
+
+    monkeypatch.setattr(SegmentedLog, "sync_due", counted)
+    nodes = Nodes(tmp_path, 1, 1, durability="interval:20")
+    try:
+        nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")
+        written = nodes.node(0).store._parts.host._log._log.written_index
+        wait_until(lambda: bool(synced) and synced[-1] >= written, 5)
+    finally:
+        nodes.close()

@@ -1,6 +1,7 @@
 """The write-ahead log: records, segments, group commit. Knows nothing of what it holds."""
 
+from saros_storage.log.log_syncer import LogSyncer
 from saros_storage.log.record import Record
 from saros_storage.log.segmented_log import Durability, LogOptions, SegmentedLog
 
-__all__ = ["Durability", "LogOptions", "Record", "SegmentedLog"]
+__all__ = ["Durability", "LogOptions", "LogSyncer", "Record", "SegmentedLog"]

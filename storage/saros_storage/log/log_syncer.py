@@ -1,0 +1,31 @@
+"""The thread that fsyncs a log every so many milliseconds, in durability `interval`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from saros_storage.errors import StorageError
+
+
+class LogSyncer:
+    """Calls `sync_due` from its making to `stop`, or until the log has failed, which it then says to every writer."""
+
+    def __init__(self, sync_due: Callable[[], None], interval_ms: int) -> None:
+        self._sync_due = sync_due
+        self._seconds = interval_ms / 1_000
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="saros-log-sync", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            try:
+                self._sync_due()
+            except StorageError:
+                return
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._thread.join()
