@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
+    "tsfile": ("saros_shell.tsfile_command", "look into TsFiles: inspect, verify, dump"),
+    "verify": ("saros_shell.verify_command", "check every checksum and page of a data folder"),
     "user": ("saros_server.user_command", "make an administrator, or set the password of one"),
     "audit": ("saros_server.audit_command", "check that the audit trail is as it was written"),
     "config": ("saros_server.config_command", "print the options in force and where each came from"),

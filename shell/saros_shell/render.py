@@ -125,7 +125,8 @@ def _float_values(column: pa.Array) -> list[Any]:
     return [None if t is None else float(t) for t in texts]
 
 
-def _float_text(value: float) -> str:
+def float_text(value: float) -> str:
+    """A float as text, NaN and infinities as JSON lines spell them."""
     text = str(value)
     return _SPECIAL.get(text, text)
 
@@ -158,7 +159,7 @@ def _json_values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         return iso_times(column)
     if pa.types.is_floating(column.type):
-        return [v if v is None or np.isfinite(v) else _float_text(v) for v in _float_values(column)]
+        return [v if v is None or np.isfinite(v) else float_text(v) for v in _float_values(column)]
     if pa.types.is_binary(column.type) or pa.types.is_date(column.type):
         return [None if v is None else v.hex() if isinstance(v, bytes) else str(v) for v in column.to_pylist()]
     values: list[Any] = column.to_pylist()

@@ -15,7 +15,7 @@ from saros_engine.functions import FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import server_command
-from saros_shell import bench, cluster_command, command, exporter, importer
+from saros_shell import bench, cluster_command, command, exporter, importer, tsfile_command, verify_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "sql.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_function_is_documented(name: str) -> None:
     assert f"`{name}`" in REFERENCE
 
 
-@pytest.mark.parametrize("module", [command, importer, exporter, bench], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [command, importer, exporter, bench, verify_command], ids=lambda m: m.__name__)
 def test_options_of_commands_are_documented(module: object) -> None:
     check_options(module.parser())  # type: ignore[attr-defined]
 
@@ -55,11 +55,13 @@ def test_options_of_the_server_are_documented() -> None:
     check_options(server_command.start_parser())
 
 
-def test_parts_and_options_of_the_cluster_command_are_documented() -> None:
+@pytest.mark.parametrize("module", [cluster_command, tsfile_command], ids=lambda m: m.__name__)
+def test_parts_and_options_of_commands_are_documented(module: object) -> None:
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    (parts,) = [a for a in cluster_command.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    parser = module.parser()  # type: ignore[attr-defined]
+    (parts,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for name, part in parts.choices.items():
-        assert f"`saros cluster {name}`" in text
+        assert f"`{parser.prog} {name}`" in text
         check_options(part)
 
 

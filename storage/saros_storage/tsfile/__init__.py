@@ -13,4 +13,6 @@ From the bytes up:
     metadata    the tail of the file
     writer      `TsFileWriter`: chunks in, file out
     reader      `TsFileReader`: implements `access.TsFileAccess`
+    survey      what a file holds, down to the page
+    checking    every page decoded, every statistic counted again
 """

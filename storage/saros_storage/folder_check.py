@@ -1,0 +1,171 @@
+"""Checking a data folder: whatever a checksum or a count can tell, told without changing anything.
+
+    node.json  meta/schema     legible, the schema's checksum
+    log/                       every record's checksum; no segment missing
+    groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.checking`; that all
+                               of it lies within the partition's slice, and the `.resource` says of it what the file does
+
+What lies in a partition's folder and is not in its manifest is no part of it, and not looked at. The caller holds the
+folder's lock. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
+from saros_storage.log.record import scan
+from saros_storage.manifest import FileEntry, Manifest, decode_manifest
+from saros_storage.partition_files import file_path
+from saros_storage.resource import decode_resource, devices_of_file
+from saros_storage.schema_file import load_schema
+from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.tsfile.reader import TsFileReader
+
+_GROUPS = "groups"
+#: Folders from `groups` down to a partition: group, generation (in a cluster), database, slice.
+_DEPTH_MAX = 4
+#: What a segment's file is called.
+_SEGMENT = ".log"
+
+
+@dataclass(slots=True)
+class FolderResult:
+    """What was looked at, and what is wrong with it."""
+
+    partitions: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    points: int = 0
+    log_records: int = 0
+    #: Files that were set aside before: path and reason. They are no problem of today.
+    set_aside: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[StorageError] = field(default_factory=list)
+
+
+def check_folder(folder: str, disk: Disk, progress: Callable[[str], None]) -> FolderResult:
+    """Check all that lies in a data folder; `progress` is told each TsFile before it is read."""
+    return _FolderCheck(folder, disk, progress).run()
+
+
+class _FolderCheck:
+    """One folder's check."""
+
+    def __init__(self, folder: str, disk: Disk, progress: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._progress = progress
+        self._result = FolderResult()
+        #: Ticks of a slice; None: the folder does not say.
+        self._interval: int | None = None
+
+    def run(self) -> FolderResult:
+        """Look at everything."""
+        for part in (self._check_node_file, self._check_schema, self._check_log):
+            try:
+                part()
+            except (StorageError, OSError) as error:
+                self._add(error, self._folder)
+        for folder in self._partition_folders(os.path.join(self._folder, _GROUPS), _DEPTH_MAX):
+            try:
+                self._check_partition(folder)
+            except (StorageError, OSError) as error:
+                self._add(error, folder)
+        return self._result
+
+    def _add(self, error: StorageError | OSError, path: str) -> None:
+        known = error if isinstance(error, StorageError) else CorruptFile(path, 0, f"cannot be read: {error}")
+        self._result.problems.append(known)
+
+    def _check_node_file(self) -> None:
+        path = os.path.join(self._folder, NODE_FILE)
+        if not self._disk.exists(path):
+            raise CorruptFile(path, 0, "missing: this is no data folder")
+        try:
+            self._interval = int(json.loads(bytes(self._disk.map(path)))["time_partition_interval"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFile(path, 0, f"not a node file: {error}") from error
+
+    def _check_schema(self) -> None:
+        load_schema(self._disk, os.path.join(self._folder, SCHEMA_FILE))
+
+    def _check_log(self) -> None:
+        folder = os.path.join(self._folder, LOG_FOLDER)
+        names = [name for name in self._disk.list(folder) if name.endswith(_SEGMENT)]
+        expected = None
+        for name in names:
+            path = os.path.join(folder, name)
+            first = int(name.removesuffix(_SEGMENT))
+            if expected not in (None, first):
+                raise CorruptFile(path, 0, f"the log lacks the records from {expected}")
+            found = scan(self._disk.map(path), first)
+            if found.damaged or (found.end < self._disk.size(path) and name != names[-1]):
+                raise CorruptFile(path, found.end, "a record of the log is damaged")
+            self._result.log_records += len(found.records)
+            expected = first + len(found.records)
+
+    # ------------------------------------------------------------------ partitions
+
+    def _partition_folders(self, folder: str, depth: int) -> Iterator[str]:
+        names = self._disk.list(folder)
+        if MANIFEST in names:
+            yield folder
+        elif depth:
+            for name in names:
+                if not name.startswith("."):
+                    yield from self._partition_folders(os.path.join(folder, name), depth - 1)
+
+    def _check_partition(self, folder: str) -> None:
+        path = os.path.join(folder, MANIFEST)
+        manifest = decode_manifest(path, bytes(self._disk.map(path)))
+        self._result.partitions += 1
+        self._result.set_aside += [(os.path.join(folder, name), why) for name, why in manifest.set_aside]
+        for entry in manifest.files:
+            try:
+                self._check_file(folder, manifest, entry)
+            except (StorageError, OSError) as error:
+                self._add(error, file_path(folder, entry))
+
+    def _check_file(self, folder: str, manifest: Manifest, entry: FileEntry) -> None:
+        path = file_path(folder, entry)
+        self._progress(path)
+        if not self._disk.exists(path):
+            raise CorruptFile(path, 0, f"missing, and in the manifest of {manifest.database}")
+        data = self._disk.map(path)
+        self._result.files += 1
+        self._result.file_bytes += len(data)
+        if len(data) != entry.size:
+            raise CorruptFile(path, min(len(data), entry.size), f"{len(data)} bytes, the manifest says {entry.size}")
+        if zlib.crc32(data) != entry.crc32:
+            self._add(CorruptFile(path, 0, "its checksum is not the manifest's"), path)
+        checked = check_tsfile(path, data)
+        self._result.points += checked.points
+        self._result.problems += checked.problems
+        if not checked.problems:
+            self._check_devices(path, entry, data, int(os.path.basename(folder)))
+
+    def _check_devices(self, path: str, entry: FileEntry, data: memoryview, number: int) -> None:
+        """Hold the `.resource`, and the slice, against what the file has."""
+        spans = devices_of_file(TsFileReader(path, data))
+        if self._interval is not None:
+            for device, span in spans.items():
+                if {span.start // self._interval, span.end // self._interval} != {number}:
+                    raise CorruptFile(path, 0, f"{device} lies from {span.start} to {span.end}, not in slice {number}")
+        resource = path + RESOURCE
+        if not self._disk.exists(resource):
+            raise CorruptFile(resource, 0, "missing")
+        content = self._disk.map(resource)
+        if zlib.crc32(content) != entry.resource_crc32:
+            raise CorruptFile(resource, 0, "its checksum is not the manifest's")
+        try:
+            known = decode_resource(resource, content)
+        except UnsupportedFile as error:
+            raise CorruptFile(resource, 0, str(error)) from error
+        if known != spans:
+            raise CorruptFile(resource, 0, "it does not say of the devices what the file does")
