@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from cluster.crash_disk import CrashDisk
+from storage.crash_disk import CrashDisk
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership

@@ -5,10 +5,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from cluster.crash_disk import CrashDisk
 from cluster.raft_log_model import FOLDER, ModelledLog, entries_of, position, vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from storage.crash_disk import CrashDisk
 
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState
 from saros_cluster.raft.ready import Persist

@@ -1,8 +1,8 @@
 """A crash after any operation on the disk, and another one while the node comes back: what was waited for is there.
 
 A story is told to a log on a `CrashDisk`. For every picture of that disk, everything that a restart may find is opened
-and compared with what may be found (`raft_log_model`). Then each of those logs goes on, on a disk that takes pictures
-too: it is opened, written, released and cut, and crashes at each operation of that.
+and compared with what may be found (`raft_log_model`). Then some of those logs go on, on disks that take pictures too:
+they are opened, written, released and cut, and crash at each operation of that.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from cluster.crash_disk import CrashDisk, Picture
 from cluster.raft_log_model import FOLDER, ModelledLog, Note, entries_of, position, vote
+from storage.crash_disk import CrashDisk, Picture
 
 from saros_cluster.raft_log import RaftLog
 from saros_storage.log import Durability, LogOptions
 
 #: So small that a few writes fill a segment.
 SEGMENT_BYTES = 260
+#: Of the different disks that a crash leaves, one of so many goes on and crashes again.
+ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
@@ -100,7 +102,8 @@ def test_no_crash_loses_what_was_waited_for_nor_makes_the_log_unreadable(durabil
     start = Note(({},), {})
     first = list(crashes(pictures_of(CrashDisk(), options, tell), start))
     different = {disk.fingerprint: (disk, replace(note, written=1)) for disk, note in first}
-    second = sum(1 for disk, note in different.values() for _ in crashes(pictures_of(disk, options, go_on), note))
+    going_on = list(different.values())[::ONE_OF]
+    second = sum(1 for disk, note in going_on for _ in crashes(pictures_of(disk, options, go_on), note))
     print(f"{len(first)} crashes, {len(different)} different, and {second} behind those")
-    assert len(first) > 200
-    assert second > 5_000
+    assert len(first) > 400
+    assert second > 4_000

@@ -142,7 +142,7 @@ def test_a_torn_tail_is_cut_off_and_the_log_goes_on(tmp_path: Path) -> None:
 
 
 def test_damage_in_the_middle_is_an_error_that_names_the_place(tmp_path: Path) -> None:
-    log, _ = reopen(tmp_path)
+    log, _ = reopen(tmp_path, options=LogOptions())
     write(log, b"first", b"second", b"third")
     (path,) = tmp_path.glob("*.log")
     data = bytearray(path.read_bytes())

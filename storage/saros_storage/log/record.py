@@ -1,11 +1,29 @@
 """Records of the log as bytes, and finding where a segment's good records end.
 
-    u32 payload bytes | u32 crc32 of the rest | u64 index | u32 group | u32 kind | payload, padded to 8
+    u32 payload bytes | u32 crc32 | u48 index | u16 check | u32 group | u16 kind | u16 unsynced | payload, padded to 8
 
-Little-endian. What a payload aligns to 8 bytes is aligned in a mapped segment too.
-Indices of a log rise by one. A segment that a crash cut short ends in anything: half a record, zeroes, old bytes. The
-first record that does not hold ends the scan; if a good record follows right behind it, the segment is not cut short
-but damaged in its middle, and that is an error, not an end.
+Little-endian. crc32 is of the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check` is
+of these fields alone, see `_check`. What a payload aligns to 8 bytes is aligned in a mapped segment too. Indices of a
+log rise by one.
+
+`unsynced` is one more than the number of records before this one that were not fsynced when it was written (65535: at
+least so many). So a record says what was fsynced by then: all up to `index - unsynced`. That decides what it means if a
+record does not hold, at which reading has to end:
+
+    power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and of 10 the disk had not got all
+                        unsynced: 1 2 3           11 says: 8 is fsynced. So nobody was told of 10: a cut tail
+    damage        7 8 9 #### 11                   11 was written when 10 was fsynced: it may have been acknowledged
+                  unsynced: 1 1 1 1 1
+
+    It is a cut tail, unless some good record behind it says that it was fsynced: then the segment is damaged.
+
+Power cuts keep any of the blocks that were not fsynced, in any order: so all that is behind is searched for such
+records, not only the place where the next should be. A bad record whose `check` holds is skipped as a whole, since its
+payload might contain what looks like records. Before a good record can follow that knows of a bad one only "at least
+65535 unsynced", as many must have been written without a fsync: in durability `fsync`, none.
+
+Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 is of
+u64 index, u32 group, u32 kind, payload. Such a one right behind a bad one means damage, whatever was fsynced.
 
 Pure: any thread.
 """
@@ -14,15 +32,31 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_HEADER = struct.Struct("<IIQII")
-_CHECKED = struct.Struct("<QII")
+import numpy as np
+
+#: Payload bytes, crc32, index and check, tag: group, kind, unsynced.
+_HEADER = struct.Struct("<IIQQ")
+_CHECKED = struct.Struct("<IQQ")
+_OLD_CHECKED = struct.Struct("<QQ")
 HEADER_BYTES = _HEADER.size
 _PADDING = tuple(bytes(n) for n in range(8))
 #: A longer payload is refused when it is written, so a longer length is damage when it is read.
 PAYLOAD_BYTES_MAX = 1 << 30
+_INDEX_MASK = (1 << 48) - 1
+_WORD_MASK = (1 << 64) - 1
+#: Odd, and otherwise any numbers: those of the golden ratio, and of xxHash.
+_FACTORS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+#: `unsynced` of so many or more.
+_UNKNOWN = 0xFFFF
+#: No segment has so many records: what looks like a record with an index farther ahead is none.
+_RECORDS_MAX = 1 << 32
+#: What is behind a bad record is looked at in pieces of so many words of 8 bytes.
+_SEARCHED_WORDS = 1 << 18
+#: What looks like a record behind a bad one costs its bytes and these when it is read.
+_CANDIDATE_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +67,8 @@ class Record:
     group: int
     kind: int
     payload: memoryview
+    #: See the module; 0: an old record.
+    unsynced: int = 1
 
     @property
     def size_bytes(self) -> int:
@@ -42,27 +78,61 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A segment's good records, where they end, and whether a good record follows the bad one."""
+    """A segment's good records, where they end, and whether what ends them was fsynced, so that it is no cut tail."""
 
     records: list[Record]
     end: int
     damaged: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record as far as it is known when it is queued; the parts of its payload are not copied."""
+
+    group: int
+    kind: int
+    payload: Sequence[bytes | memoryview]
+    size: int
+    payload_crc32: int
+
+    @staticmethod
+    def of(group: int, kind: int, payload: Sequence[bytes | memoryview]) -> Draft:
+        """Of a payload in parts."""
+        assert group < 1 << 32
+        assert kind < 1 << 16
+        crc = size = 0
+        for part in payload:
+            crc = zlib.crc32(part, crc)
+            size += len(part)
+        return Draft(group, kind, payload, size, crc)
+
+    def encode(self, index: int, synced: int) -> list[bytes | memoryview]:
+        """Its bytes, in parts, when `synced` is the last record that is fsynced."""
+        assert self.size <= PAYLOAD_BYTES_MAX
+        assert synced < index <= _INDEX_MASK
+        tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
+        crc = zlib.crc32(_CHECKED.pack(self.size, index, tag), self.payload_crc32)
+        header = _HEADER.pack(self.size, crc, index | _check(self.size, index, tag) << 48, tag)
+        return [header, *self.payload, _PADDING[-self.size & 7]]
+
+
 def encode_record(index: int, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
-    """The record whose payload is those parts, which are not copied."""
-    crc = zlib.crc32(_CHECKED.pack(index, group, kind))
-    size = 0
-    for part in payload:
-        crc = zlib.crc32(part, crc)
-        size += len(part)
-    assert size <= PAYLOAD_BYTES_MAX
-    return [_HEADER.pack(size, crc, index, group, kind), *payload, _PADDING[-size & 7]]
+    """A record that is written when all before it are fsynced."""
+    return Draft.of(group, kind, payload).encode(index, index - 1)
+
+
+def _check(size: int, index: int, tag: int) -> int:
+    """The top 16 bits of a sum of products: weak, but quick to tell for a whole segment at once."""
+    a, b, c = _FACTORS
+    return (size * a + index * b + tag * c & _WORD_MASK) >> 48
 
 
 def _span(size: int) -> int:
     """Bytes of a record with a payload of `size`."""
     return HEADER_BYTES + (size + 7 & -8)
+
+
+# ---------------------------------------------------------------------- reading
 
 
 def scan(data: memoryview, first_index: int) -> Scan:
@@ -72,24 +142,69 @@ def scan(data: memoryview, first_index: int) -> Scan:
     while (record := _record_at(data, position)) is not None and record.index == first_index + len(records):
         records.append(record)
         position += record.size_bytes
-    return Scan(records, position, _good_record_follows(data, position))
+    bad = first_index + len(records)
+    return Scan(records, position, _old_record_follows(data, position) or _was_synced(data, position, bad))
 
 
 def _record_at(data: memoryview, position: int) -> Record | None:
     if position + HEADER_BYTES > len(data):
         return None
-    size, crc, index, group, kind = _HEADER.unpack_from(data, position)
-    start = position + HEADER_BYTES
+    size, crc, word, tag = _HEADER.unpack_from(data, position)
     if size > PAYLOAD_BYTES_MAX or position + _span(size) > len(data):
         return None
-    payload = data[start : start + size]
-    if zlib.crc32(payload, zlib.crc32(_CHECKED.pack(index, group, kind))) != crc:
+    payload = data[position + HEADER_BYTES : position + HEADER_BYTES + size]
+    group, kind, unsynced = tag & 0xFFFFFFFF, tag >> 32 & 0xFFFF, tag >> 48
+    if unsynced == 0:
+        found = zlib.crc32(payload, zlib.crc32(_OLD_CHECKED.pack(word, tag)))
+        return Record(word, group, kind, payload, 0) if found == crc else None
+    index = word & _INDEX_MASK
+    if not _is_header(size, word, tag) or zlib.crc32(_CHECKED.pack(size, index, tag), zlib.crc32(payload)) != crc:
         return None
-    return Record(index, group, kind, payload)
+    return Record(index, group, kind, payload, unsynced)
 
 
-def _good_record_follows(data: memoryview, position: int) -> bool:
+def _is_header(size: int, word: int, tag: int) -> bool:
+    return _check(size, word & _INDEX_MASK, tag) == word >> 48
+
+
+def _old_record_follows(data: memoryview, position: int) -> bool:
     if position + HEADER_BYTES > len(data):
         return False
     behind = position + _span(int(_HEADER.unpack_from(data, position)[0]))
-    return behind < len(data) and _record_at(data, behind) is not None
+    record = _record_at(data, behind) if behind < len(data) else None
+    return record is not None and record.unsynced == 0
+
+
+def _was_synced(data: memoryview, position: int, bad: int) -> bool:
+    """Whether a good record at or behind `position` says that record `bad`, which should be there, was fsynced."""
+    position += _skipped(data, position, bad)
+    allowed = 2 * len(data) + 1_000 * _CANDIDATE_BYTES
+    for candidate in _candidates(data, position, bad):
+        if _record_at(data, candidate) is not None:
+            return True
+        allowed -= _CANDIDATE_BYTES + min(int(_HEADER.unpack_from(data, candidate)[0]), len(data))
+        if allowed < 0:
+            return True  # nobody writes so much that looks like headers: rather not opened than cut off
+    return False
+
+
+def _skipped(data: memoryview, position: int, bad: int) -> int:
+    """Bytes of the record that is torn here, if its header is whole."""
+    if position + HEADER_BYTES > len(data):
+        return 0
+    size, _, word, tag = _HEADER.unpack_from(data, position)
+    return _span(size) if word & _INDEX_MASK == bad and _is_header(size, word, tag) else 0
+
+
+def _candidates(data: memoryview, position: int, bad: int) -> Iterator[int]:
+    """Places of what looks like the header of a record that says that record `bad` was fsynced."""
+    count = max(len(data) - position, 0) // 8
+    a, b, c = map(np.uint64, _FACTORS)
+    for first in range(0, count - 2, _SEARCHED_WORDS):
+        words = np.frombuffer(data, "<u8", min(count - first, _SEARCHED_WORDS + 2), position + 8 * first)
+        size, index, tag = words[:-2] & np.uint64(0xFFFFFFFF), words[1:-1] & np.uint64(_INDEX_MASK), words[2:]
+        unsynced = tag >> np.uint64(48)
+        told = (unsynced > 0) & (unsynced < _UNKNOWN) & (index - unsynced - np.uint64(bad) < _RECORDS_MAX)
+        told &= size * a + index * b + tag * c >> np.uint64(48) == words[1:-1] >> np.uint64(48)
+        for place in np.flatnonzero(told).tolist():
+            yield position + 8 * (first + place)

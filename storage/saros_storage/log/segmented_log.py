@@ -13,6 +13,11 @@ So one fsync serves all who came while the one before ran, and a single client p
 What is fsynced is written over zeros that were put there before, some MiB at a time: the file's size then changes
 rarely, which halves the cost of most fsyncs. At recovery such a tail is no record, and is cut off.
 
+A power cut may leave any part of the records that were not fsynced, with holes between them. Each record says how many
+before it were not fsynced when it was written; so what a hole took from nobody (a cut tail) and what damage took from
+what was acknowledged are told apart, see `record`. Only the last segment can have a cut tail: those before it were
+fsynced before it was made. In durability `os` and `interval` a hole in what was never fsynced is a cut tail, too.
+
 A failed write or fsync is never retried: the log is over and says so to everyone (LogFailed). A full disk is different:
 the queue's records are taken back as if they had never come (DiskFull), and the log goes on when there is room.
 
@@ -22,16 +27,20 @@ Thread-safe. Knows nothing of what payloads mean; all Raft groups of a node shar
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
+import numpy as np
+
 from saros_storage.disk import FULL_ERRNOS, Disk, File
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
-from saros_storage.log.record import PAYLOAD_BYTES_MAX, Record, encode_record, scan
+from saros_storage.log.record import PAYLOAD_BYTES_MAX, Draft, Record, scan
 
+_logger = logging.getLogger(__name__)
 _SUFFIX = ".log"
 #: Zeros put behind the records at a time.
 _RESERVED_BYTES = 4 << 20
@@ -73,8 +82,8 @@ class SegmentedLog:
         #: Oldest first; the last one is written.
         self._segments = segments
         self._file: File | None = None
-        #: Headers and payloads that nobody has written yet.
-        self._queue: list[bytes | memoryview] = []
+        #: Records that nobody has written yet; the first one is `_written + 1`, unless somebody leads.
+        self._queue: list[Draft] = []
         self._next_index = next_index
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
@@ -108,9 +117,12 @@ class SegmentedLog:
         for segment in segments:
             if segment.first_index != next_index:
                 raise CorruptFile(segment.path, 0, f"the log lacks the records from {next_index}")
-            found = scan(disk.map(segment.path), segment.first_index)
-            if found.end < disk.size(segment.path) and (found.damaged or segment is not segments[-1]):
+            data = disk.map(segment.path)
+            found = scan(data, segment.first_index)
+            if found.end < len(data) and (found.damaged or segment is not segments[-1]):
                 raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
+            if np.frombuffer(data, np.uint8, offset=found.end).any():
+                _logger.warning("the torn end of the log goes", extra={"path": segment.path, "offset": found.end})
             segment.size = found.end
             records += found.records
             next_index += len(found.records)
@@ -152,13 +164,13 @@ class SegmentedLog:
 
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
         """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
-        size = sum(map(len, payload))
-        if size > PAYLOAD_BYTES_MAX:
-            raise UserMistake(f"a write of {size} bytes is too large: split it", code=2006)
+        draft = Draft.of(group, kind, payload)
+        if draft.size > PAYLOAD_BYTES_MAX:
+            raise UserMistake(f"a write of {draft.size} bytes is too large: split it", code=2006)
         with self._lock:
             self._check()
             index = self._next_index
-            self._queue += encode_record(index, group, kind, payload)
+            self._queue.append(draft)
             self._next_index += 1
             return index, len(self._lost_from)
 
@@ -246,15 +258,18 @@ class SegmentedLog:
 
     def _lead(self, *, sync: bool) -> None:
         """Take the queue and write it, with the lock released meanwhile."""
-        parts, self._queue = self._queue, []
+        drafts, self._queue = self._queue, []
         last = self._next_index - 1
         self._leading = True
         self._lock.release()
         failure: OSError | None = None
         try:
-            self._write(parts, self._written + 1, sync=sync)
+            self._write(drafts, self._written + 1, self._synced, sync=sync)
         except OSError as error:
             failure = error
+        except BaseException as error:
+            self._failure = error  # Ctrl-C in the midst of it: what is written is not known
+            raise
         finally:
             self._lock.acquire()
             self._leading = False
@@ -269,7 +284,8 @@ class SegmentedLog:
         else:
             self._failure = failure
 
-    def _write(self, parts: list[bytes | memoryview], first_index: int, *, sync: bool) -> None:
+    def _write(self, drafts: list[Draft], first_index: int, synced: int, *, sync: bool) -> None:
+        parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced)]
         if parts and (self._file is None or self._file.size >= self._options.segment_bytes):
             self._roll(first_index)
         if self._file is None:
