@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -55,6 +55,12 @@ campaign-kill: .venv/.installed ## kill -9 during ingest, ROUNDS times; nothing 
 
 campaign-cluster: .venv/.installed ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
+
+campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
+	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
+
+campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
+	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
 clean:          ## remove what the other verbs made (not ./data)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,17 +22,21 @@ import os
 import pkgutil
 import random
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 from cluster import history
+from cluster.raft_checkers import Violation
 from cluster.world_clients import Client, Registers
 from cluster.world_disk import WorldDisk
+from cluster.world_hunt import Figures
 from cluster.world_network import WorldNetwork, WorldPeers
 from cluster.world_threads import Place, Threads, replaced
 from cluster.world_watch import Watch
 
+from saros_cluster import proposer
 from saros_cluster.cluster_file import ClusterFile, NodeAddress
 from saros_cluster.data import region_machine
 from saros_cluster.meta import machine as meta_machine
@@ -41,7 +45,6 @@ from saros_cluster.raft.ready import RaftOptions, Role
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.remote_reader import RemoteSeriesReader
 from saros_cluster.remote.routed_view import RoutedView
-from saros_cluster.routing import META
 from saros_engine.writing import Writer
 from saros_server import cluster_chores
 from saros_server.cluster_node import ClusterNode, Outside
@@ -62,10 +65,6 @@ LIVELY_SECONDS = 40
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
 _STORY = int(os.environ.get("STORY", "60"))
-
-
-class Violation(AssertionError):
-    """Something happened that must not."""
 
 
 class WorldClock:
@@ -178,6 +177,20 @@ class Member:
         return self.life is not None and self.life.node is not None and not self.life.stopping
 
 
+@contextmanager
+def _on_one_core() -> Iterator[None]:
+    """One thread runs at a time: to hand over to another is quicker where that one runs too."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(cores)[os.getpid() % len(cores)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 @cache
 def _warm_up() -> None:
     """What is made once in a process, and takes locks, is made before a world lives."""
@@ -190,9 +203,7 @@ def _warm_up() -> None:
 class World:
     """See the module."""
 
-    def __init__(
-        self, seed: int, *, seconds: int = 20, places: Sequence[Place] = (), drops: tuple[int, int] = (2, 1)
-    ) -> None:
+    def __init__(self, seed: int, *, seconds: int = 20, places: Sequence[Place] = ()) -> None:
         self.seed = seed
         self.seconds = seconds
         self.threads = Threads(seed)
@@ -212,7 +223,9 @@ class World:
             page_rows=8,
             cache_bytes=1 << 16,
         )
-        self.raft = RaftOptions(retained_bytes=chance.choice((1_000, 1 << 20)))
+        self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
+        #: A node that died comes back within this; who stays away long needs snapshots.
+        self.absence_ns = chance.choice((2, 4, 12)) * SECOND
 
         def numbered(thing: object) -> int:
             """For what is kept in sets: their order should not follow from addresses."""
@@ -223,7 +236,8 @@ class World:
         self.places = [
             *places,
             (segmented_log, "_RESERVED_BYTES", 256),
-            (region_machine, "_RELEASE_ENTRIES", chance.choice((3, 30))),
+            (proposer, "DEADLINE_SECONDS", chance.choice((2.0, proposer.DEADLINE_SECONDS))),
+            (region_machine, "_RELEASE_ENTRIES", chance.choice((1, 3, 30))),
             (meta_machine, "_SAVED_EVERY", chance.choice((2, 20))),
             (reader_service, "LEASE_NS", 6 * SECOND),
             (cluster_chores, "_RENEW_EVERY", 1),
@@ -234,9 +248,9 @@ class World:
         self.registers = Registers(self)
         self.members = {id_: Member(self, id_) for id_ in self.ids}
         self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
-        self.faults = 0
+        self.faults: Counter[str] = Counter()
         #: How often series, and databases, are dropped.
-        self.drops = drops
+        self.drops = chance.choice(((2, 1), (2, 1), (12, 4)))
 
     def file(self, node: NodeId) -> ClusterFile:
         nodes = {id_: NodeAddress(f"127.0.0.1:{2 * id_}", f"127.0.0.1:{2 * id_ + 1}") for id_ in self.ids}
@@ -248,19 +262,36 @@ class World:
         _warm_up()
         gc.disable()
         try:
-            with self.threads.installed(), replaced(self.places), self.watch.looking_on(), self._logged():
+            with (
+                _on_one_core(),
+                self.threads.installed(),
+                replaced(self.places),
+                self.watch.looking_on(),
+                self._logged(),
+            ):
                 try:
                     self._live()
                 finally:
                     self.threads.close()
-        except AssertionError as error:
+        except Exception as error:
             raise Violation(self.told(error)) from error
         finally:
             gc.enable()
         return self
 
+    @property
+    def figures(self) -> Figures:
+        """What it came to."""
+        operations = sum(client.operations for client in self.clients)
+        return Figures(1, self.threads.now_ns / SECOND, operations, self.watch.led, self.faults)
+
     def told(self, error: BaseException) -> str:
-        return "\n".join([f"seed {self.seed}, at {self.threads.now_ns / 1e9:.3f} s: {error}", *self.story[-_STORY:]])
+        return "\n".join(
+            [
+                f"seed {self.seed}, at {self.threads.now_ns / 1e9:.3f} s: {type(error).__name__}: {error}",
+                *self.story[-_STORY:],
+            ]
+        )
 
     def _live(self) -> None:
         self.note(f"{len(self.ids)} nodes, {self.replicas} replicas")
@@ -297,21 +328,26 @@ class World:
 
     # ------------------------------------------------------------------ faults
 
+    def suffer(self, fault: str, text: str) -> None:
+        """Note a fault."""
+        self.faults[fault] += 1
+        self.note(text)
+
     def misfortune(self) -> None:
         member = self.random.choice(list(self.members.values()))
         kind = self.random.choice(
             ("crash", "crash", "cut", "cut", "mend", "pause", "full", "slow", "clock", "stop", "transfer", "compact")
         )
-        self.faults += 1
         getattr(self, f"_{kind}")(member)
 
     def _crash(self, member: Member) -> None:
         if member.life is None:
             return
         power = self.random.random() < 0.6
-        self.note(f"{member.life} {'loses power' if power else 'is killed'}")
+        how = "power cut" if power else "kill"
+        self.suffer(how, f"{member.life} dies: {how}")
         member.crash(power=power)
-        self.threads.after(self.random.randrange(4 * SECOND), lambda: self._rise(member))
+        self.threads.after(self.random.randrange(self.absence_ns), lambda: self._rise(member))
 
     def _rise(self, member: Member) -> None:
         if member.life is None:
@@ -320,7 +356,7 @@ class World:
 
     def _stop(self, member: Member) -> None:
         if member.is_up:
-            self.note(f"{member.life} is told to stop")
+            self.suffer("stop", f"{member.life} is told to stop")
             member.stop()
             self._rise_later(member)
 
@@ -344,7 +380,7 @@ class World:
         else:
             cuts = {(member.id, self.random.choice(ids))}
         self.network.cuts |= {(a, b) for a, b in cuts if a != b}
-        self.note(f"cut {sorted(self.network.cuts)}")
+        self.suffer("cut", f"cut {sorted(self.network.cuts)}")
 
     def _mend(self, _: Member) -> None:
         self.network.cuts.clear()
@@ -353,12 +389,12 @@ class World:
     def _pause(self, member: Member) -> None:
         if member.life is not None:
             ns = self.random.choice((300_000_000, 2 * SECOND, 5 * SECOND))
-            self.note(f"{member.life} pauses for {ns / 1e9} s")
+            self.suffer("pause", f"{member.life} pauses for {ns / 1e9} s")
             self.threads.pause(member.life, self.threads.now_ns + ns)
 
     def _full(self, member: Member) -> None:
         member.disk.is_full = True
-        self.note(f"the disk of node {member.id} is full")
+        self.suffer("full disk", f"the disk of node {member.id} is full")
         self.threads.after(self.random.randrange(3 * SECOND), lambda: self._room(member))
 
     def _room(self, member: Member) -> None:
@@ -366,11 +402,11 @@ class World:
 
     def _slow(self, member: Member) -> None:
         member.disk.sync_ns = self.random.choice((200_000, 2_000_000, 300_000_000))
-        self.note(f"syncs of node {member.id} take up to {member.disk.sync_ns / 1e6} ms")
+        self.suffer("slow disk", f"syncs of node {member.id} take up to {member.disk.sync_ns / 1e6} ms")
 
     def _clock(self, member: Member) -> None:
         member.clock.skew_ns = self.random.choice((0, 1, -1)) * self.random.randrange(3_600 * SECOND)
-        self.note(f"the clock of node {member.id} jumps to {member.clock.skew_ns / 1e9} s")
+        self.suffer("clock", f"the clock of node {member.id} jumps to {member.clock.skew_ns / 1e9} s")
 
     def _transfer(self, member: Member) -> None:
         if member.is_up:
@@ -379,15 +415,17 @@ class World:
             led = [group for group, status in host.statuses().items() if status.role is Role.LEADER]
             if led:
                 group, to = self.random.choice(led), self.random.choice(self.ids)
-                self.note(f"{member.life} hands group {group} to node {to}")
+                self.suffer("transfer", f"{member.life} hands group {group} to node {to}")
                 host.transfer(group, to)
 
     def _compact(self, member: Member) -> None:
-        life = member.life
-        if life is not None and life.node is not None:
-            node = life.node
-            self.note(f"{life} puts everything into files")
-            self.threads.spawn("compact", life, lambda: self._compact_all(node))
+        """One node puts everything into files, or all that are up do, so that who is away has to be sent files."""
+        for each in [member] if self.random.random() < 0.5 else list(self.members.values()):
+            if each.is_up:
+                assert each.life is not None
+                assert each.life.node is not None
+                self.note(f"{each.life} puts everything into files")
+                self.threads.spawn("compact", each.life, partial(self._compact_all, each.life.node))
 
     def _compact_all(self, node: ClusterNode) -> None:
         try:
@@ -492,6 +530,3 @@ class _Story(logging.Handler):
         self._world.note(f"{task}: {record.getMessage()} {more}")
         if record.exc_info and record.exc_info[1] is not None:
             self._world.note("".join(traceback.format_exception(record.exc_info[1])))
-
-
-assert META == 0

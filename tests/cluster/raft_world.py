@@ -18,11 +18,15 @@ from __future__ import annotations
 import heapq
 import random
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cluster.raft_checkers import GroupChecker, Violation
+from cluster.world_hunt import Figures
+from cluster.world_threads import Place, replaced
 
+from saros_cluster.host import TICK_NS
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft import leadership, progress
 from saros_cluster.raft import node as raft_node
@@ -43,8 +47,6 @@ from saros_cluster.raft.messages import (
 from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Ready, Restored
 
-__all__ = ["Violation", "World", "small_limits"]
-
 TICK = 10
 ELECTION_TICKS = 4
 #: How long faults go on, how long healing may take, and how long it must be quiet then.
@@ -53,15 +55,16 @@ HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-def small_limits(plant: Callable[[object, str, object], None]) -> None:
-    """Messages, windows and what waits are as small as the world: a message carries one entry, or two."""
-    plant(leadership, "APPEND_BYTES_MAX", 40)
-    plant(leadership, "UNCOMMITTED_BYTES_MAX", 2_000)
-    plant(leadership, "_CAUGHT_UP_BYTES", 500)
-    plant(progress, "IN_FLIGHT_BYTES_MAX", 300)
-    plant(progress, "IN_FLIGHT_MESSAGES_MAX", 4)
-    plant(raft_node, "APPEND_BYTES_MAX", 200)
-    plant(raft_node, "UNAPPLIED_BYTES_MAX", 400)
+#: Messages, windows and what waits are as small as the world: a message carries one entry, or two.
+_SMALL: Sequence[Place] = (
+    (leadership, "APPEND_BYTES_MAX", 40),
+    (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
+    (leadership, "_CAUGHT_UP_BYTES", 500),
+    (progress, "IN_FLIGHT_BYTES_MAX", 300),
+    (progress, "IN_FLIGHT_MESSAGES_MAX", 4),
+    (raft_node, "APPEND_BYTES_MAX", 200),
+    (raft_node, "UNAPPLIED_BYTES_MAX", 400),
+)
 
 
 @dataclass
@@ -118,10 +121,11 @@ class Replica:
         disk = self.disk
         saved = disk.saved[0] if disk.saved else None
         restored = Restored(disk.base, disk.hard_state, tuple(disk.entries), saved)
-        self.node = RaftNode(self.group, self.id, restored, self.world.options, self.world.random)
+        self.node = RaftNode(self.group, self.id, restored, self.host.options, self.world.random)
         self.state = disk.saved[1] if disk.saved else 0
         self.applied = saved.index if saved else disk.base.index
         self.persisting: Persist | None = None
+        self.fetching: Snapshot | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
         #: By number: what they must see.
@@ -202,7 +206,8 @@ class Replica:
                 world.reads += 1
                 self.checker.reads(self.id, newest, self.applied)
         if ready.fetch is not None:
-            self.later(world.random.randrange(2, 8 * TICK), self.stage, ready.fetch)
+            self.fetching = ready.fetch
+            self.later(world.random.randrange(2, world.random.choice((8, 8, 60)) * TICK), self.stage, ready.fetch)
         for to in ready.snapshots_wanted:
             self.later(world.random.randrange(2, 4 * TICK), self.offer, to)
 
@@ -239,6 +244,10 @@ class Replica:
             self.state, self.applied = int(persist.snapshot.token), persist.snapshot.position.index
             self.applying = [e for e in self.applying if e.index > self.applied]
         self.node.persisted(persist.index)
+        found = self.fetching
+        if found is not None and self.disk.term_at(found.position.index) == found.position.term:
+            # Another leader has sent what the snapshot brings; it comes all the same.
+            self.later(self.world.random.randrange(1, self.world.delay), self.stage, found)
 
     def kept(self) -> int:
         disk = self.disk
@@ -279,8 +288,10 @@ class Replica:
             self.node.no_snapshot(to)
         else:
             self.node.offer_snapshot(to, Snapshot(position, b"%d" % self.state))
+            self.be_envied(self.world.delay)
 
     def stage(self, snapshot: Snapshot) -> None:
+        self.fetching = None
         if self.world.random.random() < 0.15:
             self.node.staging_failed(snapshot)
         else:
@@ -337,6 +348,8 @@ class Host:
         self.replicas: dict[GroupId, Replica] = {}
         self.life = 0
         self.lives = 0
+        #: Some keep what they have compacted for long, others do not.
+        self.options = RaftOptions(2, ELECTION_TICKS, world.random.choice((0, 0, 500, 1 << 20)))
         #: Units of time between its ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
         #: It stands still until then.
@@ -360,7 +373,7 @@ class Host:
         """Crash, and start again soon."""
         if self.world.now >= FAULTS:
             return
-        self.world.note(f"{self.id} stumbles")
+        self.world.suffer("crash", f"{self.id} stumbles")
         self.crash()
         self.world.at(self.world.random.randrange(1, 2 * TICK), self.start)
 
@@ -380,16 +393,16 @@ class Host:
 class World:
     """See the module."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, places: Sequence[Place] = ()) -> None:
         self.seed = seed
         self.random = random.Random(seed)
         self.now = 0
+        self._places = [*_SMALL, *places]
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._queued = 0
         self.trace = 0
         self.story: list[str] = []
         self.elections = self.reads = self.acknowledged = self.changes = self.installs = 0
-        self.options = RaftOptions(2, ELECTION_TICKS, self.random.choice((0, 0, 500, 1 << 20)))
         self.loss = self.random.choice((0.0, 0.02, 0.1, 0.25))
         self.delay = self.random.choice((4, 8, 20))
         self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
@@ -401,7 +414,7 @@ class World:
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
-        self._found()
+        self.faults: Counter[str] = Counter()
 
     def _found(self) -> None:
         """The nodes, one of them in no group, and the groups."""
@@ -429,19 +442,35 @@ class World:
         self.trace = zlib.crc32(f"{self.now} {text}".encode(), self.trace)
         self.story.append(f"{self.now}: {text}")
 
+    def suffer(self, fault: str, text: str) -> None:
+        """Note a fault."""
+        self.faults[fault] += 1
+        self.note(text)
+
     def run(self) -> World:
         """Raise Violation if something happened that must not."""
         try:
-            self._at_random(TICK, FAULTS, self._work)
-            self._at_random(5 * TICK, FAULTS, self._misfortune)
-            self._run_until(FAULTS)
-            self._heal()
-            self._run_until(FAULTS + HEALING, self._is_quiet)
-            self._check_end()
-        except AssertionError as error:
+            with replaced(self._places):
+                self._live()
+        except Exception as error:
             tail = "\n".join(self.story[-60:])
             raise Violation(f"seed {self.seed} at {self.now}: {error!r}\n{tail}") from error
         return self
+
+    def _live(self) -> None:
+        self._found()
+        self._at_random(TICK, FAULTS, self._work)
+        self._at_random(5 * TICK, FAULTS, self._misfortune)
+        self._run_until(FAULTS)
+        self._heal()
+        self._run_until(FAULTS + HEALING, self._is_quiet)
+        self._check_end()
+
+    @property
+    def figures(self) -> Figures:
+        """What it came to; a tick is as long as in a host."""
+        operations = self.acknowledged + self.reads + self.changes
+        return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
     def _at_random(self, pause: int, end: int, do: Callable[[], None]) -> None:
         def event() -> None:
@@ -549,7 +578,7 @@ class World:
         if kind < 0.12 and running:
             self.strike(self.random.choice(running))
         elif kind < 0.13:
-            self.note("all crash")
+            self.suffer("crash of all", "all crash")
             for host in running:
                 host.crash()
         elif kind < 0.45 and down:
@@ -570,7 +599,7 @@ class World:
         if kind < 0.4:
             host.stumble()
         elif kind < 0.7:
-            self.note(f"{host.id} crashes")
+            self.suffer("crash", f"{host.id} crashes")
             host.crash()
         else:
             self._cut([host.id])
@@ -579,7 +608,7 @@ class World:
         """A node stands still, one that leads if there is one; the first that it is asked then is to read."""
         leading = [host for host in running for r in host.replicas.values() if r.node.is_leader]
         host, ticks = self.random.choice(leading or running), self.random.randrange(4, 5 * ELECTION_TICKS)
-        self.note(f"{host.id} stands still for {ticks} ticks")
+        self.suffer("pause", f"{host.id} stands still for {ticks} ticks")
         for replica in host.replicas.values():
             replica.later(ticks * TICK, replica.read)
         host.resumes_at = self.now + ticks * TICK
@@ -592,7 +621,7 @@ class World:
             for b in nodes:
                 if b not in some:
                     self.cuts |= {(a, b)} if kind < 0.3 else {(b, a)} if kind < 0.4 else {(a, b), (b, a)}
-        self.note(f"cut off {some}, {kind:.1f}")
+        self.suffer("cut", f"cut off {some}, {kind:.1f}")
 
     # ------------------------------------------------------------------ the end
 

@@ -165,7 +165,7 @@ class Probe:
         self.done = True
 
 
-def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object], timeout_s: float = _ATTEMPT_SECONDS):
+def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object], timeout_s: float):
     """Carry something out at a node, for a client."""
 
     def at_node(endpoint: Endpoint) -> object:
@@ -208,6 +208,8 @@ class Client:
         self.operations = 0
         self.random = world.random
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
+        #: An impatient one asks again while it is still being answered.
+        self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
         #: Which number a node takes for this client's.
         self._client = 1_000 + number
         self._sequence = 0
@@ -355,7 +357,7 @@ class Client:
         while True:
             self.world.note(f"{self.name} #{self._sequence}: {name} at node {node}")
             try:
-                asked(self.world, node, name, work)
+                asked(self.world, node, name, work, self.attempt_seconds)
             except UserMistake as error:
                 self.world.note(f"{self.name} #{self._sequence}: {error}")
                 return Outcome.FAIL if only and not unknown else Outcome.UNKNOWN

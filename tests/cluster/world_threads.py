@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 _real_lock = threading.Lock
 _real_rlock = threading.RLock
@@ -327,6 +328,7 @@ class Threads:
             (time, "sleep", sleep),
             (queue, "SimpleQueue", queue._PySimpleQueue),
             (pool_module, "_global_shutdown_lock", Lock(self)),
+            (pool_module, "_threads_queues", WeakKeyDictionary()),
             (futures_module, "_AcquireFutures", _AcquiredInOrder),
         ]
         with replaced(places):

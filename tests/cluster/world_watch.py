@@ -48,7 +48,6 @@ class Watch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._leaders: dict[tuple[GroupId, int], NodeId] = {}
-        self.elections = 0
         #: By group and index: term, kind, data.
         self._entries: dict[tuple[GroupId, int], tuple[int, EntryKind, bytes]] = {}
         #: By group and index: whether the entry had an effect, and the code of its error.

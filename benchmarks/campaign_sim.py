@@ -1,0 +1,249 @@
+"""Simulated clusters on new seeds, for as long as one likes: nothing bad may happen. Or: are planted mistakes found?
+
+python benchmarks/campaign_sim.py [--minutes 10] [--processes 2] [--first SEED]
+python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
+
+    raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
+    cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
+
+Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
+trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
+`World(seed).run()` tells the same again.
+
+With `--mutants`, a mistake is planted at a time, and the seeds from 0 on are run until a world complains of it. A
+mistake that `--seeds` seeds do not find makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
+from dataclasses import dataclass, field
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from cluster import cluster_mutants, cluster_world, raft_mutants, raft_world
+from cluster.raft_checkers import Violation
+from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
+from cluster.world_threads import Place
+
+#: Seeds of a world that are run at a time, so that each time takes some seconds.
+BATCHES = {"raft": 25, "cluster": 1}
+#: One batch of so many is run a second time.
+TWICE_EVERY = 10
+MUTANTS: dict[str, Sequence[Mutant]] = {"raft": raft_mutants.MUTANTS, "cluster": cluster_mutants.MUTANTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some seeds of a world; `traces` if they were run before: what must come of them again."""
+
+    world: str
+    seeds: tuple[int, ...]
+    traces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a batch."""
+
+    batch: Batch
+    figures: Figures
+    traces: tuple[str, ...]
+    seconds: float
+    complaint: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------- in worker processes
+
+
+def begin(started: Synchronized[int]) -> None:
+    """A worker has a core of its own, if there are enough."""
+    with started.get_lock():
+        number, started.value = started.value, started.value + 1
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[number % len(cores)]})
+
+
+def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, str]:
+    """Let a world live: its figures and its trace. Raises Violation."""
+    if world == "raft":
+        raft = raft_world.World(seed, places).run()
+        return raft.figures, f"{raft.trace:08x}"
+    whole = cluster_world.World(seed, places=places).run()
+    return whole.figures, whole.trace.hexdigest()
+
+
+def run(batch: Batch) -> Done:
+    """Let the worlds of a batch live."""
+    started = time.monotonic()
+    figures, traces = Figures(), []
+    complaint = None
+    for seed in batch.seeds:
+        try:
+            found, trace = live(batch.world, seed)
+        except Violation as error:
+            complaint = str(error)
+            break
+        figures += found
+        traces.append(trace)
+    return Done(batch, figures, tuple(traces), time.monotonic() - started, complaint)
+
+
+def seek(world: str, name: str, seeds: int) -> int | None:
+    """The first seed that finds a mistake."""
+    mutant = next(mutant for mutant in MUTANTS[world] if mutant.__name__ == name)
+    return hunt(lambda seed, places: live(world, seed, places), mutant, range(seeds))
+
+
+# ---------------------------------------------------------------------------------------------- the campaign
+
+
+@dataclass(slots=True)
+class Share:
+    """What one world has had."""
+
+    figures: Figures = field(default_factory=Figures)
+    seconds: float = 0.0
+    batches: int = 0
+    twice: int = 0
+
+
+class Campaign:
+    """One run. `complaint` says what went wrong, if anything did."""
+
+    def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> None:
+        self._pool = pool
+        self._processes = arguments.processes
+        self._until = time.monotonic() + arguments.minutes * 60
+        self._next = dict.fromkeys(BATCHES, arguments.first)
+        self._again: list[Batch] = []
+        self.shares = {world: Share() for world in BATCHES}
+        self.complaint: str | None = None
+
+    def run(self) -> None:
+        """Until the time is over, or a world complains."""
+        running: set[Future[Done]] = set()
+        while self.complaint is None and (running or time.monotonic() < self._until):
+            while len(running) < self._processes and time.monotonic() < self._until:
+                running.add(self._pool.submit(run, self._choose()))
+            over, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in over:
+                self._note(future.result())
+
+    def _choose(self) -> Batch:
+        """Of the world that has had less time."""
+        if self._again:
+            return self._again.pop()
+        world = min(self.shares, key=lambda name: self.shares[name].seconds)
+        first = self._next[world]
+        self._next[world] += BATCHES[world]
+        return Batch(world, tuple(range(first, self._next[world])))
+
+    def _note(self, done: Done) -> None:
+        share, batch = self.shares[done.batch.world], done.batch
+        share.seconds += done.seconds
+        if done.complaint is not None:
+            self.complaint = self.complaint or f"{batch.world}: {done.complaint}"
+        elif batch.traces:
+            share.twice += len(batch.seeds)
+            if done.traces != batch.traces:
+                self.complaint = f"{batch.world}: the seeds {batch.seeds} have other traces the second time"
+        else:
+            share.figures += done.figures
+            share.batches += 1
+            if share.batches % TWICE_EVERY == 0:
+                self._again.append(Batch(batch.world, batch.seeds, done.traces))
+
+
+def told(world: str, share: Share, first: int) -> str:
+    """A world's share in two lines."""
+    figures = share.figures
+    faults = ", ".join(f"{name} {count:,}" for name, count in sorted(figures.faults.items()))
+    return (
+        f"{world}: {figures.seeds:,} seeds from {first} on ({share.twice:,} of them twice, with the same traces),"
+        f" {figures.seconds / 3_600:.1f} virtual hours, {figures.operations:,} operations,"
+        f" {figures.elections:,} elections\n    faults: {faults or 'none'}"
+    )
+
+
+def campaign(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    found = Campaign(pool, arguments)
+    found.run()
+    for world, share in found.shares.items():
+        say(told(world, share, arguments.first))
+    seconds = time.monotonic() - started
+    say(found.complaint or f"nothing bad happened in {seconds:.0f} s")
+    return 1 if found.complaint else 0
+
+
+# ---------------------------------------------------------------------------------------------- planted mistakes
+
+
+def hunts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(world, name) of the mistakes that are named; all, if none is."""
+    for world, mutants in MUTANTS.items():
+        for mutant in mutants:
+            if not names or mutant.__name__ in names:
+                yield world, mutant.__name__
+
+
+def seek_all(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
+    running = {
+        pool.submit(seek, world, name, arguments.seeds): (world, name) for world, name in hunts(arguments.mutants)
+    }
+    missed = 0
+    for future in as_completed(running):
+        world, name = running[future]
+        seed = future.result()
+        missed += seed is None
+        say(f"{world:8}{name:64}{f'not found in {arguments.seeds} seeds' if seed is None else f'seed {seed}'}")
+    say(f"{len(running) - missed} of {len(running)} mistakes were found")
+    return 1 if missed else 0
+
+
+# ---------------------------------------------------------------------------------------------- the command
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Simulated clusters on new seeds.")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--first", type=int, help="the first seed (default: one that nobody has seen)")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="look for planted mistakes instead (default: all)")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="in which a planted mistake must be found")
+    arguments = parser.parse_args()
+    if arguments.first is None:
+        arguments.first = random.SystemRandom().randrange(1_000_000, 1 << 32)
+    return arguments
+
+
+def main() -> int:
+    arguments = parse()
+    context = multiprocessing.get_context("spawn")
+    work: Callable[[ProcessPoolExecutor, argparse.Namespace], int]
+    work = campaign if arguments.mutants is None else seek_all
+    pool = ProcessPoolExecutor(arguments.processes, context, begin, (context.Value("i", 0),))
+    try:
+        return work(pool, arguments)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

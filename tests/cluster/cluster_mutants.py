@@ -1,0 +1,204 @@
+"""Mistakes above Raft, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
+
+What is acknowledged, what a request's number is good for, what is in a snapshot or a state file, what a read waits for,
+and what drops do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster.world_hunt import Mutant, Plant
+
+from saros_cluster import database as database_module
+from saros_cluster import host as host_module
+from saros_cluster.catching_up import CatchingUp
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.drops import Drops
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.requests import Requests
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.host import GroupHost
+from saros_cluster.raft.ready import Accepted
+from saros_cluster.raft_log import RaftLog
+from saros_cluster.remote.questions import ReadTarget
+from saros_storage.errors import StorageError
+from saros_storage.reading import ReadPoint
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(do: Mutant) -> Mutant:
+    MUTANTS.append(do)
+    return do
+
+
+# ---------------------------------------------------------------------- acknowledging
+
+
+@mutant
+def acknowledges_what_is_in_its_own_log(plant: Plant):
+    def note(self, group, found, answer, future, note=GroupHost._note):
+        if isinstance(answer, Accepted):
+            future.set_result(None)
+        else:
+            note(self, group, found, answer, future)
+
+    plant(GroupHost, "_note", note)
+
+
+@mutant
+def acknowledges_whatever_came_of_it(plant: Plant):
+    """Refusals too, and entries of another leader at the same place."""
+    plant(host_module, "_answer", lambda future, outcome: future.set_result(None))
+
+
+@mutant
+def acknowledges_what_some_groups_have_done(plant: Plant):
+    def raise_failures(mutations, failures, raise_failures=database_module.raise_failures):
+        if len(failures) == len(mutations):
+            raise_failures(mutations, failures)
+
+    plant(database_module, "raise_failures", raise_failures)
+
+
+@mutant
+def does_not_wait_for_the_log(plant: Plant):
+    plant(RaftLog, "wait", lambda self, ticket: None)
+
+
+# ---------------------------------------------------------------------- requests
+
+
+@mutant
+def forgets_requests_when_it_saves(plant: Plant):
+    plant(Requests, "dump", lambda self: [])
+
+
+@mutant
+def a_snapshot_brings_no_requests(plant: Plant):
+    def install(self, snapshot, install=RegionMachine.install):
+        if self._staged is not None:
+            self._staged = replace(self._staged, requests=())
+        install(self, snapshot)
+
+    plant(RegionMachine, "install", install)
+
+
+@mutant
+def every_attempt_is_a_request_of_its_own(plant: Plant):
+    plant(ClusterDatabase, "_request", ClusterDatabase._own_request)
+
+
+# ---------------------------------------------------------------------- after a start
+
+
+@mutant
+def judges_again_what_it_replays(plant: Plant):
+    """By the requests and series that it knows now."""
+
+    def load(self, state, load=RegionMachine._load):
+        load(self, state)
+        self._judged = state.released
+
+    plant(RegionMachine, "_load", load)
+
+
+@mutant
+def replays_what_it_had_refused(plant: Plant):
+    def state(self, first, state=RegionMachine._state):
+        return replace(state(self, first), skipped=())
+
+    plant(RegionMachine, "_state", state)
+
+
+@mutant
+def frees_the_log_of_what_is_in_memory(plant: Plant):
+    def state(self, first, state=RegionMachine._state):
+        return state(self, self._reached + 1)
+
+    plant(RegionMachine, "_state", state)
+
+
+@mutant
+def begins_the_log_anew_before_the_snapshot_is_there(plant: Plant):
+    def install(self, write, install=GroupHost._install):
+        if write.persist.snapshot is not None:
+            self._log.wait(self._log.append(write.group, replace(write.persist, entries=())))
+        install(self, write)
+
+    plant(GroupHost, "_install", install)
+
+
+@mutant
+def applies_on_behind_a_snapshot(plant: Plant):
+    """What was handed out before it came."""
+
+    def install(self, write):
+        if write.persist.snapshot is not None:
+            self._groups[write.group].machine.install(write.persist.snapshot)
+
+    plant(GroupHost, "_install", install)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@mutant
+def reads_what_is_here(plant: Plant):
+    """Without asking the leader."""
+
+    def wait_here(self, waiting, deadline_ns):
+        return {group: self._host.status(group).applied for group in waiting}
+
+    plant(CatchingUp, "_wait_here", wait_here)
+
+
+@mutant
+def reads_what_a_holder_has(plant: Plant):
+    """Other nodes' replicas do not wait until they have what must be seen."""
+    plant(database_module, "ReadTarget", lambda group, applied, version: ReadTarget(group, None, version))
+
+
+@mutant
+def does_not_say_that_a_read_is_stale(plant: Plant):
+    def catch_up(self, consistency, catch_up=ClusterDatabase.catch_up):
+        point = catch_up(self, consistency)
+        return ReadPoint(False, point.applied) if consistency == "mid" else point
+
+    plant(ClusterDatabase, "catch_up", catch_up)
+
+
+@mutant
+def does_not_learn_of_series_of_other_nodes(plant: Plant):
+    plant(ClusterSchema, "learn_news", lambda self, group, news: None)
+
+
+# ---------------------------------------------------------------------- drops
+
+
+@mutant
+def drops_have_no_numbers(plant: Plant):
+    """Late and repeated ones take effect, and writes do not need to have seen them."""
+
+    def note(self, number, drop):
+        self._known[number] = drop
+
+    plant(Drops, "newest", property(lambda self: 0))
+    plant(Drops, "note", note)
+
+
+@mutant
+def takes_writes_that_have_not_seen_a_drop(plant: Plant):
+    plant(Drops, "overtake", lambda self, seen, devices: False)
+
+
+@mutant
+def ends_a_drop_that_a_group_has_not_carried_out(plant: Plant):
+    def carry_out(self, group, pending, seconds, carry_out=ClusterDatabase._carry_out):
+        try:
+            carry_out(self, group, pending, 0.1)
+        except StorageError:
+            return
+
+    plant(ClusterDatabase, "_carry_out", carry_out)
