@@ -40,8 +40,8 @@ _THREADS = 32
 _CALLS_MAX = 256
 #: How long running calls may go on after the server was told to stop.
 _GRACE_SECONDS = 5.0
-#: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes, and
-#: a flush would add Python's 5 ms to each.
+#: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes,
+#: and a flush would add Python's 5 ms to each.
 _SWITCH_SECONDS = 0.0005
 _OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
