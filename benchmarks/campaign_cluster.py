@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -182,7 +183,7 @@ class Clients:
         setting = Setting(folder, tuple(addresses), seed)
         targets = [(write, n) for n in range(WRITERS)] + [(use_registers, n) for n in range(len(REGISTER_CLIENTS))]
         self._processes = [
-            context.Process(target=target, args=(setting, self._signals, number)) for target, number in targets
+            context.Process(target=target, args=(setting, self._signals, n), daemon=True) for target, n in targets
         ]
 
     def start(self) -> None:
@@ -570,6 +571,8 @@ def main() -> int:
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="saros-campaign-"))
     folder.mkdir(exist_ok=True)
     started = time.monotonic()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)  # nodes and clients end with this process
     proxies = "link" in arguments.faults
     with LocalCluster(folder, arguments.nodes, arguments.replicas, proxies=proxies, environment=OPTIONS) as cluster:
         campaign = Campaign(cluster, folder, arguments)

@@ -33,7 +33,17 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, GroupId, Message, Snapshot
 from saros_cluster.raft.node import RaftNode
-from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Randomness, Refusal, Refused, Restored, Status
+from saros_cluster.raft.ready import (
+    Accepted,
+    Persist,
+    RaftOptions,
+    Randomness,
+    Refusal,
+    Refused,
+    Restored,
+    Role,
+    Status,
+)
 from saros_cluster.raft_log import RaftLog
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS
@@ -278,7 +288,9 @@ class GroupHost:
                     future = found.reads.pop(result.read, None)
                     if future is not None:
                         future.set_result(result.index)
-                self._statuses[group] = found.node.status
+                status = found.node.status
+                _tell_of_role(self._statuses[group], status)
+                self._statuses[group] = status
         for node, messages in outgoing.items():
             self._peers.send(node, messages)
         if writes or applies:
@@ -520,3 +532,12 @@ def _fail(group: _Group, error: Exception) -> None:
         read.set_exception(error)
     group.proposals.clear()
     group.reads.clear()
+
+
+def _tell_of_role(before: Status, now: Status) -> None:
+    """For whoever reads the log after a failure: who led when."""
+    if before.role is now.role:
+        return
+    of_leader = Role.LEADER in (before.role, now.role)
+    extra = {"group": now.group, "role": now.role.value, "was": before.role.value, "term": now.term}
+    logger.log(logging.INFO if of_leader else logging.DEBUG, "another role in a group", extra=extra)

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import saros
 from saros.target import without_password
 
+_ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
 #: Different value arrays per sensor: enough that nothing is the same all the time.
@@ -92,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="saros bench", description="Measure writing and querying.")
     made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
-    made.add_argument("--groups", type=int, default=10)
+    made.add_argument("--groups", type=int, default=10, help="databases")
     made.add_argument("--devices", type=int, default=10, help="per group")
     made.add_argument("--sensors", type=int, default=10, help="per device")
     made.add_argument("--type", choices=tuple(TYPES), default="double")
@@ -115,6 +116,7 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     own = None if remote else {"durability": options.durability}
     with saros.connect(folder, timestamps="epoch", options=own) as connection:
         _warm(connection)
+        _make_databases(connection, options.groups)
         results = [_bare(folder, options)] if options.bare and not remote else []
         results.append(_write(connection, options))
         started = time.perf_counter()
@@ -134,11 +136,19 @@ def _warm(connection: saros.Connection) -> None:
     connection.execute("select avg(s) from root.benchwarm.d group by ([0, 10), 5ms)").fetchall()
 
 
+def _make_databases(connection: saros.Connection, groups: int) -> None:
+    """One for each group that has none: so a cluster's groups share the work."""
+    known = {row[0] for row in connection.execute("show databases").fetchall()}
+    for group in range(groups):
+        if f"{_ROOT}.g{group}" not in known:
+            connection.execute(f"create database {_ROOT}.g{group}")
+
+
 # ---------------------------------------------------------------------------------------------- writing
 
 
 def _device(number: int, options: argparse.Namespace) -> str:
-    return f"root.bench.g{number // options.devices}.d{number % options.devices}"
+    return f"{_ROOT}.g{number // options.devices}.d{number % options.devices}"
 
 
 def wave(kind: str, rows: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
