@@ -24,7 +24,7 @@ import numpy as np
 
 from saros_storage.paths import PathPattern, parse_pattern, split_path
 from saros_storage.reading import TimeRange
-from saros_storage.snapshot import Rank, Tombstone
+from saros_storage.snapshot import FileSource, Rank, Tombstone
 from saros_storage.types import BoolArray, Int64Array
 
 _CACHED_MATCHES = 65_536
@@ -148,3 +148,18 @@ def deleted_times(tombstones: Sequence[Tombstone], device: str, measurement: str
 def hides(pattern: str, device: str, measurement: str) -> bool:
     """Whether a tombstone's pattern matches a series."""
     return parse_pattern(pattern).matches((*split_path(device), measurement))
+
+
+def may_hold(file: FileSource, pattern: str, time: TimeRange) -> bool:
+    """Whether a file may hold points in `time` of series that the pattern matches."""
+    return any(s.start < time.end and s.end >= time.start and reaches(pattern, d) for d, s in file.devices.items())
+
+
+@lru_cache(_CACHED_MATCHES)
+def reaches(pattern: str, device: str) -> bool:
+    """Whether a tombstone's pattern may match a series of the device."""
+    parsed = parse_pattern(pattern)
+    reached = parsed.start()
+    for node in split_path(device):
+        reached = parsed.advance(reached, node)
+    return bool(reached)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saros_storage.disk import Disk, File
-from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder
+from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder, write_synced
 from saros_storage.manifest import FileEntry
 from saros_storage.memtable import AlignedData, MemTableSnapshot, SeriesData
 from saros_storage.resource import encode_resource
@@ -131,20 +131,10 @@ class FileFlush:
         file.sync()
         path = temporary.removesuffix(TEMPORARY)
         resource = encode_resource(summary.devices)
-        self._write_resource(path + RESOURCE, resource)
+        write_synced(self._disk, path + RESOURCE, resource)
         self._disk.replace(temporary, path)
         self._disk.sync_folder(os.path.dirname(path))
         file.close()
         del self._open[sequence]
         entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
         return WrittenFile(entry, path, summary.devices)
-
-    def _write_resource(self, path: str, data: bytes) -> None:
-        """As `layout.write_durably`, but for the folder, which is synced once for both files."""
-        file = self._disk.create(path + TEMPORARY)
-        try:
-            file.write([data])
-            file.sync()
-        finally:
-            file.close()
-        self._disk.replace(path + TEMPORARY, path)

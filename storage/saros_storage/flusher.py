@@ -16,6 +16,7 @@ The lock is the region's; the flusher holds `folders` while it works in partitio
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -60,7 +61,9 @@ class Flusher:
         journal: Journal,
         lock: threading.Condition,
         report: Report,
+        written: Callable[[Partition], None],
     ) -> None:
+        """`written` is told which partition has new files; with no lock but `folders` held."""
         self._options = options
         self._disk = disk
         self._clock = clock
@@ -69,6 +72,9 @@ class Flusher:
         #: The region's lock; notified whenever a partition came out of the queue.
         self._lock = lock
         self._report = report
+        self._written = written
+        #: Bytes of all files since the start.
+        self.bytes_written = 0
         #: Held while a partition's folder is being changed.
         self.folders = threading.Lock()
         #: Partitions with something to save; a dict for its order.
@@ -172,7 +178,7 @@ class Flusher:
         flush = FileFlush(
             self._disk,
             partition.folder,
-            self._storing,
+            self.storing,
             partition.last_flushed,
             memtable.rank,
             name,
@@ -180,7 +186,8 @@ class Flusher:
         )
         return flush.run(memtable.snapshot())
 
-    def _storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
+    def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
+        """How a series is stored; by default if the schema says nothing of it."""
         known = self._partitions.schema.device(device)
         series = None if known is None else known.series.get(measurement)
         if series is None or series.type is not type_:
@@ -205,8 +212,11 @@ class Flusher:
             partition.install(replace(current, tombstones=manifest.tombstones), sources, memtable)
             if memtable is not None:
                 self._partitions.memory_bytes -= memtable.bytes
+            self.bytes_written += sum(w.entry.size for w in written)
             self._partitions.changed()
             self._lock.notify_all()
+        if written:
+            self._written(partition)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | None) -> int:
         """The last entry that the files have, once `memtable` is in them."""

@@ -70,6 +70,12 @@ def database_folder_name(database: str) -> str:
 
 def write_durably(disk: Disk, path: str, data: bytes) -> None:
     """Put a whole file in place of `path`, atomically and durably."""
+    write_synced(disk, path, data)
+    disk.sync_folder(os.path.dirname(path))
+
+
+def write_synced(disk: Disk, path: str, data: bytes) -> None:
+    """As `write_durably`, but for the folder, which the caller syncs."""
     temporary = path + TEMPORARY
     file = disk.create(temporary)
     try:
@@ -78,4 +84,3 @@ def write_durably(disk: Disk, path: str, data: bytes) -> None:
     finally:
         file.close()
     disk.replace(temporary, path)
-    disk.sync_folder(os.path.dirname(path))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from saros_storage.errors import CorruptFile, StorageError
@@ -60,6 +61,13 @@ class Manifest:
         """With more files, up to a log index."""
         files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
         return replace(self, files=files, flushed=max(self.flushed, flushed))
+
+    def with_merged(
+        self, gone: Collection[tuple[str, bool]], added: tuple[FileEntry, ...], tombstones: tuple[Tombstone, ...]
+    ) -> Manifest:
+        """With files, given as (name, sequence), replaced by what they were merged into."""
+        left = replace(self, files=tuple(f for f in self.files if (f.name, f.sequence) not in gone))
+        return replace(left.with_files(added, self.flushed), tombstones=tombstones)
 
     def without_file(self, name: str, *, sequence: bool, reason: str) -> Manifest:
         """With one file set aside."""

@@ -14,20 +14,18 @@ the active MemTable (whose rows are taken out at once) and above all else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
-from saros_storage.deletions import hides
+from saros_storage.deletions import hides, may_hold, reaches
 from saros_storage.manifest import Manifest
 from saros_storage.memtable import MemTable
-from saros_storage.paths import parse_pattern, split_path
 from saros_storage.reading import TimeRange
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
 #: Partition-table version at which the slot was opened here: always 0 outside a cluster.
 _GENERATION = 0
-_CACHED_MATCHES = 65_536
 Key = tuple[str, int]
 
 
@@ -91,18 +89,15 @@ class Partition:
             if self._has_below(pattern, time):
                 self._add_tombstone(Tombstone(pattern, time, rank), index)
             if self.active is not None:
-                devices = [d for d in self.active.device_names() if _reaches(pattern, d)]
+                devices = [d for d in self.active.device_names() if reaches(pattern, d)]
                 self.active.delete(partial(hides, pattern), devices, time)
                 self._snapshot = None
 
     def _has_below(self, pattern: str, time: TimeRange) -> bool:
         """Whether a file or an immutable MemTable may hold such points."""
-        for file in self.files:
-            if any(
-                s.start < time.end and s.end >= time.start and _reaches(pattern, d) for d, s in file.devices.items()
-            ):
-                return True
-        return any(_reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
+        if any(may_hold(file, pattern, time) for file in self.files):
+            return True
+        return any(reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
 
     def _add_tombstone(self, tombstone: Tombstone, index: int) -> None:
         same = [t for t in self.tombstones if (t.pattern, t.time) == (tombstone.pattern, tombstone.time)]
@@ -128,6 +123,19 @@ class Partition:
         if self.unsaved is not None:
             first, last = self.unsaved
             self.unsaved = None if last <= manifest.flushed else (max(first, manifest.flushed + 1), last)
+        self._snapshot = None
+
+    def compacted(
+        self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
+    ) -> None:
+        """Take over a manifest in which files, given by their paths, are merged into others."""
+        added = tuple(added)
+        self.manifest = manifest
+        left = (f for f in self.files if f.path not in gone)
+        self.files = tuple(sorted((*left, *added), key=lambda f: (f.rank, not f.sequence)))
+        if needless:
+            self.tombstones = tuple(t for t in self.tombstones if t not in needless)
+        self._note_times(added)
         self._snapshot = None
 
     def set_aside(self, manifest: Manifest, path: str) -> None:
@@ -169,13 +177,3 @@ class Partition:
         assert all(f.rank < r for f in self.files for r in ranks)
         assert all(t.rank.version <= self._version for t in self.tombstones)
         assert [f.rank for f in self.files] == [f.rank for f in self.manifest.files]
-
-
-@lru_cache(_CACHED_MATCHES)
-def _reaches(pattern: str, device: str) -> bool:
-    """Whether a pattern may match a series of the device."""
-    parsed = parse_pattern(pattern)
-    reached = parsed.start()
-    for node in split_path(device):
-        reached = parsed.advance(reached, node)
-    return bool(reached)

@@ -100,8 +100,9 @@ class FilePieces:
     ) -> None:
         #: Place among the sources: the higher one's values win.
         self.order = order
-        self._file = file
-        self._index = index
+        self.file = file
+        #: The device in that file.
+        self.index = index
         self._request = request
         self._cache = cache
         self._counters = counters
@@ -113,7 +114,8 @@ class FilePieces:
             if found is not None and found.type is type_:
                 names.append(measurement)
                 self._places.append(place)
-        self._names = tuple(names)
+        #: The columns that are read.
+        self.names = tuple(names)
         #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
         self._last: tuple[int, list[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
@@ -124,12 +126,12 @@ class FilePieces:
     @property
     def empty(self) -> bool:
         """True if the file has none of the columns."""
-        return not self._names
+        return not self.names
 
     def chunks(self) -> list[Piece]:
         """Its chunks that may have wanted points; `stop` is not known yet (0)."""
-        index, time = self._index, self._request.time
-        columns = [index.series[name].chunks for name in self._names]
+        index, time = self.index, self._request.time
+        columns = [index.series[name].chunks for name in self.names]
         spans = columns[0] if index.time is None else index.time.chunks
         found = []
         for number, span in enumerate(spans):
@@ -161,7 +163,7 @@ class FilePieces:
 
     def _pages_of(self, chunk: int) -> tuple[list[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
-            pages = self._file.access.pages(self._index, self._names, chunk)
+            pages = self.file.access.pages(self.index, self.names, chunk)
             self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
         return self._last[1:]
 
@@ -224,11 +226,11 @@ class FilePieces:
     def _decode(self, piece: Piece) -> Block:
         _, rows = self._pages_of(piece.chunk)
         first, stop = rows[piece.first], rows[piece.stop]
-        if self._index.time is None:
-            return self._cached(piece, self._names, first, stop)
-        key = (self._file.path, self._request.device)
-        kept = [self._cache.get((*key, name, piece.chunk), first, stop) for name in (TIMES, *self._names)]
-        missing = [n for n, block in zip(self._names, kept[1:], strict=True) if block is None]
+        if self.index.time is None:
+            return self._cached(piece, self.names, first, stop)
+        key = (self.file.path, self._request.device)
+        kept = [self._cache.get((*key, name, piece.chunk), first, stop) for name in (TIMES, *self.names)]
+        missing = [n for n, block in zip(self.names, kept[1:], strict=True) if block is None]
         if kept[0] is not None and not missing:
             self._counters.cache_hits += 1
             return Block.timed(kept[0].times, [b.columns[0] for b in kept[1:] if b is not None])
@@ -246,7 +248,7 @@ class FilePieces:
         return Block.timed(read.times, columns)
 
     def _cached(self, piece: Piece, names: tuple[str, ...], first: int, stop: int) -> Block:
-        key = (self._file.path, self._request.device, names[0], piece.chunk)
+        key = (self.file.path, self._request.device, names[0], piece.chunk)
         block = self._cache.get(key, first, stop)
         if block is not None:
             self._counters.cache_hits += 1
@@ -256,7 +258,7 @@ class FilePieces:
         return block
 
     def _read(self, piece: Piece, names: tuple[str, ...]) -> Block:
-        block, size = self._file.access.read(self._index, names, piece.chunk, piece.first, piece.stop)
+        block, size = self.file.access.read(self.index, names, piece.chunk, piece.first, piece.stop)
         self._counters.bytes_read += size
         self._counters.pages += piece.stop - piece.first
         return block

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
+from saros_storage.compaction.compactor import Compactor
+from saros_storage.compaction.swap import Ground
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.flusher import Flusher, Journal
@@ -62,13 +64,18 @@ class Region:
         schema: SchemaTree,
         schema_index: int,
         cache: ChunkCache,
+        compactor: Compactor | None = None,
     ) -> None:
-        """Load what lies in `folder`; `schema` stands at entry `schema_index`. Raises CorruptFile."""
+        """Load what lies in `folder`; `schema` stands at entry `schema_index`. Raises CorruptFile.
+
+        `compactor`: None if files are to stay as they are.
+        """
         self._folder = folder
         self._options = options
         self._disk = disk
         self._clock = clock
         self._cache = cache
+        self._compactor = compactor
         #: Guards everything; notified whenever something was flushed or went wrong.
         self.lock = threading.Condition()
         self._views = 0
@@ -79,9 +86,36 @@ class Region:
     def start(self, journal: Journal) -> None:
         """Begin to flush; before the first entry takes effect."""
         self._flusher = Flusher(
-            self._options, self._disk, self._clock, self.partitions, journal, self.lock, self.report_corrupt
+            self._options,
+            self._disk,
+            self._clock,
+            self.partitions,
+            journal,
+            self.lock,
+            self.report_corrupt,
+            self._compact,
+        )
+        self._ground = Ground(
+            self._options,
+            self._disk,
+            self._clock,
+            self.partitions,
+            self.lock,
+            self._flusher.folders,
+            self._flusher.storing,
+            journal.sync_due,
+            self.report_corrupt,
         )
         self._flusher.start()
+
+    def start_compacting(self) -> None:
+        """Begin to compact; after `start`, and after whatever drops databases without holding `flusher.folders`."""
+        if self._compactor is not None:
+            self._compactor.add(self._ground)
+
+    def _compact(self, partition: Partition) -> None:
+        if self._compactor is not None:
+            self._compactor.wake(self._ground, partition)
 
     def _partition_folder(self, database: str, number: int) -> str:
         return os.path.join(self._folder, database_folder_name(database), str(number))
@@ -199,16 +233,26 @@ class Region:
         """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull."""
         with self.lock:
             self.check_open()
-            if databases is None:
-                chosen = list(self.partitions)
-            else:
-                chosen = [p for name in databases for p in self.partitions.of_database(name)]
+            chosen = self._partitions_of(databases)
             for partition in chosen:
                 self._flusher.freeze(partition)
             while any(self._flusher.is_waiting(p) for p in chosen):
                 self.raise_problem()
                 self.lock.wait()
                 self.check_open()
+
+    def _partitions_of(self, databases: Sequence[str] | None) -> list[Partition]:
+        if databases is None:
+            return list(self.partitions)
+        return [p for name in databases for p in self.partitions.of_database(name)]
+
+    def merge(self, databases: Sequence[str] | None, *, full: bool, stopped: Callable[[], bool]) -> None:
+        """Merge files (of these databases) into as few as may be; see `Compactor.merge`."""
+        with self.lock:
+            self.check_open()
+            chosen = self._partitions_of(databases)
+        if chosen and self._compactor is not None:
+            self._compactor.merge(self._ground, chosen, full=full, stopped=stopped)
 
     # ------------------------------------------------------------------ reading
 
@@ -279,7 +323,9 @@ class Region:
             return True
 
     def stop(self) -> None:
-        """The second step: end the flusher. What is in memory stays in the log."""
+        """The second step: end flusher and compaction. What is in memory stays in the log."""
+        if self._compactor is not None:
+            self._compactor.remove(self._ground)
         self._flusher.stop()
 
     def check_open(self) -> None:

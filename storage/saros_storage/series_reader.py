@@ -38,7 +38,15 @@ Item = Block | Summary
 class LocalSeriesReader:
     """Implements `reading.SeriesReader` over partitions in order of slices."""
 
-    def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
+    def __init__(
+        self,
+        request: ScanRequest,
+        snapshots: Sequence[PartitionSnapshot],
+        cache: ChunkCache,
+        run_rows: int = BLOCK_ROWS_MAX,
+    ) -> None:
+        """`run_rows`: pages of one source that are loaded together have so many rows, or it is one page."""
+        self._run_rows = run_rows
         self._request = request
         self._cache = cache
         self._counters = ReadCounters()
@@ -68,12 +76,16 @@ class LocalSeriesReader:
             return
         ordered = reversed(self._snapshots) if self._request.descending else self._snapshots
         for snapshot in ordered:
-            pieces = self._chunks(snapshot)
-            for cluster in self._clusters(pieces):
-                if len(cluster) == 1:
-                    yield from self._alone(cluster[0])
-                else:
-                    yield from self._overlapping(cluster)
+            for cluster in self.clusters(snapshot):
+                yield from self.read(cluster)
+
+    def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
+        """A partition's chunks and MemTable rows, those together that overlap; in the order of the request."""
+        return self._clusters(self._chunks(snapshot))
+
+    def read(self, cluster: list[Piece]) -> Iterator[Item]:
+        """What one of `clusters` holds."""
+        return self._alone(cluster[0]) if len(cluster) == 1 else self._overlapping(cluster)
 
     def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
         """Chunks and MemTables of a partition that may have wanted points."""
@@ -152,7 +164,7 @@ class LocalSeriesReader:
             if summary is None and self._out_of_bounds(page):
                 self._counters.pages_skipped += 1
                 continue
-            joins = bool(run) and summary is None and rows < BLOCK_ROWS_MAX and _neighbours(run[-1], page)
+            joins = bool(run) and summary is None and rows < self._run_rows and _neighbours(run[-1], page)
             if run and not joins:
                 yield from self._load(run)
                 run, rows = [], 0
@@ -245,7 +257,7 @@ class LocalSeriesReader:
             for order in list(waiting):
                 queue = waiting[order]
                 while order not in loaded and queue:
-                    piece = _next_run(queue)
+                    piece = _next_run(queue, self._run_rows)
                     block = piece.source.load(piece)
                     if block is not None:
                         loaded[order] = block
@@ -275,11 +287,11 @@ def _whole(a: Piece, b: Piece) -> Piece:
     return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
 
 
-def _next_run(queue: deque[Piece]) -> Piece:
+def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
     """Take the next piece and those of its neighbours that are worth loading with it."""
     first = last = queue.popleft()
     rows = first.count
-    while queue and rows + queue[0].count <= BLOCK_ROWS_MAX and _neighbours(last, queue[0]):
+    while queue and rows + queue[0].count <= run_rows and _neighbours(last, queue[0]):
         last = queue.popleft()
         rows += last.count
     return first if first is last else _whole(first, last)

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
+from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
 from saros_storage.folder_lock import FolderLock
@@ -59,7 +60,8 @@ class Store:
         self._schema_saved = schema_index
         groups = os.path.join(folder, GROUP_FOLDER)
         cache = ChunkCache(options.cache_bytes)
-        self._region = Region(groups, options, disk, clock, schema, schema_index, cache)
+        self._compactor = Compactor(options, clock)
+        self._region = Region(groups, options, disk, clock, schema, schema_index, cache, self._compactor)
         self._lock = self._region.lock
         mode, interval_ms = parse_durability(options.durability)
         log_options = LogOptions(mode, options.segment_bytes)
@@ -92,6 +94,7 @@ class Store:
                 if record.kind == MUTATION:
                     self._region.take_effect(record.index, decode_mutation(record.payload))
                     self._region.freeze_large()
+        self._region.start_compacting()
 
     # ------------------------------------------------------------------ writing
 
@@ -229,6 +232,19 @@ class Store:
         """See `Region.flush`."""
         self._region.flush(databases)
 
+    def merge(
+        self,
+        databases: Sequence[str] | None = None,
+        *,
+        full: bool = False,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Merge the files of these databases into as few as may be, and wait for it, or until `stopped`.
+
+        `full`: also rewrite files of which something was deleted. Raises DiskFull, StoreClosed.
+        """
+        self._region.merge(databases, full=full, stopped=stopped)
+
     def catch_up(self, consistency: str) -> ReadPoint:  # noqa: ARG002 (one replica is always current)
         """What a read of this consistency sees."""
         return HERE
@@ -240,6 +256,11 @@ class Store:
     def status(self) -> StoreStatus:
         """Figures of now."""
         return self._region.status(sum(self._disk.size(path) for path, _ in self._log.segments()))
+
+    @property
+    def compaction(self) -> CompactionCounters:
+        """What compaction did since the store was opened."""
+        return self._compactor.counters
 
     def blocked_by(self) -> str | None:
         """Why writes are refused at the moment, or None."""
@@ -254,6 +275,7 @@ class Store:
         if self._syncer is not None:
             self._syncer.stop()
         self._region.stop()
+        self._compactor.stop()
         try:
             self._log.close()
         finally:

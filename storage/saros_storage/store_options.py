@@ -44,6 +44,14 @@ class StoreOptions:
     segment_bytes: int = 64 << 20
     #: Past this, partitions that hold back old segments are flushed.
     log_bytes_max: int = 1 << 30
+    #: So many files of about one size are worth a merge.
+    compaction_files_min: int = 8
+    #: Whether files are merged in the background; asked for, they always are.
+    compaction: bool = True
+    #: What compaction may read and write in a second, 0: no limit. Leaves most of a disk, and half of a processor.
+    compaction_bytes_per_second: int = 64 << 20
+    #: Merged files grow up to here; larger ones are only merged with late rows.
+    compaction_file_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
         parse_durability(self.durability)

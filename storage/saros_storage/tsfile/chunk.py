@@ -32,6 +32,7 @@ from saros_storage.tsfile.format import (
     Cursor,
 )
 from saros_storage.tsfile.series import decode_type
+from saros_storage.tsfile.statistics import StoredStatistics
 from saros_storage.types import Compressor, DataType, Encoding
 
 #: The most that a byte can grow to, by the algorithm's design; absent: no bound below the page's.
@@ -60,10 +61,28 @@ class ChunkLayout:
     encoding: Encoding
     compressor: Compressor
     pages: tuple[PageMeta, ...]
+    #: Whether each page has its own statistics; else there is at most one page, and they are the chunk's.
+    many: bool
+    #: Where the pages, headers included, lie in the file: [start, end).
+    start: int
+    end: int
 
     def corrupt(self, reason: str) -> CorruptFile:
         """The error for a chunk that is not what it should be."""
         return CorruptFile(self.file, self.offset, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class RawChunk:
+    """A chunk as another file can take it over: what its header says, its pages as they are, its statistics."""
+
+    type: DataType | None
+    encoding: Encoding
+    compressor: Compressor
+    #: Whether each page has its own statistics.
+    many: bool
+    body: memoryview
+    statistics: StoredStatistics
 
 
 def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) -> ChunkLayout:
@@ -78,17 +97,20 @@ def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) ->
     compressor, encoding = _compressor(cursor), _encoding(cursor)
     if size > cursor.rest:
         raise cursor.corrupt(f"a chunk of {size} bytes")
-    end = cursor.pos + size
+    start, end = cursor.pos, cursor.pos + size
+    many = marker & PAGES_MASK == MANY_PAGES
     pages: list[PageMeta] = []
     while cursor.pos < end:
-        many = marker & PAGES_MASK == MANY_PAGES
         if pages and not many:
             raise cursor.corrupt("a second page in a chunk of one page")
         pages.append(_read_page(cursor, end, type_, compressor, None if many else chunk, empty=marker & VALUE_MASK))
     count = sum(p.statistics.count for p in pages if p.statistics)
     if count != (chunk.statistics.count if chunk.statistics else 0):
         raise cursor.corrupt(f"the pages hold {count} points, the index says otherwise")
-    return ChunkLayout(file, chunk.offset, name, type_, encoding, compressor, tuple(pages))
+    base = cursor.base
+    return ChunkLayout(
+        file, chunk.offset, name, type_, encoding, compressor, tuple(pages), many, base + start, base + end
+    )
 
 
 def _compressor(cursor: Cursor) -> Compressor:

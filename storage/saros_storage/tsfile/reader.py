@@ -18,14 +18,15 @@ from collections.abc import Iterator, Sequence
 from saros_storage.block import Block, Column
 from saros_storage.errors import CorruptFile
 from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
-from saros_storage.tsfile.chunk import ChunkLayout, read_layout
+from saros_storage.tsfile.chunk import ChunkLayout, RawChunk, read_layout
 from saros_storage.tsfile.device_id import path_of_segments, segments_of_path
 from saros_storage.tsfile.format import VERSION_3, Cursor
 from saros_storage.tsfile.index import Span
 from saros_storage.tsfile.lru import LruCache
 from saros_storage.tsfile.metadata import OWN_PROPERTY, FileMetadata, read_metadata
 from saros_storage.tsfile.pages import read_column, read_points, read_times
-from saros_storage.tsfile.series import read_device
+from saros_storage.tsfile.series import read_device, read_stored
+from saros_storage.tsfile.statistics import StoredStatistics
 
 #: Series and chunks in the cached device indexes of one file: some 10 MB.
 _CACHED_CHUNKS_MAX = 20_000
@@ -116,6 +117,21 @@ class TsFileReader:
         self._check_layout(layout, meta, series, is_time=series is device.time)
         return layout
 
+    def stored(self, device: str) -> dict[str, list[StoredStatistics]]:
+        """Statistics of a device's chunks, for `raw`: by measurement, the time column's under ""."""
+        span = self._find(device)
+        return {} if span is None else read_stored(self._cursors(span), self._metadata.data_end)
+
+    def raw(self, device: DeviceIndex, measurement: str, chunk: int, statistics: StoredStatistics) -> RawChunk:
+        """A chunk without decoding it; of an aligned device's time column if `measurement` is empty."""
+        time = None if device.time is None else self.layout(device, device.time, chunk)
+        if time is None:
+            layout = self.layout(device, device.series[measurement], chunk)
+        else:
+            layout = self._value_layout(device, time, measurement, chunk) if measurement else time
+        body = self._data[layout.start : layout.end]
+        return RawChunk(layout.type, layout.encoding, layout.compressor, layout.many, body, statistics)
+
     def _check_layout(self, layout: ChunkLayout, meta: ChunkMeta, series: SeriesIndex, *, is_time: bool) -> None:
         if layout.measurement != series.measurement or layout.type != (None if is_time else series.type):
             raise CorruptFile(self._path, meta.offset, f"the chunk is not one of {series.measurement or 'the times'}")
@@ -136,6 +152,9 @@ class TsFileReader:
         return span
 
     def _read_device(self, device: str, span: Span) -> DeviceIndex:
-        spans = self._tree.series_spans(span)
-        cursors = [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
-        return read_device(device, cursors, self._metadata.data_end)
+        return read_device(device, self._cursors(span), self._metadata.data_end)
+
+    def _cursors(self, device: Span) -> list[Cursor]:
+        """At the runs of TimeseriesMetadata of a device."""
+        spans = self._tree.series_spans(device)
+        return [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]

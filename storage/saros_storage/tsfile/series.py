@@ -60,7 +60,7 @@ def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> Device
     for cursor in cursors:
         while cursor.rest:
             at = cursor.pos
-            type_, found = _read_series(cursor, data_end)
+            type_, found, _ = _read_series(cursor, data_end)
             if type_ is None:
                 if series or time is not None:
                     raise cursor.corrupt("a time column that is not its device's first")
@@ -75,25 +75,38 @@ def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> Device
     return DeviceIndex(device, time, series)
 
 
-def _read_series(cursor: Cursor, data_end: int) -> tuple[DataType | None, SeriesIndex]:
+def read_stored(cursors: Iterable[Cursor], data_end: int) -> dict[str, list[StoredStatistics]]:
+    """By series (the time column: ""), the statistics of each chunk as they are stored: what a copy takes over."""
+    found: dict[str, list[StoredStatistics]] = {}
+    for cursor in cursors:
+        while cursor.rest:
+            _, series, stored = _read_series(cursor, data_end)
+            found.setdefault(series.measurement, stored)
+    return found
+
+
+def _read_series(cursor: Cursor, data_end: int) -> tuple[DataType | None, SeriesIndex, list[StoredStatistics]]:
     many = bool(cursor.u8() & PAGES_MASK)
     name = canonical_measurement(cursor.name())
     type_ = decode_type(cursor)
     size = cursor.uvar()
-    whole = stats.seen(type_, stats.decode(type_, cursor))
+    all_stored = stats.decode(type_, cursor)
+    whole = stats.seen(type_, all_stored)
     if size > cursor.rest:
         raise cursor.corrupt(f"a chunk list of {size} bytes")
     end = cursor.pos + size
     chunks = []
+    stored = []
     while cursor.pos < end:
         offset = cursor.i64()
         if not HEAD_BYTES <= offset < data_end:
             raise cursor.corrupt(f"a chunk at byte {offset}")
-        chunks.append(ChunkMeta(offset, stats.seen(type_, stats.decode(type_, cursor)) if many else whole))
+        stored.append(stats.decode(type_, cursor) if many else all_stored)
+        chunks.append(ChunkMeta(offset, stats.seen(type_, stored[-1]) if many else whole))
     if cursor.pos != end or not (many or len(chunks) == 1):
         raise cursor.corrupt(f"the chunk list of {name or 'the time column'} does not fill its {size} bytes")
     known = [c.statistics for c in chunks if c.statistics is not None]
     if any(a.end >= b.start for a, b in pairwise(known)):
         raise cursor.corrupt(f"the chunks of {name or 'the time column'} overlap")
     shown = DataType.TIMESTAMP if type_ is None else type_
-    return type_, SeriesIndex(name, shown, whole, tuple(chunks))
+    return type_, SeriesIndex(name, shown, whole, tuple(chunks)), stored

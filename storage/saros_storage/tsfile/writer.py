@@ -3,6 +3,7 @@
     writer = TsFileWriter(disk.create(path))
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
     writer.write_aligned("root.a.d2", times, columns)                                       a chunk group of a device
+    writer.copy_series(...), writer.copy_aligned(...)                                       the same, from other files
     summary = writer.finish()                                                               index and tail
 
 Rules that the caller keeps (asserted): a device is either aligned or not; times rise strictly, within a call and from
@@ -33,6 +34,7 @@ from saros_storage.reading import Statistics
 from saros_storage.snapshot import DeviceSpan
 from saros_storage.tsfile import statistics as stats
 from saros_storage.tsfile.bloom import BloomFilter
+from saros_storage.tsfile.chunk import RawChunk
 from saros_storage.tsfile.device_id import (
     Segments,
     bloom_key,
@@ -145,7 +147,7 @@ class TsFileWriter:
         assert len({c.measurement for c in columns}) == len(columns)
         assert _rises(times)
         entry = self._device(device, aligned=True)
-        self._add_missing(entry, columns)
+        self._add_missing(entry, [_value_header(c) for c in columns])
         self._start_group(entry)
         bounds = _cut(len(times), self._page_rows, [c.column.values for c in columns])
         pages = []
@@ -161,6 +163,30 @@ class TsFileWriter:
             self._write_column(entry, times, column, bounds)
         for series in entry.missing():
             self._write_chunk(entry, series.header, [])
+
+    def copy_series(self, device: str, measurement: str, chunk: RawChunk) -> None:
+        """Take over a chunk of a non-aligned device as it is: with points, behind what the series has."""
+        entry = self._device(device, aligned=False)
+        if self._group is not entry or measurement in self._in_group:
+            self._start_group(entry)
+        self._in_group.add(measurement)
+        self._copy_chunk(entry, measurement, 0, chunk)
+
+    def copy_aligned(self, device: str, time: RawChunk, columns: Sequence[tuple[str, RawChunk]]) -> None:
+        """Take over a chunk group of an aligned device as it is: chunks of the time column and of (named) columns."""
+        entry = self._device(device, aligned=True)
+        self._add_missing(entry, [_raw_header(name, chunk, VALUE_MASK) for name, chunk in columns])
+        self._start_group(entry)
+        self._copy_chunk(entry, _TIME_NAME, TIME_MASK, time)
+        for name, chunk in columns:
+            self._copy_chunk(entry, name, VALUE_MASK, chunk)
+        for series in entry.missing():
+            self._write_chunk(entry, series.header, [])
+
+    def _copy_chunk(self, device: _Device, name: str, mask: int, chunk: RawChunk) -> None:
+        header = _raw_header(name, chunk, mask)
+        device.add(header, self._out.position, chunk.statistics)
+        self._out.add(header.encode(len(chunk.body), many=chunk.many), chunk.body)
 
     def finish(self) -> TsFileSummary:
         """Write index and tail. The writer is of no use afterwards; the file is neither synced nor closed."""
@@ -187,10 +213,10 @@ class TsFileWriter:
         self._group = device
         self._in_group.clear()
 
-    def _add_missing(self, device: _Device, columns: Iterable[AlignedColumn]) -> None:
+    def _add_missing(self, device: _Device, columns: Iterable[_Header]) -> None:
         """Empty chunks for columns that appear late: one for each chunk that the time column already has."""
         groups = device.groups
-        late = [_value_header(c) for c in columns if groups and c.measurement not in device.series]
+        late = [header for header in columns if groups and header.measurement not in device.series]
         if late:
             self._start_group(device)
         for header in late:
@@ -270,6 +296,10 @@ class _Header:
 
 def _value_header(column: AlignedColumn) -> _Header:
     return _Header(column.measurement, column.type, column.compressor, column.encoding, VALUE_MASK)
+
+
+def _raw_header(name: str, chunk: RawChunk, mask: int) -> _Header:
+    return _Header(name, chunk.type, chunk.compressor, chunk.encoding, mask)
 
 
 class _Series:
@@ -363,14 +393,14 @@ class _Output:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | memoryview] = []
         self._waiting_bytes = 0
         self.position = 0
         #: Of all bytes handed to the file.
         self.crc32 = 0
 
-    def add(self, *parts: bytes) -> None:
-        """Append the parts."""
+    def add(self, *parts: bytes | memoryview) -> None:
+        """Append the parts; they may not change before the next batch is written."""
         size = sum(map(len, parts))
         self._parts += parts
         self.position += size

@@ -1,0 +1,8 @@
+"""Compaction: files of a partition become fewer, without overlaps and without what was deleted.
+
+picker       which files to merge next: pure
+merging      one job: sources in, temporary files out; whole chunks are copied, what overlaps is merged
+pace         how fast a job may go: pure
+placing      a job's files take the place of its sources: manifest, partition, folder
+compactor    the thread: schedule, requests (`MERGE`), limits, back-off, counters
+"""

@@ -1,0 +1,351 @@
+"""The thread that compacts, of one store or of all regions of a node: when, how fast, and what becomes of a failure.
+
+    flushed, opened ─▶ due partitions ─┐
+    MERGE ─▶ requests, which go first ─┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worth it
+
+    cancelled (close, drop of the database, KILL)     nothing is left of the job
+    a damaged source                                  reported, so set aside; the rest is picked anew
+    a source that does not go with others             left alone until the next start
+    a full disk, another failure                      named in `problem`; tried again after a while
+
+The thread is there while there is something to do. A job asks at every step whether it is to go on, and rests as `pace`
+says; nothing that others wait for is held then. `wake` may be called with any lock held; the compactor's own is held
+only for looking and noting.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from saros_storage.clock import Clock
+from saros_storage.compaction.merging import Merge, MergeOptions, Unmergeable
+from saros_storage.compaction.pace import Pace
+from saros_storage.compaction.picker import Kind, Limits, Pick, pick
+from saros_storage.compaction.swap import Ground, Overtaken, Swap
+from saros_storage.deletions import may_hold
+from saros_storage.disk import FULL_ERRNOS
+from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.layout import TEMPORARY, FileName
+from saros_storage.partition import Partition
+from saros_storage.snapshot import FileSource, Tombstone
+from saros_storage.store_options import StoreOptions
+
+logger = logging.getLogger(__name__)
+_SECOND_NS = 1_000_000_000
+_RETRY_NS = 30 * _SECOND_NS
+#: A job that rests, and a caller that waits, look so often whether they are still wanted.
+_LOOK_SECONDS = 0.05
+
+
+class Cancelled(Exception):
+    """The job is not wanted any more."""
+
+
+@dataclass(slots=True)
+class CompactionCounters:
+    """Sums since the start."""
+
+    jobs: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    points_copied: int = 0
+    points_merged: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A MERGE that somebody waits for."""
+
+    ground: Ground
+    #: Those that are not done yet.
+    partitions: list[Partition]
+    #: Rewrite single files that tombstones reach, too.
+    full: bool
+    #: Files that need no rewriting: this request made them.
+    settled: set[str] = field(default_factory=set)
+    cancelled: bool = False
+    done: bool = False
+    error: StorageError | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A partition to look at."""
+
+    ground: Ground
+    partition: Partition
+    request: _Request | None
+
+
+class Compactor:
+    """See the module. Thread-safe."""
+
+    def __init__(self, options: StoreOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._limits = Limits(options.compaction_files_min, options.compaction_file_bytes)
+        self._pace = Pace(options.compaction_bytes_per_second)
+        self._lock = threading.Condition()
+        self._grounds: set[Ground] = set()
+        #: Partitions to look at; a dict for its order.
+        self._due: dict[int, _Task] = {}
+        self._requests: list[_Request] = []
+        self._running: _Task | None = None
+        self._stopping = False
+        #: Nothing is begun unasked before.
+        self._not_before_ns = 0
+        #: Paths of files that stay as they are.
+        self._refused: set[str] = set()
+        #: Milliseconds in the name of the last file.
+        self._name_ms = 0
+        self._counters = CompactionCounters()
+        #: Why the last job failed, if none has come to its end since.
+        self.problem: str | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def counters(self) -> CompactionCounters:
+        """What was done so far."""
+        with self._lock:
+            return replace(self._counters)
+
+    def add(self, ground: Ground) -> None:
+        """A region whose files are to be compacted, until `remove`."""
+        with ground.lock:
+            partitions = list(ground.partitions)
+        with self._lock:
+            self._grounds.add(ground)
+        for partition in partitions:
+            self.wake(ground, partition)
+
+    def remove(self, ground: Ground) -> None:
+        """Leave a region alone; returns when nothing of a job is left. Nobody holds its locks."""
+        with self._lock:
+            self._grounds.discard(ground)
+            self._due = {key: task for key, task in self._due.items() if task.ground is not ground}
+            for request in [r for r in self._requests if r.ground is ground]:
+                self._finish(request, StoreClosed("the store is closed"))
+            self._lock.notify_all()
+            while self._running is not None and self._running.ground is ground:
+                self._lock.wait()
+
+    def stop(self) -> None:
+        """End the thread; the regions are removed."""
+        with self._lock:
+            self._stopping = True
+            thread = self._thread
+            self._lock.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def wake(self, ground: Ground, partition: Partition) -> None:
+        """The partition has files that it had not."""
+        if self._options.compaction:
+            with self._lock:
+                if ground in self._grounds:
+                    self._due.setdefault(id(partition), _Task(ground, partition, None))
+                    self._begin()
+
+    def _begin(self) -> None:
+        """There is something to do."""
+        if self._thread is None and not self._stopping:
+            self._thread = threading.Thread(target=self._run, name="saros-compact", daemon=True)
+            self._thread.start()
+        self._lock.notify_all()
+
+    def merge(
+        self, ground: Ground, partitions: Sequence[Partition], *, full: bool, stopped: Callable[[], bool]
+    ) -> None:
+        """Merge into as few files as the limits allow, and wait for it, or until `stopped`.
+
+        `full`: also rewrite files of which something was deleted. Raises DiskFull, StoreClosed, StorageError.
+        """
+        request = _Request(ground, list(partitions), full)
+        with self._lock:
+            if ground not in self._grounds:
+                raise StoreClosed("the store is closed")
+            self._requests.append(request)
+            self._begin()
+        while not stopped():
+            with self._lock:
+                if not request.done:
+                    self._lock.wait(_LOOK_SECONDS)
+                if request.done:
+                    break
+        with self._lock:
+            request.cancelled = True
+            self._finish(request, request.error)
+        if request.error is not None:
+            raise request.error
+
+    def _finish(self, request: _Request, error: StorageError | None) -> None:
+        if request in self._requests:
+            self._requests.remove(request)
+        request.done = True
+        request.error = error
+        self._lock.notify_all()
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            again = self._do(task)
+            with self._lock:
+                self._running = None
+                if task.request is not None:
+                    self._go_on(task.request, again=again)
+                elif again and task.ground in self._grounds:
+                    self._due.setdefault(id(task.partition), task)
+                self._lock.notify_all()
+
+    def _next(self) -> _Task | None:
+        """What to look at; waits after a failure. None: nothing more, or the end."""
+        with self._lock:
+            while not self._stopping and (self._requests or self._due):
+                wait_ns = self._not_before_ns - self._clock.monotonic_ns()
+                if self._requests:
+                    request = self._requests[0]
+                    self._running = _Task(request.ground, request.partitions[0], request)
+                    return self._running
+                if self._due and wait_ns <= 0:
+                    self._running = self._due.pop(next(iter(self._due)))
+                    return self._running
+                self._lock.wait(wait_ns / _SECOND_NS)
+            self._thread = None
+            return None
+
+    def _go_on(self, request: _Request, *, again: bool) -> None:
+        """A request's partition was looked at: the same once more, the next one, or that was all."""
+        if not again and not request.done:
+            del request.partitions[0]
+            if not request.partitions:
+                self._finish(request, None)
+
+    def _do(self, task: _Task) -> bool:
+        """Look at a partition once. Whether to look again."""
+        found: Pick | None = None
+        try:
+            with task.ground.lock:
+                files, tombstones = task.partition.files, task.partition.tombstones
+            found = self._pick(task, files, tombstones)
+            if found is None or self._is_over(task):
+                return False
+            self._merge(task, found, tombstones)
+        except Cancelled:
+            return False
+        except Overtaken:
+            return not self._is_over(task)
+        except CorruptFile as error:
+            if not self._is_over(task):
+                task.ground.report(error.file, error)
+            return not self._is_over(task)
+        except (Unmergeable, UnsupportedFile) as error:
+            logger.warning("a file is left out of compaction", extra={"file": error.file, "why": error.message})
+            self._refused.add(error.file)
+            return True
+        except (OSError, StorageError) as error:
+            return not self._is_over(task) and self._note(task, error)
+        except Exception as error:
+            logger.exception("compaction failed")
+            self._refused |= set() if found is None else {file.path for file in found.files}
+            return self._note(task, error)
+        return True
+
+    def _note(self, task: _Task, error: Exception) -> bool:
+        """A failure: whoever waits is told, and nothing is tried for a while."""
+        full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)
+        logger.warning("compaction was put off", extra={"partition": task.partition.folder, "why": str(error)})
+        with self._lock:
+            self.problem = f"compaction of {task.partition.folder} failed: {error}"
+            self._counters.failures += 1
+            self._not_before_ns = self._clock.monotonic_ns() + _RETRY_NS
+            if task.request is not None:
+                kind = DiskFull if full else StorageError
+                self._finish(task.request, kind(self.problem))
+                return False
+        return True
+
+    def _is_over(self, task: _Task) -> bool:
+        """Whether a task is not wanted any more."""
+        cancelled = task.request is not None and task.request.cancelled
+        return self._stopping or cancelled or task.partition.dropped or task.ground not in self._grounds
+
+    # ------------------------------------------------------------------ a job
+
+    def _pick(self, task: _Task, files: Sequence[FileSource], tombstones: Sequence[Tombstone]) -> Pick | None:
+        refused = [file.path for file in files if file.path in self._refused]
+        request = task.request
+        found = pick(files, self._limits, everything=request is not None, refused=refused)
+        if found is None and request is not None and request.full:
+            for file in files:
+                settled = file.path in request.settled or file.path in refused
+                if not settled and any(t.rank >= file.rank and may_hold(file, t.pattern, t.time) for t in tombstones):
+                    return Pick.of([file])
+        return found
+
+    def _merge(self, task: _Task, found: Pick, tombstones: tuple[Tombstone, ...]) -> None:
+        ground, partition = task.ground, task.partition
+        if ground.disk.free_bytes(partition.folder) < found.bytes + self._options.memtable_bytes_max:
+            raise DiskFull(f"no room for a copy of {found.bytes} bytes")
+        splits = found.bytes > self._limits.file_bytes
+        options = MergeOptions(self._options.page_rows, self._limits.file_bytes if splits else 0)
+
+        def checkpoint(size: int) -> None:
+            self._checkpoint(task, size)
+
+        def new_path() -> str:
+            return self._new_path(partition, found)
+
+        merge = Merge(ground.disk, found.files, tombstones, ground.storing, options, new_path, checkpoint)
+        self._pace.resume(self._clock.monotonic_ns())
+        try:
+            merge.verify(self._checksums(task, found))
+            made = Swap(ground, partition, found, tombstones, merge.run()).run()
+        finally:
+            with self._lock:
+                self._counters.bytes_read += merge.counters.bytes_read
+                self._counters.bytes_written += merge.counters.bytes_written
+        with self._lock:
+            self.problem = None
+            self._counters.jobs += 1
+            self._counters.points_copied += merge.counters.points_copied
+            self._counters.points_merged += merge.counters.points_merged
+            if task.request is not None:
+                task.request.settled |= {file.path for file in made}
+
+    def _checksums(self, task: _Task, found: Pick) -> list[int]:
+        with task.ground.lock:
+            known = {(e.name, e.sequence): e.crc32 for e in task.partition.manifest.files}
+        keys = [(os.path.basename(file.path), file.sequence) for file in found.files]
+        if any(key not in known for key in keys):
+            raise Overtaken
+        return [known[key] for key in keys]
+
+    def _checkpoint(self, task: _Task, size: int) -> None:
+        """Between two steps of a job: rest if it is time. Raises Cancelled."""
+        rest_ns = self._pace.pause_ns(size, self._clock.monotonic_ns())
+        if rest_ns:
+            until_ns = self._clock.monotonic_ns() + rest_ns
+            while not self._is_over(task) and (left_ns := until_ns - self._clock.monotonic_ns()) > 0:
+                with self._lock:
+                    self._lock.wait(min(left_ns / _SECOND_NS, _LOOK_SECONDS))
+            self._pace.resume(self._clock.monotonic_ns())
+        if self._is_over(task):
+            raise Cancelled
+
+    def _new_path(self, partition: Partition, found: Pick) -> str:
+        """A name that no file of this process has ever had: caches know files by their names."""
+        known = [FileName.parse(os.path.basename(file.path)) for file in partition.files]
+        sources = [FileName.parse(os.path.basename(file.path)) for file in found.files]
+        newest = max(name.time for name in known if name is not None)
+        self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1, newest + 1)
+        crosses = found.kind is Kind.CROSS
+        inner = max(name.inner for name in sources if name is not None) + (not crosses)
+        cross = max(name.cross for name in sources if name is not None) + crosses
+        name = FileName(self._name_ms, found.rank.version, inner, cross)
+        return os.path.join(os.path.dirname(found.files[0].path), f"{name}{TEMPORARY}")

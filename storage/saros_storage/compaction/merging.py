@@ -1,0 +1,361 @@
+"""One job: the files that were picked become one file, or a few.
+
+    per device, and per series unless it is aligned:
+
+    rank 1   |--- chunk ---|   |--- chunk ---|              |- few rows -|
+    rank 2                            |--- chunk ---|
+    out      copied            decoded, merged, written     decoded, written with its neighbours
+
+What is read is what the series reader reads, over the sources and the tombstones alone: so a query finds the same rows
+in the merged file as it would find in the sources. A chunk that nothing overlaps, that no tombstone touches and that is
+large enough goes into the new file as it is, without being decoded; since that would carry damage along, every source
+is first compared with its checksum.
+
+Two sources may hold a device differently (aligned and not, or a series with another type) if it was dropped and made
+anew; what tombstones hide of it is left out here. If more is left, the files do not go together: `Unmergeable`.
+
+Memory: of an aligned device all columns of a run of pages of each source, of others one column; the rows of a chunk
+that is being gathered; the index of the file that is being written. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from saros_storage.block import Block, Column
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.deletions import deleted_times, relevant
+from saros_storage.disk import Disk, File
+from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.flush_files import Storing
+from saros_storage.opened_file import OpenedFile
+from saros_storage.reader_sources import FilePieces, Piece
+from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
+from saros_storage.series_reader import LocalSeriesReader
+from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
+from saros_storage.tsfile.access import DeviceIndex
+from saros_storage.tsfile.chunk import RawChunk
+from saros_storage.tsfile.statistics import StoredStatistics
+from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWriter
+from saros_storage.types import DataType
+
+#: Pages of a chunk that is written, or its bytes in memory, whichever comes first.
+_CHUNK_PAGES = 10
+_CHUNK_BYTES = 32 << 20
+#: What the pages that are loaded at a time may take, as far as pages are small enough.
+_LOADED_BYTES = 64 << 20
+#: A value with its share of a mask.
+_VALUE_BYTES = 9
+#: Bytes that are synced at a time: one sync of a large file could not be interrupted, and would hold up the log's.
+_SYNCED_BYTES = 8 << 20
+#: A checksum is computed in steps, between which a job may be stopped.
+_VERIFIED_BYTES = 1 << 20
+
+#: Called often, with the bytes that were read or written since the last call; it may wait, and raise to end the job.
+Checkpoint = Callable[[int], None]
+#: Where the next temporary file is to lie.
+NewPath = Callable[[], str]
+
+
+class Unmergeable(StorageError):
+    """`file` holds a device in a way that does not go into one file with the others."""
+
+    def __init__(self, file: str, device: str) -> None:
+        super().__init__(f"{file} holds {device} with other types, or otherwise aligned, than other files")
+        self.file = file
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """A finished, durable file with a temporary name."""
+
+    path: str
+    summary: TsFileSummary
+
+
+@dataclass(slots=True)
+class MergeCounters:
+    """What a job did."""
+
+    points_copied: int = 0
+    points_merged: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How a job writes. `split_bytes`: from there on the next device begins a new file; 0: never."""
+
+    #: A chunk that would not fill a page is decoded, so that it is written together with its neighbours.
+    page_rows: int
+    split_bytes: int = 0
+
+
+class Merge:
+    """See the module. Made for one use."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        files: Sequence[FileSource],
+        tombstones: tuple[Tombstone, ...],
+        storing: Storing,
+        options: MergeOptions,
+        new_path: NewPath,
+        checkpoint: Checkpoint,
+    ) -> None:
+        """`files` in the order of ranks."""
+        self._disk = disk
+        self._files = files
+        self._tombstones = tombstones
+        self._storing = storing
+        self._options = options
+        self._new_path = new_path
+        self._checkpoint = checkpoint
+        self._cache = ChunkCache(0)
+        self._finished: list[MergedFile] = []
+        #: The file being written.
+        self._open: tuple[str, File, TsFileWriter] | None = None
+        #: Its bytes that the checkpoint knows of, and those that are durable.
+        self._told = self._synced = 0
+        self.counters = MergeCounters()
+
+    def verify(self, checksums: Sequence[int]) -> None:
+        """Compare the sources with the checksums of their manifest. Raises CorruptFile."""
+        for file, expected in zip(self._files, checksums, strict=True):
+            try:
+                data = self._disk.map(file.path)
+                _opened(file).open()  # the file is about to go: views go on reading what is open
+            except OSError as error:
+                raise CorruptFile(file.path, 0, f"the file cannot be read: {error}") from error
+            found = 0
+            for start in range(0, len(data), _VERIFIED_BYTES):
+                part = data[start : start + _VERIFIED_BYTES]
+                found = zlib.crc32(part, found)
+                self.counters.bytes_read += len(part)
+                self._checkpoint(len(part))
+            if found != expected:
+                raise CorruptFile(file.path, 0, f"the checksum is {found:08x}, not {expected:08x} as it was written")
+
+    def run(self) -> list[MergedFile]:
+        """Write what the sources hold; no file if that is nothing. If it raises, nothing is left."""
+        try:
+            for device in sorted({device for file in self._files for device in file.devices}):
+                self._merge_device(device)
+                if self._open is not None and 0 < self._options.split_bytes <= self._open[2].position:
+                    self._finish()
+            if self._open is not None:
+                self._finish()
+        except BaseException:
+            self.remove()
+            raise
+        return self._finished
+
+    def remove(self) -> None:
+        """Take away what was written, as far as possible."""
+        if self._open is not None:
+            path, file, _ = self._open
+            self._open = None
+            file.close()
+            self._disk.remove(path)
+        for merged in self._finished:
+            self._disk.remove(merged.path)
+
+    # ------------------------------------------------------------------ devices
+
+    def _merge_device(self, device: str) -> None:
+        sources: list[tuple[FileSource, DeviceIndex, dict[str, DataType]]] = []
+        for file in self._files:
+            index = file.access.device(device) if device in file.devices else None
+            columns = {} if index is None else self._columns_left(file, index)
+            if index is not None and columns:
+                sources.append((file, index, columns))
+        if not sources:
+            return
+        types: dict[str, DataType] = {}
+        for file, index, columns in sources:
+            if index.aligned != sources[0][1].aligned or any(types.get(n, t) is not t for n, t in columns.items()):
+                raise Unmergeable(file.path, device)
+            types |= columns
+        aligned = sources[0][1].aligned
+        files = tuple(file for file, _, _ in sources)
+        names = tuple(sorted(types))
+        for part in [names] if aligned else [(name,) for name in names]:
+            request = ScanRequest(device, part, tuple(types[name] for name in part), aligned)
+            self._merge_series(request, files)
+
+    def _columns_left(self, file: FileSource, index: DeviceIndex) -> dict[str, DataType]:
+        """The columns of which tombstones do not hide all."""
+        near = relevant(self._tombstones, index.device, tuple(index.series), TimeRange()) if self._tombstones else ()
+        found = {}
+        for name, series in index.series.items():
+            known = series.statistics
+            if known is None:
+                continue
+            deleted = deleted_times(near, index.device, name, file.rank)
+            if deleted is None or not deleted.cover(known.start, known.end):
+                found[name] = series.type
+        return found
+
+    def _merge_series(self, request: ScanRequest, files: tuple[FileSource, ...]) -> None:
+        loaded_rows = _LOADED_BYTES // (_VALUE_BYTES * len(request.measurements) * len(files))
+        reader = LocalSeriesReader(request, (), self._cache, min(loaded_rows, BLOCK_ROWS_MAX))
+        gathered = _Gathered(request, self._options.page_rows)
+        copies = _Copies(request.device)
+        for cluster in reader.clusters(PartitionSnapshot("", 0, files, (), self._tombstones)):
+            lone = _lone_chunk(cluster, self._options.page_rows)
+            if lone is not None:
+                for block in gathered.rest():
+                    self._write(request, block)
+                self._copy(request, lone, copies)
+                continue
+            for item in reader.read(cluster):
+                assert isinstance(item, Block)
+                gathered.add(item)
+                for block in gathered.full():
+                    self._write(request, block)
+                self._checkpoint(0)
+        for block in gathered.rest():
+            self._write(request, block)
+
+    def _copy(self, request: ScanRequest, chunk: Piece, copies: _Copies) -> None:
+        assert isinstance(chunk.source, FilePieces)
+        time, columns = copies.chunks(chunk.source, chunk.chunk)
+        writer = self._writer()
+        if time is not None:
+            writer.copy_aligned(request.device, time, columns)
+        else:
+            ((name, column),) = columns
+            writer.copy_series(request.device, name, column)
+        self.counters.points_copied += sum(column.statistics.count for _, column in columns)
+        self._tell()
+
+    def _write(self, request: ScanRequest, block: Block) -> None:
+        device, writer = request.device, self._writer()
+        stored = [self._storing(device, n, t) for n, t in zip(request.measurements, request.types, strict=True)]
+        if request.aligned:
+            columns = [
+                AlignedColumn(name, column.type, encoding, compressor, column)
+                for name, column, (encoding, compressor) in zip(
+                    request.measurements, block.columns, stored, strict=True
+                )
+                if column.valid is None or column.valid.any()
+            ]
+            writer.write_aligned(device, block.times, columns)
+        else:
+            (name,), (column,), ((encoding, compressor),) = request.measurements, block.columns, stored
+            writer.write_series(device, name, column.type, encoding, compressor, block.times, column.values)
+        self.counters.points_merged += sum(_present(column) for column in block.columns)
+        self._tell()
+
+    # ------------------------------------------------------------------ the file
+
+    def _writer(self) -> TsFileWriter:
+        if self._open is None:
+            path = self._new_path()
+            file = self._disk.create(path)
+            self._open = path, file, TsFileWriter(file, page_rows=self._options.page_rows)
+            self._told = self._synced = 0
+        return self._open[2]
+
+    def _tell(self) -> None:
+        """What was written since the last time."""
+        assert self._open is not None
+        _, file, writer = self._open
+        size = writer.position - self._told
+        self._told += size
+        if file.size - self._synced >= _SYNCED_BYTES:
+            file.sync()
+            self._synced = file.size
+        self.counters.bytes_written += size
+        self._checkpoint(size)
+
+    def _finish(self) -> None:
+        assert self._open is not None
+        path, file, writer = self._open
+        summary = writer.finish()
+        self._checkpoint(0)
+        file.sync()
+        file.close()
+        self._open = None
+        self._finished.append(MergedFile(path, summary))
+
+
+def _opened(file: FileSource) -> OpenedFile:
+    assert isinstance(file.access, OpenedFile)
+    return file.access
+
+
+def _present(column: Column) -> int:
+    return len(column) if column.valid is None else int(column.valid.sum())
+
+
+def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
+    """The chunk, if it can be copied."""
+    chunk = cluster[0]
+    source = chunk.source
+    if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces):
+        return None
+    return None if source.touched(chunk.start, chunk.end) else chunk
+
+
+class _Copies:
+    """Chunks of one device as they are, with the statistics that its files store of them."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._stored: dict[str, dict[str, list[StoredStatistics]]] = {}
+
+    def chunks(self, source: FilePieces, number: int) -> tuple[RawChunk | None, list[tuple[str, RawChunk]]]:
+        """Chunk `number` of the time column, if there is one, and of the columns that are read."""
+        reader, index = _opened(source.file).open(), source.index
+        stored = self._stored.get(source.file.path)
+        if stored is None:
+            stored = self._stored[source.file.path] = reader.stored(self._device)
+        time = None if index.time is None else reader.raw(index, "", number, stored[""][number])
+        return time, [(name, reader.raw(index, name, number, stored[name][number])) for name in source.names]
+
+
+class _Gathered:
+    """Rows that wait until they make a chunk."""
+
+    def __init__(self, request: ScanRequest, page_rows: int) -> None:
+        self._aligned = request.aligned
+        self._page_rows = page_rows
+        self._blocks: list[Block] = []
+        self._rows = self._bytes = 0
+
+    def add(self, block: Block) -> None:
+        """Rows behind all others."""
+        valid = block.columns[0].valid
+        if not self._aligned and valid is not None:
+            block = block.compress(valid)
+            column = block.columns[0]
+            block = Block.timed(block.times, (Column(column.type, column.values),))
+        if block.rows:
+            self._blocks.append(block)
+            self._rows += block.rows
+            self._bytes += block.nbytes
+
+    def full(self) -> Iterator[Block]:
+        """A chunk of whole pages, if there are rows enough."""
+        if self._rows >= _CHUNK_PAGES * self._page_rows or self._bytes >= _CHUNK_BYTES:
+            whole = self._take()
+            rows = whole.rows - whole.rows % self._page_rows or whole.rows
+            if rows < whole.rows:
+                self.add(whole.slice(rows, whole.rows))
+            yield whole.slice(0, rows)
+
+    def rest(self) -> Iterator[Block]:
+        """All that is left."""
+        if self._rows:
+            yield self._take()
+
+    def _take(self) -> Block:
+        whole = Block.concat(self._blocks)
+        self._blocks = []
+        self._rows = self._bytes = 0
+        return whole

@@ -1,0 +1,42 @@
+"""How fast a job may go: so many bytes a second, and no more than half of a thread's time.
+
+    work |####|      |####|      |##|            after each slice a pause: as long as the slice took, or as long as the
+    rest      |......|    |......|  |.........   bytes of the slice should have taken, if that is longer
+
+The pauses are what writers and queries get the interpreter in. A rate of 0 means no limit and no pauses. Pure; belongs
+to one thread.
+"""
+
+from __future__ import annotations
+
+_SECOND_NS = 1_000_000_000
+#: Work between two pauses: less than the interpreter lets a thread run when others wait.
+_SLICE_NS = 4_000_000
+
+
+class Pace:
+    """See the module."""
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._rate = bytes_per_second
+        #: When the last pause ended.
+        self._resumed_ns: int | None = None
+        #: Of this slice.
+        self._bytes = 0
+
+    def resume(self, now_ns: int) -> None:
+        """Work goes on, or begins."""
+        self._resumed_ns = now_ns
+        self._bytes = 0
+
+    def pause_ns(self, size: int, now_ns: int) -> int:
+        """After `size` more bytes: how long to rest before `resume`; 0: go on."""
+        assert self._resumed_ns is not None
+        if self._rate == 0:
+            return 0
+        self._bytes += size
+        worked_ns = max(0, now_ns - self._resumed_ns)
+        due_ns = self._bytes * _SECOND_NS // self._rate
+        if max(worked_ns, due_ns) < _SLICE_NS:
+            return 0
+        return max(worked_ns, due_ns - worked_ns)

@@ -1,0 +1,247 @@
+"""Which files of a partition are merged next.
+
+Files are ordered as readers rank them: (rank, unsequence above sequence). A merged file has one place in that order,
+the highest of its sources'. So a set of sources is *closed* if, first, nothing outside it would be passed by:
+
+    rank      1        2        3        4
+    times     a---e    .        c-d      .          {1, 4} would lift a---e over c-d: 3 comes along, or nothing goes
+                                         k---m
+
+and second, if one of them is a sequence file, no sequence file outside lies within their times, device by device: so
+what comes out is a sequence file too. What is picked is always closed.
+
+    cross               late rows and what they overlap: when the late rows are many, or in many files
+    inner unsequence    neighbours by rank
+    inner sequence      neighbours in time
+
+Inner merges take at least `files_min` files, none of them larger than all others together: so a point is rewritten
+once per doubling of its file at most. `everything` asks for all that makes fewer files, or fewer unsequence
+files, whatever it costs.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+
+#: Late bytes times this must reach the bytes of the job, so that a late byte costs no more than so many ...
+_LATE_SHARE = 4
+#: ... or, if they lie in `files_min` files, times this: readers then have that many overlaps less.
+_LATE_SHARE_OF_MANY = 128
+#: A job reads at most so many times the size that files are to have, ...
+_JOB_FILES_BYTES = 4
+#: ... of so many files: each has pages in memory at the same time.
+FILES_MAX = 64
+
+
+class Kind(Enum):
+    """What is merged with what."""
+
+    INNER_SEQUENCE = "inner sequence"
+    INNER_UNSEQUENCE = "inner unsequence"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many files are worth a merge, and how large a file may become by inner merges."""
+
+    files_min: int = 8
+    file_bytes: int = 1 << 30
+
+    @property
+    def job_bytes_max(self) -> int:
+        """What one job may read."""
+        return _JOB_FILES_BYTES * self.file_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Files to be merged, in the order of ranks."""
+
+    kind: Kind
+    files: tuple[FileSource, ...]
+
+    @staticmethod
+    def of(files: Iterable[FileSource]) -> Pick:
+        """These files, whatever they are."""
+        ordered = tuple(sorted(files, key=_place))
+        kinds = {file.sequence for file in ordered}
+        if len(kinds) == 2:
+            return Pick(Kind.CROSS, ordered)
+        return Pick(Kind.INNER_SEQUENCE if True in kinds else Kind.INNER_UNSEQUENCE, ordered)
+
+    @property
+    def rank(self) -> Rank:
+        """The rank of what they become."""
+        return self.files[-1].rank
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return _bytes(self.files)
+
+
+def pick(
+    files: Sequence[FileSource], limits: Limits, *, everything: bool = False, refused: Collection[str] = ()
+) -> Pick | None:
+    """What to merge next, or None. Files whose paths are `refused` stay as they are, and none is lifted over them."""
+    if len(files) < 2:
+        return None
+    if everything and not refused and _bytes(files) <= limits.file_bytes and len(files) <= FILES_MAX:
+        return Pick.of(files)
+    picker = _Picker(files, limits, refused, everything=everything)
+    found = picker.cross() or picker.inner(sequence=False) or picker.inner(sequence=True)
+    return None if found is None else Pick.of(found)
+
+
+def is_closed(members: Sequence[FileSource], files: Iterable[FileSource]) -> bool:
+    """Whether the members may be merged among all files of the partition; see the module."""
+    chosen = {file.path for file in members}
+    return not _joining(members, [file for file in files if file.path not in chosen])
+
+
+def overlap(a: FileSource, b: FileSource) -> bool:
+    """Whether the files may have points of one device within the same times."""
+    few, many = (a, b) if len(a.devices) <= len(b.devices) else (b, a)
+    for device, span in few.devices.items():
+        other = many.devices.get(device)
+        if other is not None and span.start <= other.end and other.start <= span.end:
+            return True
+    return False
+
+
+def hull(files: Iterable[FileSource]) -> dict[str, DeviceSpan]:
+    """From the first to the last time of each device."""
+    found: dict[str, DeviceSpan] = {}
+    for file in files:
+        for device, span in file.devices.items():
+            known = found.get(device)
+            if known is None:
+                found[device] = span
+            elif span.start < known.start or span.end > known.end:
+                found[device] = DeviceSpan(min(known.start, span.start), max(known.end, span.end))
+    return found
+
+
+def _place(file: FileSource) -> tuple[Rank, bool]:
+    return file.rank, not file.sequence
+
+
+def _bytes(files: Iterable[FileSource]) -> int:
+    return sum(file.size for file in files)
+
+
+def _joining(members: Sequence[FileSource], others: Sequence[FileSource]) -> list[FileSource]:
+    """Those others without which the members are not closed."""
+    top = max(map(_place, members))
+    spans = hull(members) if any(file.sequence for file in members) else {}
+    return [file for file in others if _passed(file, members, top) or (file.sequence and _within(file, spans))]
+
+
+def _passed(file: FileSource, members: Sequence[FileSource], top: tuple[Rank, bool]) -> bool:
+    """Whether a member that the file outranks would outrank it, if the members took the place `top`."""
+    place = _place(file)
+    return place < top and any(_place(member) < place and overlap(member, file) for member in members)
+
+
+def _within(file: FileSource, spans: dict[str, DeviceSpan]) -> bool:
+    for device, span in file.devices.items():
+        known = spans.get(device)
+        if known is not None and span.start <= known.end and known.start <= span.end:
+            return True
+    return False
+
+
+class _Picker:
+    """One choice among the files of a partition."""
+
+    def __init__(
+        self, files: Sequence[FileSource], limits: Limits, refused: Collection[str], *, everything: bool
+    ) -> None:
+        self._files = sorted(files, key=_place)
+        self._limits = limits
+        self._refused = refused
+        self._everything = everything
+
+    def cross(self) -> list[FileSource] | None:
+        """An unsequence file with all that it overlaps, and others that are then worth it."""
+        late = [file for file in self._files if not file.sequence and file.path not in self._refused]
+        for first in late:
+            found = self._closed(self._with_overlaps([first]))
+            if found is None or not any(file.sequence for file in found):
+                continue
+            for other in late:
+                if other not in found:
+                    grown = self._closed([*found, *(f for f in self._with_overlaps([other]) if f not in found)])
+                    if grown is not None and self._worth_crossing(grown):
+                        found = grown
+            if self._worth_crossing(found):
+                return found
+        return None
+
+    def _with_overlaps(self, files: list[FileSource]) -> list[FileSource]:
+        return [f for f in self._files if f in files or any(overlap(f, other) for other in files)]
+
+    def _worth_crossing(self, files: Sequence[FileSource]) -> bool:
+        late = [file for file in files if not file.sequence]
+        if self._everything:
+            return True
+        share = _LATE_SHARE_OF_MANY if len(late) >= self._limits.files_min else _LATE_SHARE
+        return _bytes(late) * share >= _bytes(files)
+
+    def inner(self, *, sequence: bool) -> list[FileSource] | None:
+        """The longest run of neighbours that is worth it."""
+        group = [file for file in self._files if file.sequence == sequence]
+        if sequence:
+            group.sort(key=_first_time)
+        for run in self._runs(group):
+            found = self._closed(run)
+            if found is not None and self._worth(found):
+                return found
+        return None
+
+    def _runs(self, group: Sequence[FileSource]) -> list[Sequence[FileSource]]:
+        """For each file the longest run that it begins; longest first."""
+        runs = []
+        for first in range(len(group)):
+            total = stop = 0
+            for last in range(first, min(len(group), first + FILES_MAX)):
+                total += group[last].size
+                if total > self._limits.file_bytes or group[last].path in self._refused:
+                    break
+                if self._worth(group[first : last + 1]):
+                    stop = last + 1
+            if stop:
+                runs.append(group[first:stop])
+        return sorted(runs, key=len, reverse=True)
+
+    def _worth(self, files: Sequence[FileSource]) -> bool:
+        """Whether an inner merge pays: fewer files, and none of them much for the sake of little."""
+        if self._everything:
+            mixed = len({file.sequence for file in files}) == 2
+            return len(files) >= 2 and (mixed or _bytes(files) <= self._limits.file_bytes)
+        return len(files) >= self._limits.files_min and 2 * max(file.size for file in files) <= _bytes(files)
+
+    def _closed(self, seed: Sequence[FileSource]) -> list[FileSource] | None:
+        """The least closed set that holds the seed; None if a job cannot have it."""
+        members = list(seed)
+        while True:
+            if len(members) > FILES_MAX or _bytes(members) > self._limits.job_bytes_max:
+                return None
+            chosen = {file.path for file in members}
+            if not chosen.isdisjoint(self._refused):
+                return None
+            joining = _joining(members, [file for file in self._files if file.path not in chosen])
+            if not joining:
+                return members
+            members += joining
+
+
+def _first_time(file: FileSource) -> int:
+    return min((span.start for span in file.devices.values()), default=0)

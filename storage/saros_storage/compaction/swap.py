@@ -1,0 +1,176 @@
+"""A job's files take the place of its sources.
+
+    temporary files, durable     written by `merging`, without any lock
+    folders held                 nobody flushes, drops or takes snapshots meanwhile
+        still so?                the partition is there, the sources are live, and they may still be merged
+        names, resources         as a flush does it; a crash up to here leaves files that the next start removes
+        manifest                 old out, new in: this is the moment
+        partition                under the region's lock: later views see the new files
+        sources are removed      views that are open have opened them
+
+Called by the compactor's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from saros_storage.clock import Clock
+from saros_storage.compaction.merging import MergedFile
+from saros_storage.compaction.needless import needless
+from saros_storage.compaction.picker import Pick, is_closed, overlap
+from saros_storage.disk import Disk
+from saros_storage.flush_files import Storing
+from saros_storage.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
+from saros_storage.manifest import FileEntry, Manifest, encode_manifest
+from saros_storage.opened_file import OpenedFile, Report
+from saros_storage.partition import Partition
+from saros_storage.partition_files import save_manifest
+from saros_storage.partitions import Partitions
+from saros_storage.resource import encode_resource
+from saros_storage.snapshot import FileSource, Tombstone
+from saros_storage.store_options import StoreOptions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """What compaction needs of a region."""
+
+    options: StoreOptions
+    disk: Disk
+    clock: Clock
+    partitions: Partitions
+    #: The region's.
+    lock: threading.Condition
+    #: Held by whoever changes a partition's folder; taken before `lock`.
+    folders: threading.Lock
+    storing: Storing
+    #: Makes durable what was applied so far.
+    sync_log: Callable[[], None]
+    report: Report
+
+
+class Overtaken(Exception):
+    """The partition is not what it was when the job began: its files are of no use."""
+
+
+class Swap:
+    """See the module. Made for one use."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        partition: Partition,
+        pick: Pick,
+        applied: Sequence[Tombstone],
+        merged: Sequence[MergedFile],
+    ) -> None:
+        """`applied`: the tombstones as the job saw them."""
+        self._ground = ground
+        self._partition = partition
+        self._pick = pick
+        self._applied = applied
+        self._merged = merged
+        self._gone = {file.path for file in pick.files}
+        #: Named, with their entries.
+        self._new: list[tuple[FileEntry, FileSource]] = []
+
+    def run(self) -> list[FileSource]:
+        """The new files. Raises Overtaken, OSError, StorageError; then nothing has changed, and no file is left."""
+        with self._ground.folders:
+            try:
+                left = self._others()
+                for merged in self._merged:
+                    self._name(merged, left)
+                self._ground.sync_log()
+                needless_ones = self._save(left)
+            except BaseException:
+                self._remove_new()
+                raise
+            self._install(needless_ones)
+            return [file for _, file in self._new]
+
+    def _others(self) -> list[FileSource]:
+        """The partition's files besides the sources."""
+        with self._ground.lock:
+            files, dropped = self._partition.files, self._partition.dropped
+        left = [file for file in files if file.path not in self._gone]
+        if dropped or len(left) + len(self._gone) != len(files) or not is_closed(self._pick.files, left):
+            raise Overtaken
+        return left
+
+    def _name(self, merged: MergedFile, others: Sequence[FileSource]) -> None:
+        """Give a file its name, beside its resource, in the folder that fits."""
+        disk, summary, folder = self._ground.disk, merged.summary, self._partition.folder
+        name = os.path.basename(merged.path).removesuffix(TEMPORARY)
+        source = FileSource(
+            self._pick.rank,
+            True,
+            os.path.join(folder, kind_folder(sequence=True), name),
+            summary.size,
+            summary.devices,
+            OpenedFile("", disk, self._ground.report),
+        )
+        if any(file.sequence and overlap(file, source) for file in others):
+            source = replace(source, sequence=False, path=os.path.join(folder, kind_folder(sequence=False), name))
+        source = replace(source, access=OpenedFile(source.path, disk, self._ground.report))
+        resource = encode_resource(summary.devices)
+        entry = FileEntry(name, source.sequence, source.rank, summary.size, summary.crc32, zlib.crc32(resource))
+        self._new.append((entry, source))
+        disk.make_folder(os.path.dirname(source.path))
+        write_synced(disk, source.path + RESOURCE, resource)
+        disk.replace(merged.path, source.path)
+        disk.sync_folder(os.path.dirname(source.path))
+
+    def _remove_new(self) -> None:
+        disk = self._ground.disk
+        for merged in self._merged:
+            disk.remove(merged.path)
+        for _, file in self._new:
+            disk.remove(file.path + RESOURCE + TEMPORARY)
+            disk.remove(file.path + RESOURCE)
+            disk.remove(file.path)
+
+    def _save(self, others: Sequence[FileSource]) -> set[Tombstone]:
+        """Replace the manifest; answers the tombstones that it has no longer."""
+        ground, partition = self._ground, self._partition
+        with ground.lock:
+            old, tombstones, frozen = partition.manifest, partition.tombstones, tuple(partition.immutable)
+        dropped = set(needless(tombstones, others, [file for _, file in self._new], set(self._applied), frozen))
+        try:
+            save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
+        except BaseException:
+            if not self._is_saved(old):
+                # It may be the new one, or become so: which files a crash leaves live is open, so all must be there.
+                self._merged, self._new = (), []
+            raise
+        return dropped
+
+    def _manifest(self, current: Manifest, dropped: set[Tombstone]) -> Manifest:
+        gone = {(os.path.basename(file.path), file.sequence) for file in self._pick.files}
+        kept = tuple(t for t in current.tombstones if t not in dropped)
+        return current.with_merged(gone, tuple(entry for entry, _ in self._new), kept)
+
+    def _is_saved(self, manifest: Manifest) -> bool:
+        path = os.path.join(self._partition.folder, MANIFEST)
+        try:
+            return bytes(self._ground.disk.map(path)) == encode_manifest(manifest)
+        except OSError:
+            return False
+
+    def _install(self, dropped: set[Tombstone]) -> None:
+        ground, partition = self._ground, self._partition
+        with ground.lock:
+            live = [file for file in partition.files if file.path in self._gone]
+            # Of what it is now: a file may have been found damaged meanwhile.
+            manifest = self._manifest(partition.manifest, dropped)
+            partition.compacted(manifest, self._gone, [file for _, file in self._new], dropped)
+            ground.partitions.changed()
+            ground.lock.notify_all()
+        for file in live:
+            ground.disk.remove(file.path)
+            ground.disk.remove(file.path + RESOURCE)

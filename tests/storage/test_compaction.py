@@ -1,0 +1,771 @@
+"""Compaction changes no answer: random histories against a dictionary, jobs that are interrupted, disks that fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from storage.test_store import (
+    ALIGNED_DEVICE,
+    PLAIN_DEVICE,
+    TYPES,
+    Model,
+    QuickDisk,
+    creates,
+    points,
+    ranges,
+    read,
+    tablet,
+    tablets,
+)
+
+import saros_storage.tsfile.reader as reader_module
+from saros_storage.block import Block, Column
+from saros_storage.clock import SystemClock
+from saros_storage.disk import File
+from saros_storage.errors import DiskFull, StorageError, StoreClosed
+from saros_storage.manifest import Manifest, decode_manifest
+from saros_storage.reading import ScanRequest, SeriesReader, TimeRange
+from saros_storage.schema import CreateSeries, SeriesSchema
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.types import Compressor, DataType, Encoding, Scalar
+
+ASKED_ONLY = StoreOptions(durability="os", time_partition_interval=10_000, page_rows=3, compaction=False)
+EAGER = StoreOptions(
+    durability="os",
+    time_partition_interval=10_000,
+    page_rows=3,
+    compaction_files_min=2,
+    compaction_bytes_per_second=0,
+    compaction_file_bytes=3_000,
+)
+Answers = dict[tuple[str, ...], list[object]]
+
+
+def open_store(folder: str | Path, options: StoreOptions = ASKED_ONLY, disk: QuickDisk | None = None) -> Store:
+    return Store.open(str(folder), options, disk or QuickDisk(), SystemClock())
+
+
+def answers(store: Store) -> Answers:
+    """All points, series by series, and rows of the aligned device."""
+    found: Answers = {(d, n): points(store, d, n) for d in (PLAIN_DEVICE, ALIGNED_DEVICE) for n in TYPES}
+    request = ScanRequest(ALIGNED_DEVICE, tuple(TYPES), tuple(TYPES.values()), True)
+    return found | {(ALIGNED_DEVICE,): list(read(store, request))}
+
+
+def expected(model: Model) -> Answers:
+    found: Answers = {
+        (d, n): sorted(model.series.get((d, n), {}).items()) for d in (PLAIN_DEVICE, ALIGNED_DEVICE) for n in TYPES
+    }
+    known = {name: model.series.get((ALIGNED_DEVICE, name), {}) for name in TYPES}
+    times = sorted({time for column in known.values() for time in column})
+    return found | {(ALIGNED_DEVICE,): [(t, tuple(known[n].get(t) for n in TYPES)) for t in times]}
+
+
+def manifests(folder: str | Path) -> list[Manifest]:
+    return [decode_manifest(str(path), path.read_bytes()) for path in sorted(Path(folder).rglob("MANIFEST"))]
+
+
+def live(folder: str | Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*.tsfile"))
+
+
+def litter(folder: str | Path) -> list[str]:
+    """What lies in folders of files and is not live."""
+    named = set()
+    for path in Path(folder).rglob("MANIFEST"):
+        for entry in decode_manifest(str(path), path.read_bytes()).files:
+            file = path.parent / ("seq" if entry.sequence else "unseq") / entry.name
+            named |= {str(file), f"{file}.resource"}
+    there = {str(path) for kind in ("seq", "unseq") for path in Path(folder).rglob(f"{kind}/*")}
+    return sorted(there - named)
+
+
+def validate(store: Store) -> None:
+    for partition in store._region.partitions:
+        partition.validate()
+
+
+# ---------------------------------------------------------------------------------------------- random histories
+
+DEVICES = st.sampled_from([PLAIN_DEVICE, ALIGNED_DEVICE])
+STEP = st.one_of(
+    tablets().map(lambda t: ("write", t)),
+    tablets().map(lambda t: ("write", t)),
+    st.just(("flush",)),
+    st.just(("flush",)),
+    st.tuples(st.just("delete"), DEVICES, st.sampled_from(["i", "d", "*"]), ranges()),
+    st.tuples(st.just("drop"), DEVICES),
+    st.tuples(st.just("merge"), st.booleans()),
+    st.just(("reopen",)),
+)
+
+
+def act(store: Store, model: Model, step: tuple) -> None:
+    """A step that needs no other store."""
+    if step[0] == "write":
+        store.write([step[1]])
+        model.write(step[1])
+    elif step[0] == "delete":
+        store.delete([f"{step[1]}.{step[2]}"], step[3])
+        model.delete(*step[1:])
+    elif step[0] == "drop":
+        store.delete_series(f"{step[1]}.d")
+        store.change_schema(
+            [
+                CreateSeries(
+                    step[1],
+                    step[1] == ALIGNED_DEVICE,
+                    (SeriesSchema("d", TYPES["d"], Encoding.GORILLA, Compressor.LZ4),),
+                )
+            ]
+        )
+        model.delete(step[1], "d", TimeRange())
+    elif step[0] == "flush":
+        store.flush()
+    else:
+        store.merge(full=step[1])
+
+
+@given(st.lists(STEP, min_size=3, max_size=25), st.booleans())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], eager: bool) -> None:
+    folder = tempfile.mkdtemp()
+    options = EAGER if eager else ASKED_ONLY
+    store = open_store(folder, options)
+    model = Model()
+    try:
+        store.change_schema(creates())
+        for step in steps:
+            if step[0] == "reopen":
+                store.close()
+                store = open_store(folder, options)
+            else:
+                act(store, model, step)
+            assert expected(model) == answers(store)
+        store.flush()
+        store.merge(full=True)
+        assert expected(model) == answers(store)
+        validate(store)
+        if not eager:
+            assert all(len(manifest.files) <= 1 for manifest in manifests(folder))
+        assert all(not manifest.tombstones for manifest in manifests(folder))
+        store.close()
+        store = open_store(folder, options)
+        assert expected(model) == answers(store)
+    finally:
+        store.close()
+        assert [] == litter(folder)
+        shutil.rmtree(folder)
+
+
+class GateDisk(QuickDisk):
+    """Stops a job when it first touches a file whose name ends so, until it is let go."""
+
+    def __init__(self) -> None:
+        self.where = "never"
+        self.reached = threading.Event()
+        self.go = threading.Event()
+
+    def map(self, path: str) -> memoryview:
+        self._gate(path)
+        return super().map(path)
+
+    def create(self, path: str) -> File:
+        self._gate(path)
+        return super().create(path)
+
+    def replace(self, source: str, target: str) -> None:
+        self._gate(source)
+        super().replace(source, target)
+
+    def _gate(self, path: str) -> None:
+        if path.endswith(self.where) and threading.current_thread().name == "saros-compact":
+            self.where = "never"
+            self.reached.set()
+            assert self.go.wait(20)
+
+    def gate(self, where: str) -> None:
+        self.reached.clear()
+        self.go.clear()
+        self.where = where
+
+
+#: When a job has read nothing, when it begins to write, and when its files take their places.
+BEGUN, CREATED, WRITTEN = ".tsfile", ".tsfile.tmp", ".resource.tmp"
+
+
+@contextmanager
+def merging(store: Store, disk: GateDisk, where: str) -> Iterator[list[BaseException]]:
+    """A MERGE that stands still at `where` for as long as the block lasts; then it goes on to its end."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            store.merge()
+        except StorageError as error:
+            errors.append(error)
+
+    disk.gate(where)
+    thread = threading.Thread(target=run)
+    thread.start()
+    _until(lambda: disk.reached.is_set() or not thread.is_alive())
+    try:
+        yield errors
+    finally:
+        disk.go.set()
+        thread.join()
+
+
+MEANWHILE = st.lists(
+    st.one_of(
+        tablets().map(lambda t: ("write", t)),
+        st.just(("flush",)),
+        st.tuples(st.just("delete"), DEVICES, st.sampled_from(["i", "d", "*"]), ranges()),
+        st.tuples(st.just("drop"), DEVICES),
+    ),
+    max_size=6,
+)
+
+
+@given(st.lists(STEP.filter(lambda s: s[0] not in ("merge", "reopen")), min_size=4, max_size=16), MEANWHILE)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_happens_while_a_job_runs_is_not_lost(steps: list[tuple], meanwhile: list[tuple]) -> None:
+    folder = tempfile.mkdtemp()
+    disk = GateDisk()
+    store = open_store(folder, ASKED_ONLY, disk)
+    model = Model()
+    try:
+        store.change_schema(creates())
+        for start in (0, 5):
+            act(store, model, ("write", tablet(PLAIN_DEVICE, range(start, start + 9), i=range(9))))
+            act(store, model, ("flush",))
+        for step in steps:
+            act(store, model, step)
+        store.flush()
+        with merging(store, disk, BEGUN):
+            for step in meanwhile:
+                act(store, model, step)
+            assert expected(model) == answers(store)
+        assert expected(model) == answers(store)
+        store.close()
+        store = open_store(folder, ASKED_ONLY, disk)
+        assert expected(model) == answers(store)
+        store.flush()
+        store.merge()
+        assert expected(model) == answers(store)
+        store.merge(full=True)
+        assert expected(model) == answers(store)
+    finally:
+        store.close()
+        shutil.rmtree(folder)
+
+
+# ---------------------------------------------------------------------------------------------- directed
+
+
+def filled(folder: Path, options: StoreOptions = ASKED_ONLY, disk: QuickDisk | None = None) -> Store:
+    """Three files: two that overlap in both devices, and one behind them."""
+    store = open_store(folder, options, disk)
+    store.change_schema(creates())
+    for start, value in ((0, 1), (5, 2), (50, 3)):
+        times = range(start, start + 10)
+        rows = {"i": [value] * 10, "d": [value / 2] * 10, "t": [None if t % 3 else str(t) for t in times]}
+        store.write([tablet(PLAIN_DEVICE, times, **rows), tablet(ALIGNED_DEVICE, times, **rows)])
+        store.flush()
+    return store
+
+
+def test_files_become_one_and_the_others_go(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    before = answers(store)
+    assert 4 == len(live(tmp_path))
+    store.merge(["root.other"])
+    assert 4 == len(live(tmp_path))
+    store.merge(["root.db"])
+    assert before == answers(store)
+    (name,) = live(tmp_path)
+    assert "/seq/" in name
+    assert name.endswith("-3-0-1.tsfile")
+    assert [] == litter(tmp_path)
+    assert 1 == store.status().files
+    store.close()
+    store = open_store(tmp_path)
+    assert before == answers(store)
+    store.close()
+
+
+def test_a_view_that_is_open_keeps_its_files(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    before = points(store, PLAIN_DEVICE, "i")
+    view, untouched = store.view(), store.view()
+    reader = view.open(ScanRequest(PLAIN_DEVICE, ("i",), (DataType.INT32,), False))
+    first = reader.next()
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange())
+    store.merge(full=True)
+    assert [] == points(store, PLAIN_DEVICE, "i")
+    assert before == _rows(reader, first)
+    assert before == _rows(untouched.open(ScanRequest(PLAIN_DEVICE, ("i",), (DataType.INT32,), False)))
+    view.close()
+    untouched.close()
+    store.close()
+
+
+def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]]:
+    """What a reader has read and has still to read."""
+    rows: list[tuple[int, Scalar]] = []
+    block = reader.next() if begun is None else begun
+    while isinstance(block, Block):
+        rows += zip(block.times.tolist(), block.columns[0].to_list(), strict=True)
+        block = reader.next()
+    return rows
+
+
+def test_files_are_merged_in_the_background_without_being_asked(tmp_path: Path) -> None:
+    store = filled(tmp_path, replace(EAGER, compaction_file_bytes=1 << 20))
+    _until(lambda: len(live(tmp_path)) == 1 and not litter(tmp_path))
+    assert 30 == len(points(store, PLAIN_DEVICE, "i")) + 5
+    assert store.compaction.jobs > 0
+    store.close()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    done = threading.Event()
+    for _ in range(2_000):
+        if holds():
+            return
+        done.wait(0.01)
+    raise AssertionError("it never came to hold")
+
+
+def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path)
+    store.change_schema(creates())
+    for start in (0, 100, 200):
+        times = range(start, start + 20)
+        rows = {"i": list(times), "t": [None if t % 2 else "x" * t for t in times]}
+        store.write([tablet(PLAIN_DEVICE, times, **rows), tablet(ALIGNED_DEVICE, times, **rows)])
+        if start == 200:  # a column that the first groups lack
+            store.write([tablet(ALIGNED_DEVICE, times, d=[0.5] * 20)])
+        store.flush()
+    before = answers(store)
+    decoded: list[str] = []
+    for name in ("read_points", "read_times", "read_column"):
+        real = getattr(reader_module, name)
+        monkeypatch.setattr(reader_module, name, lambda *a, real=real, name=name: decoded.append(name) or real(*a))
+    store.merge()
+    assert [] == decoded
+    assert (60 + 30) * 2 + 20 == store.compaction.points_copied
+    assert 0 == store.compaction.points_merged
+    assert before == answers(store)
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(105, 110))
+    store.write([tablet(ALIGNED_DEVICE, [205], i=[-1])])
+    store.flush()
+    before = answers(store)
+    store.merge()
+    assert before == answers(store)
+    # Only the chunk that the tombstone touches, and the group that the late row overlaps, were decoded.
+    assert (15 + 20 + 10 + 20) == store.compaction.points_merged
+    store.close()
+
+
+def test_few_rows_are_gathered_into_larger_chunks(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.change_schema(creates())
+    for start in range(0, 50, 2):
+        store.write([tablet(PLAIN_DEVICE, [start, start + 1], i=[start, -start])])
+        store.flush()
+    store.merge()
+    (partition,) = store._region.partitions
+    (file,) = partition.files
+    index = file.access.device(PLAIN_DEVICE)
+    assert index is not None
+    assert [30, 20] == [c.statistics.count for c in index.series["i"].chunks if c.statistics]
+    store.close()
+
+
+# --- deletions
+
+
+def test_tombstones_go_with_what_they_hide(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))
+    store.delete(["root.db.**"], TimeRange(52, 54))
+    store.flush()
+    before = answers(store)
+    assert 2 == len(manifests(tmp_path)[0].tombstones)
+    store.merge()
+    assert before == answers(store)
+    assert () == manifests(tmp_path)[0].tombstones
+    store.close()
+    store = open_store(tmp_path)
+    assert before == answers(store)
+    store.close()
+
+
+def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_path: Path) -> None:
+    disk = GateDisk()
+    store = filled(tmp_path, disk=disk)
+    store.write([tablet(PLAIN_DEVICE, [3], i=[33])])
+    store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(0, 4))  # files only: the MemTable's own row goes at once
+    before = answers(store)
+    with merging(store, disk, CREATED):
+        store.write([tablet(PLAIN_DEVICE, [2], i=[22])])
+        store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(2, 3))
+        store.write([tablet(PLAIN_DEVICE, [1], i=[11])])
+    after = answers(store)
+    assert [(1, 11), *before[PLAIN_DEVICE, "i"]] == after[PLAIN_DEVICE, "i"]
+    store.close()
+    store = open_store(tmp_path)
+    assert after == answers(store)
+    store.close()
+
+
+def test_a_deletion_while_a_job_runs_hides_what_the_job_writes(tmp_path: Path) -> None:
+    for where in (CREATED, WRITTEN):
+        folder = tmp_path / where.strip(".")
+        disk = GateDisk()
+        store = filled(folder, disk=disk)
+        with merging(store, disk, where):
+            store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(0, 60))
+            assert [] == points(store, PLAIN_DEVICE, "i")
+        assert 1 == len(live(folder))
+        assert [] == points(store, PLAIN_DEVICE, "i")
+        store.close()
+        store = open_store(folder)
+        assert [] == points(store, PLAIN_DEVICE, "i")
+        store.flush()
+        assert 1 == len(manifests(folder)[0].tombstones)
+        store.merge(full=True)
+        assert 0 == len(manifests(folder)[0].tombstones)
+        assert [] == points(store, PLAIN_DEVICE, "i")
+        store.close()
+
+
+def test_all_is_deleted_and_nothing_is_left(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    store.delete(["root.db.**"], TimeRange())
+    store.merge()
+    assert [] == live(tmp_path)
+    store.write([tablet(PLAIN_DEVICE, [1], i=[1])])
+    store.close()
+    store = open_store(tmp_path)
+    assert [(1, 1)] == points(store, PLAIN_DEVICE, "i")
+    store.flush()
+    validate(store)
+    store.close()
+
+
+@pytest.mark.parametrize("device", [PLAIN_DEVICE, ALIGNED_DEVICE])
+def test_a_series_that_came_again_with_another_type(tmp_path: Path, device: str) -> None:
+    store = filled(tmp_path)
+    store.delete_series(f"{device}.i")
+    text = SeriesSchema("i", DataType.TEXT, Encoding.PLAIN, Compressor.LZ4)
+    store.change_schema([CreateSeries(device, device == ALIGNED_DEVICE, (text,))])
+    again = Column.of(DataType.TEXT, ["new", "newer"])
+    store.write([Tablet(device, ("i",), np.array([3, 53]), (again,), device == ALIGNED_DEVICE)])
+    store.flush()
+    before = answers(store)
+    request = ScanRequest(device, ("i",), (DataType.TEXT,), device == ALIGNED_DEVICE)
+    assert [(3, ("new",)), (53, ("newer",))] == read(store, request)
+    store.merge()
+    assert 1 == len(live(tmp_path))
+    assert [(3, ("new",)), (53, ("newer",))] == read(store, request)
+    assert before == answers(store)
+    store.close()
+
+
+def test_a_device_that_came_again_aligned(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    store.delete_series(f"{PLAIN_DEVICE}.**")
+    series = SeriesSchema("i", DataType.INT32, Encoding.PLAIN, Compressor.LZ4)
+    store.change_schema([CreateSeries(PLAIN_DEVICE, True, (series,))])
+    store.write([Tablet(PLAIN_DEVICE, ("i",), np.array([4]), (Column.of(DataType.INT32, [44]),), True)])
+    store.flush()
+    request = ScanRequest(PLAIN_DEVICE, ("i",), (DataType.INT32,), True)
+    assert [(4, (44,))] == read(store, request)
+    store.merge()
+    assert 1 == len(live(tmp_path))
+    assert [(4, (44,))] == read(store, request)
+    store.close()
+
+
+def test_files_that_do_not_go_together_stay_apart(tmp_path: Path) -> None:
+    """It cannot come about, but by files from elsewhere: here the tombstone is taken away by hand."""
+    store = filled(tmp_path)
+    store.delete_series(f"{PLAIN_DEVICE}.i")
+    text = SeriesSchema("i", DataType.TEXT, Encoding.PLAIN, Compressor.LZ4)
+    store.change_schema([CreateSeries(PLAIN_DEVICE, False, (text,))])
+    store.write([Tablet(PLAIN_DEVICE, ("i",), np.array([70]), (Column.of(DataType.TEXT, ["new"]),), False)])
+    store.flush()
+    (partition,) = store._region.partitions
+    partition.tombstones = ()
+    partition._snapshot = None
+    request = ScanRequest(PLAIN_DEVICE, ("i",), (DataType.TEXT,), False)
+    store.merge()
+    assert 2 == len(live(tmp_path))
+    assert [(70, ("new",))] == read(store, request)
+    store.close()
+
+
+# --- interruptions
+
+
+def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
+    for where in (CREATED, WRITTEN):
+        folder = tmp_path / where.strip(".")
+        disk = GateDisk()
+        store = filled(folder, disk=disk)
+        dropping = threading.Thread(target=store.delete_database, args=("root.db",))
+        with merging(store, disk, where) as errors:
+            dropping.start()
+            if where == CREATED:  # else the job has come to its end first
+                dropping.join()
+                store.write([tablet(PLAIN_DEVICE, [7], i=[70])], creates())
+                store.flush()
+        dropping.join()
+        assert [] == errors
+        if where == CREATED:
+            assert [(7, 70)] == points(store, PLAIN_DEVICE, "i")
+        assert [] == litter(folder)
+        store.close()
+        store = open_store(folder)
+        assert ([(7, 70)] if where == CREATED else []) == points(store, PLAIN_DEVICE, "i")
+        store.close()
+
+
+def test_closing_ends_a_job_and_leaves_nothing_of_it(tmp_path: Path) -> None:
+    disk = GateDisk()
+    store = filled(tmp_path, disk=disk)
+    before = answers(store)
+    with merging(store, disk, CREATED) as errors:
+        closing = threading.Thread(target=store.close)
+        closing.start()
+        _until(lambda: store._region.closed)
+    closing.join()
+    assert [StoreClosed] == [type(error) for error in errors]
+    assert [] == litter(tmp_path)
+    store = open_store(tmp_path)
+    assert before == answers(store)
+    store.close()
+
+
+def test_whoever_asked_may_give_up(tmp_path: Path) -> None:
+    disk = GateDisk()
+    store = filled(tmp_path, disk=disk)
+    disk.gate(CREATED)
+    store.merge(stopped=disk.reached.is_set)
+    disk.go.set()
+    _until(lambda: not litter(tmp_path))
+    assert 4 == len(live(tmp_path))
+    store.merge()
+    assert 1 == len(live(tmp_path))
+    store.close()
+
+
+def test_a_slow_job_rests_and_can_be_closed_meanwhile(tmp_path: Path) -> None:
+    options = StoreOptions(durability="os", compaction=False, compaction_bytes_per_second=10)
+    store = filled(tmp_path, options)
+    errors: list[StorageError] = []
+
+    def merge() -> None:
+        try:
+            store.merge()
+        except StoreClosed as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=merge)
+    thread.start()
+    _until(lambda: store._compactor._running is not None)
+    store.close()
+    thread.join(2)
+    assert 1 == len(errors)
+    assert [] == litter(tmp_path)
+
+
+# --- trouble
+
+
+def test_a_damaged_source_is_set_aside_and_the_others_are_merged(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    victim = max(tmp_path.rglob("seq/*.tsfile"), key=lambda path: int(path.name.split("-")[1]))
+    raw = bytearray(victim.read_bytes())
+    raw[40] ^= 1
+    victim.write_bytes(raw)
+    store = open_store(tmp_path)
+    store.merge()
+    assert [(t, 1 if t < 5 else 2) for t in range(15)] == points(store, PLAIN_DEVICE, "i")
+    store.flush()
+    (problem,) = store.status().problems
+    assert victim.name in problem
+    assert "checksum" in problem
+    assert [victim.name] == [path.name for path in tmp_path.rglob("corrupt/*.tsfile")]
+    store.close()
+
+
+class FailingDisk(QuickDisk):
+    """Fails the nth call that changes something, made by the compactor's thread; from then on all, if it is dead."""
+
+    def __init__(self) -> None:
+        self.left = -1
+        self.number = errno.EIO
+        self.dead = False
+        self.free = 1 << 40
+
+    def _step(self) -> None:
+        if threading.current_thread().name != "saros-compact":
+            return
+        if self.left > 0:
+            self.left -= 1
+        elif self.left == 0:
+            if not self.dead:
+                self.left = -1
+            raise OSError(self.number, "injected")
+
+    def create(self, path: str) -> File:
+        self._step()
+        return FailingFile(super().create(path), self)
+
+    def replace(self, source: str, target: str) -> None:
+        self._step()
+        super().replace(source, target)
+
+    def remove(self, path: str) -> None:
+        self._step()
+        super().remove(path)
+
+    def sync_folder(self, path: str) -> None:
+        self._step()
+        super().sync_folder(path)
+
+    def free_bytes(self, path: str) -> int:
+        return self.free
+
+
+class FailingFile:
+    def __init__(self, file: File, disk: FailingDisk) -> None:
+        self._file = file
+        self._disk = disk
+        self.close = file.close
+        self.reserve = file.reserve
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        self._disk._step()
+        self._file.write(parts)
+
+    def sync(self) -> None:
+        self._disk._step()
+        self._file.sync()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_failure_at_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path, number: int, dead: bool) -> None:
+    """A dead disk is the crash: what it has at that moment is what the next start finds."""
+    template = tmp_path / "template"
+    store = filled(template)
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))
+    store.flush()
+    before = answers(store)
+    store.close()
+    outcomes = set()
+    for step in range(100):
+        folder = tmp_path / str(step)
+        shutil.copytree(template, folder)
+        disk = FailingDisk()
+        store = open_store(folder, ASKED_ONLY, disk)
+        disk.left, disk.number, disk.dead = step, number, dead
+        error: StorageError | None = None
+        try:
+            store.merge()
+        except StorageError as raised:
+            error = raised
+        failed = error is not None
+        assert isinstance(error, DiskFull) == (failed and number == errno.ENOSPC)
+        assert before == answers(store)
+        outcomes.add((failed, store.status().files))
+        disk.left = -1
+        if not dead:
+            store.merge()
+            assert 1 == store.status().files
+            assert before == answers(store)
+        store.close()
+        store = open_store(folder)
+        assert before == answers(store)
+        assert [] == litter(folder)
+        validate(store)
+        store.close()
+        if not failed:
+            break
+        shutil.rmtree(folder)
+    assert {(True, 4), (False, 1)} <= outcomes
+
+
+def test_a_job_without_room_is_not_begun(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = filled(tmp_path, disk=disk)
+    disk.free = 1 << 20
+    with pytest.raises(DiskFull, match="no room"):
+        store.merge()
+    assert 4 == len(live(tmp_path))
+    disk.free = 1 << 40
+    store.merge()
+    assert 1 == len(live(tmp_path))
+    store.close()
+
+
+def test_a_merged_file_larger_than_the_limit_is_split_between_devices(tmp_path: Path) -> None:
+    options = StoreOptions(durability="os", page_rows=3, compaction=False, compaction_file_bytes=14_000)
+    store = filled(tmp_path, options)
+    for times in (range(100, 300), (3, 12, 55, 105, 295)):
+        rows = {"i": list(times), "d": [t / 2 for t in times], "t": [str(t) for t in times]}
+        store.write([tablet(PLAIN_DEVICE, times, **rows), tablet(ALIGNED_DEVICE, times, **rows)])
+        store.flush()
+    before = answers(store)
+    store.merge()
+    assert before == answers(store)
+    assert 2 == len(live(tmp_path))
+    validate(store)
+    store.close()
+    store = open_store(tmp_path, options)
+    assert before == answers(store)
+    store.close()
+
+
+def values_of(rows: list[object]) -> list[tuple[int, Scalar]]:
+    return [(t, v) for t, v in rows]  # type: ignore[misc]
+
+
+def test_the_other_reader_reads_a_merged_file(tmp_path: Path) -> None:
+    pytest.importorskip("tsfile")
+    from storage.test_tsfile_interop import dumped
+
+    store = filled(tmp_path, StoreOptions(durability="os", page_rows=3, compaction=False))
+    times = range(200, 220)
+    store.write([tablet(d, times, i=list(times), t=[str(t) for t in times]) for d in (PLAIN_DEVICE, ALIGNED_DEVICE)])
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))
+    store.flush()
+    store.merge()
+    assert store.compaction.points_copied > 0
+    found = dumped(tmp_path, os.path.join(tmp_path, live(tmp_path)[0]))
+    for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+        for name in TYPES:
+            assert [list(row) for row in values_of(points(store, device, name))] == found[device][name]
+    store.close()

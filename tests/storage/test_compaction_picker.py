@@ -1,0 +1,154 @@
+"""What is merged next: stories in testdata/compaction_picker.txt, whose answers `--rewrite` writes anew, and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saros_storage.compaction.picker import Limits, hull, is_closed, overlap, pick
+from saros_storage.disk import LocalDisk
+from saros_storage.opened_file import OpenedFile
+from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+
+SCRIPT = Path(__file__).parent / "testdata" / "compaction_picker.txt"
+
+
+def file(kind: str, version: int, size: int, spans: dict[str, tuple[int, int]]) -> FileSource:
+    name = f"{version}{kind[0]}"
+    devices = {device: DeviceSpan(*span) for device, span in spans.items()}
+    access = OpenedFile(name, LocalDisk(), lambda _path, _error: None)
+    return FileSource(Rank(0, version), kind == "seq", name, size, devices, access)
+
+
+def parsed(line: str) -> FileSource:
+    """`seq VERSION SIZE DEVICE:FIRST-LAST ...`"""
+    kind, version, size, *words = line.split()
+    spans = {}
+    for word in words:
+        device, _, times = word.partition(":")
+        first, _, last = times.partition("-")
+        spans[device] = (int(first), int(last))
+    return file(kind, int(version), int(size), spans)
+
+
+class Table:
+    """The files of a partition; each story begins with none."""
+
+    def __init__(self) -> None:
+        self.files: list[FileSource] = []
+        self.limits = Limits()
+
+    def run(self, line: str) -> list[str]:
+        """The answer to a line, if it has one."""
+        verb, *words = line.split()
+        if verb == "limits":
+            self.limits = Limits(int(words[0]), int(words[1]))
+            return []
+        if verb in ("seq", "unseq"):
+            self.files.append(parsed(line))
+            return []
+        assert verb in ("pick", "repeat")
+        everything = "everything" in words
+        refused = words[words.index("refusing") + 1 :] if "refusing" in words else []
+        answers = []
+        for _ in range(20 if verb == "repeat" else 1):
+            found = pick(self.files, self.limits, everything=everything, refused=refused)
+            answers.append(
+                "nothing" if found is None else f"{found.kind.value}: {' '.join(f.path for f in found.files)}"
+            )
+            if found is None:
+                break
+            if verb == "repeat":
+                spans = {device: (span.start, span.end) for device, span in hull(found.files).items()}
+                kind = "seq" if any(f.sequence for f in found.files) else "unseq"
+                self.files = [f for f in self.files if f not in found.files]
+                self.files.append(file(kind, found.rank.version, found.bytes, spans))
+        return answers
+
+
+def stories(text: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """(lines as they stand, commands, expected answers) of each story."""
+    for part in text.strip("\n").split("\n\n"):
+        lines = part.splitlines()
+        if "----" not in lines:
+            yield lines, [], []
+            continue
+        middle = lines.index("----")
+        yield lines, [line for line in lines[:middle] if not line.startswith("#")], lines[middle + 1 :]
+
+
+def answers(commands: list[str]) -> list[str]:
+    table = Table()
+    return [answer for command in commands for answer in table.run(command)]
+
+
+def test_stories(request: pytest.FixtureRequest) -> None:
+    text = SCRIPT.read_text(encoding="utf-8")
+    if request.config.getoption("--rewrite"):
+        parts = []
+        for lines, commands, _ in stories(text):
+            head = lines[: lines.index("----") + 1] if commands else lines
+            parts.append("\n".join([*head, *answers(commands)]))
+        SCRIPT.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        return
+    for lines, commands, expected in stories(text):
+        assert expected == answers(commands), lines[0]
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[FileSource]:
+    """As flushes leave them: the late rows of a flush in an unsequence file, the others behind all of the device."""
+    last = {"a": 0, "b": 0}
+    files = []
+    for version in range(1, draw(st.integers(1, 14)) + 1):
+        size = draw(st.integers(1, 60))
+        ahead, late = {}, {}
+        for device in last:
+            if draw(st.booleans()):
+                start = last[device] + draw(st.integers(1, 9))
+                ahead[device] = (start, start + draw(st.integers(0, 9)))
+            if last[device] and draw(st.integers(0, 3)) == 0:
+                start = draw(st.integers(0, last[device]))
+                late[device] = (start, draw(st.integers(start, last[device])))
+        last |= {device: span[1] for device, span in ahead.items()}
+        files += [file("seq", version, size, ahead)] if ahead else []
+        files += [file("unseq", version, draw(st.integers(1, 60)), late)] if late else []
+    return files
+
+
+@given(partitions(), st.booleans(), st.integers(2, 5), st.integers(50, 400))
+def test_no_rank_is_passed_and_sequence_files_stay_apart(
+    files: list[FileSource], everything: bool, least: int, size: int
+) -> None:
+    """And it comes to an end: what is merged is taken out, what it becomes put in, until nothing is picked."""
+    rounds = 0
+    while (found := pick(files, Limits(least, size), everything=everything)) is not None:
+        rounds += 1
+        assert rounds < 40
+        assert len(found.files) >= 2
+        assert is_closed(found.files, files)
+        left = [f for f in files if f not in found.files]
+        for member in found.files:
+            for other in left:
+                if overlap(member, other):
+                    above = (other.rank, not other.sequence) > (member.rank, not member.sequence)
+                    top = found.files[-1]
+                    assert above == ((other.rank, not other.sequence) > (top.rank, not top.sequence))
+        spans = {device: (span.start, span.end) for device, span in hull(found.files).items()}
+        sequence = any(f.sequence for f in found.files)
+        name = f"{found.rank.version}{'s' if sequence else 'u'}{rounds}"
+        merged = FileSource(
+            found.rank,
+            sequence,
+            name,
+            found.bytes,
+            {device: DeviceSpan(*span) for device, span in spans.items()},
+            found.files[0].access,
+        )
+        files = [*left, merged]
+        ahead = [f for f in files if f.sequence]
+        assert not any(overlap(a, b) for i, a in enumerate(ahead) for b in ahead[:i])
