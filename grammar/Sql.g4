@@ -24,6 +24,7 @@ statement
     | set
     | unset
     | flush
+    | load
     | kill
     | explain
     | grant
@@ -229,7 +230,9 @@ show
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
     | SHOW CLUSTER DETAILS?                                                            # showCluster
     | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
-    | SHOW what=(TEMPLATES | DEVICE | SCHEMA | NODES | PATHS | ALL | TTL | TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
+    | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
+    | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
+    | SHOW what=(TEMPLATES | DEVICE | SCHEMA | NODES | PATHS | TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
                 | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
@@ -254,14 +257,20 @@ count
 set
     : SET STORAGE GROUP TO exactPath                                                   # setStorageGroup
     | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
-    | SET what=(TTL | DEVICE | SCHEMA | SYSTEM | CONFIGURATION) anything*              # setOther
+    | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
+    | SET what=(DEVICE | SCHEMA | SYSTEM | CONFIGURATION) anything*                    # setOther
     ;
 
 zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;
 
-unset: UNSET what=(TTL | DEVICE | SCHEMA) anything*;
+unset
+    : UNSET TTL (FROM | TO) path                                                       # unsetTtl
+    | UNSET what=(DEVICE | SCHEMA) anything*                                           # unsetOther
+    ;
 
 flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;
+
+load: LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?;
 
 kill: KILL (QUERY id=(STRING | INTEGER) | ALL QUERIES);
 
@@ -294,7 +303,7 @@ password: STRING | PARAMETER;
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
-    : what=(LOAD | START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+    : what=(START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
       anything*
     | FULL MERGE anything*
     ;
@@ -309,10 +318,10 @@ name
     | ADD | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES | BETWEEN | BY | CACHE
       | CALL | CASE | CHILD | CLEAR | CLUSTER | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS
       | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS
-      | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GRANT | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT |
       LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODES | NOT | NULL | NULLS | OF | OFFSET | ON
-      | OPTION | OR | ORDER | PARTITION | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
+      | OPTION | OR | ORDER | PARTITION | PARTITIONS | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
       PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | RECONSTRUCT | REGEXP | REGIONS | REMOVE
       | RENAME | REPAIR | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP |
       STORAGE | SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC |

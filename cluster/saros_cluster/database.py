@@ -44,7 +44,9 @@ from saros_scheduler.task import QueryId
 from saros_storage import schema as changes_of
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Deletion, Mutation, Placed
+from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import join_nodes, parse_pattern, split_path
 from saros_storage.placing import Fitting, frames_of
 from saros_storage.reading import ReadPoint, ReadView, TimeRange
@@ -59,6 +61,7 @@ MID_SECONDS = 0.5
 #: Groups that one request talks to at a time, for all requests of the node.
 _THREADS = 16
 _EXISTS, _SERIES_EXISTS = 501, 503
+_NOT_SUPPORTED = 2002
 #: How often a write is prepared anew because drops overtake it.
 _RENEWALS_MAX = 20
 #: Devices of which it is known where they were written last.
@@ -188,6 +191,9 @@ class ClusterDatabase:
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
         """See `Database.change_schema`."""
         request = self._request()
+        if any(isinstance(change, changes_of.SetTtl | changes_of.UnsetTtl) for change in changes):
+            self._change_ttl(request, changes)
+            return
         self._see([META])
         self._see(self._schema_groups(_devices(changes)))
         if len(changes) > 1:  # a database that is made on the way may be there by now
@@ -205,6 +211,20 @@ class ClusterDatabase:
             else:
                 return
         raise overtaken
+
+    def _change_ttl(self, request: Request, changes: Sequence[SchemaChange]) -> None:
+        """Rules of TTL are known to all groups. Raises PartlyDone."""
+        self._see(self._routing.groups)
+        numbered = self.schema.numbered(changes)
+        self.schema.rehearse(numbered)
+        try:
+            self._propose_all(dict.fromkeys(self._routing.groups, Mutation(numbered)), request)
+        finally:
+            self._see(self._routing.groups)
+
+    def load(self, path: str, options: LoadOptions) -> int:  # noqa: ARG002
+        """See `Database.load`: a cluster's nodes cannot all read a file of one of them."""
+        raise StorageError(f"a cluster takes no LOAD: use saros import {path}", code=_NOT_SUPPORTED)
 
     def _is_known_database(self, change: SchemaChange) -> bool:
         return isinstance(change, changes_of.CreateDatabase) and self.schema.is_database(change.path)
@@ -441,6 +461,10 @@ class ClusterDatabase:
             views=sum(p.views for p in parts),
             problems=tuple(problem for p in parts for problem in p.problems),
         )
+
+    def partitions(self) -> list[PartitionStatus]:
+        """See `Database.partitions`."""
+        return [p for machine in self._parts.replicas.machines.values() for p in machine.region.partition_status()]
 
     def blocked_by(self) -> str | None:
         """See `Database.blocked_by`."""

@@ -42,7 +42,8 @@ class Replicas:
             except BaseException:
                 _unpin(regions[:place])
                 raise
-        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions))
+        limits = regions[0].limits() if regions else None  # every group has all rules of TTL
+        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), limits)
 
     def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
         if len(pinned) == 1:

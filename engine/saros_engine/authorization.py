@@ -200,6 +200,9 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
     ast.ShowKind.CLUSTER: Privilege.MAINTAIN,
     ast.ShowKind.REGIONS: Privilege.MAINTAIN,
+    ast.ShowKind.TTL: Privilege.MANAGE_DATABASE,
+    ast.ShowKind.PARTITIONS: Privilege.MAINTAIN,
+    ast.ShowKind.FILES: Privilege.MAINTAIN,
 }
 
 
@@ -211,6 +214,14 @@ def _show(show: ast.Show, asked: Asked) -> None:
 
 def _explain(explain: ast.Explain, asked: Asked) -> None:
     RULES[type(explain.statement)].check(explain.statement, asked)
+
+
+def _load(_: ast.Load, asked: Asked) -> None:
+    """What a file holds is not known before: all that a write may need, everywhere; and it reads files."""
+    asked.access.require(Privilege.MAINTAIN)
+    asked.access.require(Privilege.MANAGE_DATABASE)
+    asked.access.require_all(Privilege.WRITE_DATA, ["root.**"])
+    asked.access.require_all(Privilege.WRITE_SCHEMA, ["root.**"])
 
 
 def _alter_user(alter: ast.AlterUser, asked: Asked) -> None:
@@ -260,7 +271,7 @@ def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
         access.require(Privilege.MANAGE_ROLE)
 
 
-_SCHEMA, _USERS, _DELETE = "schema", "users", "delete"
+_SCHEMA, _USERS, _DELETE, _LOAD = "schema", "users", "delete", "load"
 RULES: dict[type, Rule] = {
     ast.Select: Rule(_select),
     ast.Insert: Rule(_insert),
@@ -273,6 +284,9 @@ RULES: dict[type, Rule] = {
     ast.Show: Rule(_show),
     ast.Count: Rule(_anyone),  # it counts what the user sees
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
+    ast.Load: Rule(_load, _LOAD),
+    ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_anyone),
     ast.Explain: Rule(_explain),

@@ -30,6 +30,7 @@ from saros_engine.errors import NotSupportedError, QueryNotFound
 from saros_engine.execution import QueryExecution
 from saros_engine.explain import explain, explain_analysis
 from saros_engine.functions import FUNCTIONS
+from saros_engine.loading import load_files
 from saros_engine.memory import QueryMemory
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
@@ -38,6 +39,7 @@ from saros_engine.planner import PlanContext, plan_select
 from saros_engine.query_registry import QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
 from saros_engine.show import count_schema, show_cluster, show_schema
+from saros_engine.show_stored import show_stored
 from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
 from saros_engine.user_statements import UserStatements
@@ -54,6 +56,8 @@ from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
 
 _TEXT = DataType.TEXT
 _NANOSECONDS_PER_MS = 1_000_000
+#: Statements that look up here what they change.
+_LOOK_FIRST = (ast.DeleteDatabases, ast.DeleteTimeseries, ast.AlterTimeseries, ast.SetTtl, ast.UnsetTtl)
 _INTERNAL = 2001
 
 
@@ -66,6 +70,8 @@ class SessionContext:
     consistency: str = "strong"
     access: Access = UNRESTRICTED
     trail: Trail | None = None
+    #: Folders that LOAD may read from; None: whatever the process may.
+    load_folders: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -102,7 +108,7 @@ class QueryEngine:
         self._binder = ParameterBinder(self._unit.value)
         self._plans: RecentMap[tuple[int, QueryPlan]] = RecentMap(options.plans_cached)
         self._registry = QueryRegistry(clock)
-        self._writer = Writer(store, options.default_database_level)
+        self._writer = Writer(store, options.default_database_level, clock)
         self._idle = threading.Condition()
         self._open = 0
         self._counters = EngineCounters()
@@ -230,8 +236,8 @@ class QueryEngine:
     def _change(self, statement: ast.Statement, session: SessionContext) -> int:
         """Carry out a statement that answers no rows; how many things it changed."""
         store = self._store
-        if isinstance(statement, ast.DeleteDatabases | ast.DeleteTimeseries | ast.AlterTimeseries):
-            store.catch_up("strong")  # what they change is looked up here first
+        if isinstance(statement, _LOOK_FIRST):
+            store.catch_up("strong")
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, Moment(session.zone, self._unit, self._now()))
@@ -247,6 +253,10 @@ class QueryEngine:
                 return ddl.delete_timeseries(store, statement)
             case ast.AlterTimeseries():
                 return ddl.alter_timeseries(store, statement)
+            case ast.SetTtl() | ast.UnsetTtl():
+                return ddl.change_ttl(store, statement)
+            case ast.Load():
+                return load_files(store, statement, self._options.default_database_level, session.load_folders)
             case ast.Flush(databases):
                 store.flush([str(path) for path in databases] or None)
             case ast.KillQuery(query_id):
@@ -362,6 +372,9 @@ class QueryEngine:
             return fixed_result(_texts("Variable", "Value"), self._variables())
         if kind in (ast.ShowKind.CLUSTER, ast.ShowKind.REGIONS):  # also without a leader: nothing is caught up with
             shown = show_cluster(statement, self._cluster)
+            return fixed_result(shown.fields, shown.rows)
+        if kind in (ast.ShowKind.PARTITIONS, ast.ShowKind.FILES):
+            shown = show_stored(statement, self._store.partitions(), lambda t: format_time(t, session.zone, self._unit))
             return fixed_result(shown.fields, shown.rows)
         point = self._store.catch_up(session.consistency)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)

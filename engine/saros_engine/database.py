@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from saros_storage.loading.loader import LoadOptions
+from saros_storage.partition_status import PartitionStatus
 from saros_storage.reading import ReadPoint, ReadView, TimeRange
 from saros_storage.region import StoreStatus
 from saros_storage.schema import SchemaChange, SchemaTree
@@ -61,6 +63,14 @@ class Database(Protocol):
 
     def delete_database(self, path: str) -> None:
         """Delete a database with all in it."""
+        ...
+
+    def load(self, path: str, options: LoadOptions) -> int:
+        """Take in a TsFile, all of it or nothing; how many files it became."""
+        ...
+
+    def partitions(self) -> Sequence[PartitionStatus]:
+        """The partitions of this node, and their files."""
         ...
 
     def flush(self, databases: Sequence[str] | None = None) -> None:

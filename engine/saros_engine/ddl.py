@@ -16,6 +16,8 @@ from saros_grammar.ast import (
     DeleteDatabases,
     DeleteTimeseries,
     SeriesColumn,
+    SetTtl,
+    UnsetTtl,
 )
 from saros_storage import schema
 from saros_storage.errors import UserMistake
@@ -24,6 +26,8 @@ from saros_storage.schema import SeriesSchema
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
 
 _METADATA = 303
+#: A thousand years, nearly: nanoseconds of it still fit int64.
+_TTL_MS_MAX = 9_000_000_000_000
 #: Digits to keep in a lossy encoding: Saros stores such series without loss.
 _IGNORED_PROPERTIES = frozenset({"max_point_number"})
 
@@ -45,8 +49,35 @@ def delete_databases(store: Database, statement: DeleteDatabases) -> int:
             raise UserMistake(f"Path [{path}] is not a database", code=504)
         for database in found:
             store.delete_database(database)
+            _forget_ttl(store, _patterns_of_database(database))
             count += 1
     return count
+
+
+def change_ttl(store: Database, statement: SetTtl | UnsetTtl) -> int:
+    """SET TTL and UNSET TTL; a database stands for all below it, too."""
+    path = str(statement.path)
+    patterns = _patterns_of_database(path) if store.schema.is_database(path) else (path,)
+    if isinstance(statement, UnsetTtl):
+        return _forget_ttl(store, patterns)
+    milliseconds = statement.milliseconds
+    if milliseconds is not None and milliseconds > _TTL_MS_MAX:
+        raise UserMistake(f"a TTL is at most {_TTL_MS_MAX} milliseconds, or INF", code=701)
+    store.change_schema([schema.SetTtl(pattern, milliseconds) for pattern in patterns])
+    return 1
+
+
+def _patterns_of_database(path: str) -> tuple[str, ...]:
+    return path, f"{path}.**"
+
+
+def _forget_ttl(store: Database, patterns: tuple[str, ...]) -> int:
+    """Take back the rules of these patterns; what has none is passed by."""
+    known = dict(store.schema.ttl.live())
+    found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
+    if found:
+        store.change_schema(found)
+    return int(bool(found))
 
 
 def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries) -> int:

@@ -16,11 +16,16 @@ from typing import Protocol
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Rights
 from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
-from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
+from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema, TtlRules
 
 
 class SchemaReader(Protocol):
     """What planning and SHOW ask of a schema; see `SchemaTree`."""
+
+    @property
+    def ttl(self) -> TtlRules:
+        """See `SchemaTree.ttl`."""
+        ...
 
     def databases(self) -> list[str]:
         """See `SchemaTree.databases`."""
@@ -62,6 +67,11 @@ class ReadableSchema:
         self._tree = tree
         self._rights = rights
         self._privilege = privilege
+
+    @property
+    def ttl(self) -> TtlRules:
+        """All rules: whoever is shown them as such needs a privilege for it."""
+        return self._tree.ttl
 
     def databases(self) -> list[str]:
         """Databases that show."""

@@ -137,9 +137,25 @@ def _show_devices(statement: Show, schema: SchemaReader) -> Shown:
     rows: list[Row] = []
     for device in _devices(schema, _pattern(statement.path), statement.where):
         database = (device.database,) if statement.details else ()
-        rows.append((device.path, *database, str(device.aligned).lower(), None, _NO_TTL))
+        ttl = _ttl_text(schema.ttl.milliseconds(device.path))
+        rows.append((device.path, *database, str(device.aligned).lower(), None, ttl))
     database_column = ("Database",) if statement.details else ()
     return Shown(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
+
+
+def _ttl_text(milliseconds: int | None) -> str:
+    return _NO_TTL if milliseconds is None else str(milliseconds)
+
+
+def _show_ttl(statement: Show, schema: SchemaReader) -> Shown:
+    """Rules; ON a pattern: of it and of what it matches."""
+    patterns = [parse_pattern(str(path)) for path in statement.databases]
+    rows: list[Row] = [
+        (path, _ttl_text(milliseconds))
+        for path, milliseconds in schema.ttl.live()
+        if not patterns or any(p.text == path or p.matches(parse_pattern(path).nodes) for p in patterns)
+    ]
+    return Shown(_texts("Device", "TTL(ms)"), rows)
 
 
 def _show_timeseries(statement: Show, schema: SchemaReader) -> Shown:
@@ -200,6 +216,7 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.TIMESERIES: _show_timeseries,
     ShowKind.CHILD_PATHS: _show_child_paths,
     ShowKind.CHILD_NODES: _show_child_nodes,
+    ShowKind.TTL: _show_ttl,
 }
 
 # ---------------------------------------------------------------------------------------------- cluster

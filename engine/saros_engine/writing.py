@@ -9,7 +9,7 @@ point; NaN is a value.
 
 INSERT is partial, as in IoTDB: a measurement with a value that does not fit is left out as a whole, the others are
 written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
-value can be lost.
+value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so.
 
 Thread-safe.
 """
@@ -17,7 +17,7 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,13 +26,16 @@ from saros_engine.database import Database
 from saros_engine.literal_values import column_of_literals, inferred_type
 from saros_grammar.ast import Expression, Insert, Literal
 from saros_storage.block import Column
+from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaChange, SeriesSchema
 from saros_storage.tablet import Tablet
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType, Int64Array, TimeUnit
+from saros_storage.ttl import Limits
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array, TimeUnit
 
 _TYPE_MISMATCH = 507
+_OUT_OF_TTL = 607
 #: Database, series exist already; a series' type, a series, a device is not what it was taken for.
 _OVERTAKEN = (501, 503, 507, 508, 511)
 #: Batch columns of these types may go to series of those.
@@ -66,8 +69,9 @@ class _Shape:
 class Writer:
     """See the module. `level`: nodes below root of a database that is created by writing."""
 
-    def __init__(self, store: Database, level: int) -> None:
+    def __init__(self, store: Database, level: int, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._level = level
         self._shapes: dict[tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None], _Shape] = {}
 
@@ -85,6 +89,12 @@ class Writer:
                 raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
         if not names or not rows:
             return 0
+        if self._store.schema.ttl:
+            living = self._living(join_nodes(split_path(device)), times)
+            if living is not None:
+                left = {name: column.compress(living) for name, column in columns.items()}
+                self.insert_columns(device, times[living], left, aligned=aligned)
+                raise _out_of_ttl(device, times, living)
         key = (device, names, tuple([c.type for c in values]), aligned)
         shape = self._shapes.get(key)
         if shape is None or not self._write_as_known(shape, names, times, values):
@@ -157,6 +167,7 @@ class Writer:
             raise UserMistake(f"INSERT names a measurement twice: {', '.join(statement.measurements)}", code=701)
         times = np.array([time_of(t) for t in statement.times], np.int64)
         outcome = _Values()
+        living = self._living(path, times)
 
         def write() -> None:
             nonlocal outcome
@@ -165,14 +176,27 @@ class Writer:
             outcome = _values_of(statement, known, zone, unit)
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
-                self._store.write([Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)], creates)
+                tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
+                self._store.write([tablet if living is None else _compressed(tablet, living)], creates)
 
-        self._creating(write)
+        if living is None or living.any():
+            self._creating(write)
+        if living is not None:
+            raise _out_of_ttl(path, times, living)
         if outcome.failures:
             listed = ", ".join(name for name, _ in outcome.failures)
             reasons = "; ".join(reason for _, reason in outcome.failures)
             raise UserMistake(f"Fail to insert measurements [{listed}] caused by [{reasons}]", code=_TYPE_MISMATCH)
         return sum(int(np.count_nonzero(column.present)) for column in outcome.columns)
+
+    def _living(self, device: str, times: Int64Array) -> BoolArray | None:
+        """Which rows are not expired; None: all."""
+        limits = Limits(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
+        limit = limits.expired_before(device)
+        if limit is None:
+            return None
+        living: BoolArray = times >= limit
+        return None if living.all() else living
 
     # ------------------------------------------------------------------ schema
 
@@ -192,6 +216,18 @@ class Writer:
             needed = f"a database is made {self._level} level(s) below root"
             raise UserMistake(f"{device} lies in no database and is too short to make one: {needed}", code=509)
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
+
+
+def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:
+    columns = tuple(column.compress(rows) for column in tablet.columns)
+    return replace(tablet, times=tablet.times[rows], columns=columns)
+
+
+def _out_of_ttl(device: str, times: Int64Array, living: BoolArray) -> UserMistake:
+    """The error for rows that were left out; the others are written."""
+    expired = times[~living]
+    message = f"{len(expired)} of {len(times)} rows of {device} are older than its TTL, such as time {int(expired[0])}"
+    return UserMistake(f"{message}: these were not written", code=_OUT_OF_TTL)
 
 
 @dataclass(slots=True)

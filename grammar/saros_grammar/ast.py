@@ -516,12 +516,16 @@ class ShowKind(Enum):
     TIME_ZONE = "time zone"
     CLUSTER = "cluster"
     REGIONS = "regions"
+    TTL = "ttl"
+    PARTITIONS = "partitions"
+    FILES = "files"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET]. `databases`: SHOW REGIONS OF DATABASE.
+    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
 
+    `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
     `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
 
     In `where`, of Show and of Count, the subjects are one-node paths in lower case (`timeseries`, `datatype`, `device`,
@@ -555,6 +559,31 @@ class Flush:
     """FLUSH [database, ...]."""
 
     databases: tuple[PathExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options None where not given."""
+
+    source: str
+    level: int | None = None
+    verify: bool | None = None
+    delete: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetTtl:
+    """SET TTL TO pattern milliseconds | INF (None)."""
+
+    path: PathExpression
+    milliseconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTtl:
+    """UNSET TTL FROM | TO pattern."""
+
+    path: PathExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -728,6 +757,9 @@ Statement = (
     | Show
     | Count
     | Flush
+    | Load
+    | SetTtl
+    | UnsetTtl
     | KillQuery
     | SetTimeZone
     | Explain

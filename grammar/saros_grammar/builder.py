@@ -1,7 +1,7 @@
 """Parse tree to statement: the areas of the dialect, each with its table of rules.
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
-    SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`.
+    SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`.
 
 What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
 hold (a clause twice, a row of the wrong width) raises ParseError with its place.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from saros_grammar import ast, select_builder, series_builder
+from saros_grammar import ast, load_builder, select_builder, series_builder
 from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
@@ -55,8 +55,6 @@ _AREAS = {
     "templates": "device templates",
     "nodes": "device templates",
     "paths": "device templates",
-    "ttl": "TTL",
-    "all": "TTL",
     "system": "system settings",
     "configuration": "configuration",
     "datanodes": "cluster statements",
@@ -65,7 +63,6 @@ _AREAS = {
     "migrate": "cluster statements",
     "reconstruct": "cluster statements",
     "extend": "cluster statements",
-    "load": "LOAD",
     "start": "START",
     "stop": "STOP",
     "merge": "MERGE",
@@ -233,6 +230,12 @@ class StatementBuilder:
     def _show_regions(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.REGIONS, databases=self._paths(context.path()))
 
+    def _show_ttl(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.TTL, databases=self._paths(context.path()))
+
+    def _show_stored(self, context: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind(context.what.text.lower()), databases=self._paths(context.path()))
+
     def _show_current_timestamp(self, _: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.CURRENT_TIMESTAMP)
 
@@ -299,6 +302,20 @@ class StatementBuilder:
         if kind is not None and self._expressions.raw(kind).lower() not in ("true", "false"):
             raise self._expressions.error(kind, "FLUSH takes databases: FLUSH root.sg1, root.sg2", ("root",))
         return ast.Flush(self._paths(context.path()))
+
+    def _set_ttl(self, context: Any) -> ast.SetTtl:
+        path = select_builder.pattern(self._expressions, context.path())
+        if context.infinite is None:
+            return ast.SetTtl(path, int(context.milliseconds.text))
+        if self._expressions.raw(context.infinite).upper() != "INF":
+            raise self._expressions.error(context.infinite, "a TTL is milliseconds, or INF", ("INF",))
+        return ast.SetTtl(path, None)
+
+    def _unset_ttl(self, context: Any) -> ast.UnsetTtl:
+        return ast.UnsetTtl(select_builder.pattern(self._expressions, context.path()))
+
+    def _load(self, context: Any) -> ast.Load:
+        return load_builder.build(self._expressions, context)
 
     def _kill(self, context: Any) -> ast.KillQuery:
         token = context.id_
@@ -406,6 +423,8 @@ class StatementBuilder:
         "ShowTimeZone": _show_time_zone,
         "ShowCluster": _show_cluster,
         "ShowRegions": _show_regions,
+        "ShowTtl": _show_ttl,
+        "ShowStored": _show_stored,
         "ShowOther": _unsupported,
         "CountDatabases": _count_databases,
         "CountDevices": _count_devices,
@@ -414,8 +433,11 @@ class StatementBuilder:
         "SetStorageGroup": _set_storage_group,
         "SetTimeZone": _set_time_zone,
         "SetOther": _unsupported,
-        "Unset": _unsupported,
+        "SetTtl": _set_ttl,
+        "UnsetTtl": _unset_ttl,
+        "UnsetOther": _unsupported,
         "Flush": _flush,
+        "Load": _load,
         "Kill": _kill,
         "Other": _other,
     }

@@ -106,6 +106,9 @@ class Configuration:
     default_database_level: int = _option(
         1, _count(1, 16), "Depth below root of the database that a write to an unknown path creates."
     )
+    load_folders: str = _option(
+        "", str, "Folders that clients of a server may LOAD files from, separated by colons; none: they may not."
+    )
     time_zone: str = _option("UTC", _zone, "Zone of a session that names none.")
     authentication: str = _option(
         "off", _one_of("off", "on"), "Whether a server without users makes a first one; with users, clients log in."

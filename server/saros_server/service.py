@@ -195,7 +195,9 @@ class ClientService:
         host = _host(context)
         visitor = self._gate.enter(request.user, request.password, host)
         consistency = request.consistency or _CONSISTENCY
-        session = open_session(self._folder, time_zone=request.time_zone or None, options={}, consistency=consistency)
+        session = open_session(
+            self._folder, time_zone=request.time_zone or None, options={}, consistency=consistency, files=False
+        )
         session.client_id = request.client_id
         session.speak_for(visitor.access, visitor.trail)
         token = secrets.token_bytes(_TOKEN_BYTES)

@@ -47,10 +47,16 @@ _nodes: dict[str, _Shared] = {}
 
 
 def open_session(
-    folder: str, *, time_zone: str | None, options: Mapping[str, object], consistency: str = "strong"
+    folder: str,
+    *,
+    time_zone: str | None,
+    options: Mapping[str, object],
+    consistency: str = "strong",
+    files: bool = True,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
+    `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError.
     """
     if consistency not in CONSISTENCIES:
@@ -64,7 +70,10 @@ def open_session(
         elif options and dict(options) != shared.options:
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
-    return EmbeddedSession(key, shared.node, time_zone or shared.node.configuration.time_zone, consistency)
+    configuration = shared.node.configuration
+    folders = None if files else tuple(filter(None, configuration.load_folders.split(os.pathsep)))
+    context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders)
+    return EmbeddedSession(key, shared.node, context)
 
 
 def _leave(key: str) -> None:
@@ -80,11 +89,11 @@ def _leave(key: str) -> None:
 class EmbeddedSession:
     """Implements the driver's `Session`."""
 
-    def __init__(self, key: str, node: Node, zone: str, consistency: str) -> None:
+    def __init__(self, key: str, node: Node, context: SessionContext) -> None:
         self._key = key
         self._node = node
         self._unit = UNITS[node.configuration.time_unit]
-        self._context = SessionContext(zone=zone, consistency=consistency)
+        self._context = context
         #: Whose requests are told apart by their numbers; 0: nobody's.
         self.client_id = 0
         self._lock = threading.Lock()

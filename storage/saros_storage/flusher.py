@@ -1,8 +1,10 @@
 """The thread that turns frozen MemTables into files, saves manifests, and says what the log need not keep.
 
     waiting partitions --flush each frozen MemTable, oldest first--> files, manifest --> install under the lock
+                       --adopt each loaded file in its turn--------->
                        --save tombstones, files set aside--------->        manifest
     then `journal.release(first)`: entries before the first one that some partition still needs are in files
+    now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`)
 
 Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
 numbers up to n a second time, to entries that a replay would skip.
@@ -15,15 +17,22 @@ The lock is the region's; the flusher holds `folders` while it works in partitio
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS, Disk
+from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.flush_files import FileFlush, WrittenFile
-from saros_storage.layout import FileName
+from saros_storage.layout import RESOURCE, FileName
+from saros_storage.loading.adopting import adopt
+from saros_storage.loading.staged import LoadedFile
+from saros_storage.loading.staging import Staging
+from saros_storage.manifest import Manifest
 from saros_storage.memtable import MemTable
 from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
@@ -32,9 +41,12 @@ from saros_storage.partitions import Partitions
 from saros_storage.schema import stored_encoding
 from saros_storage.snapshot import FileSource
 from saros_storage.store_options import StoreOptions
+from saros_storage.ttl import Limits
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
 
 _RETRY_SECONDS = 1.0
+#: Files are looked through for expired ones so often, if there are rules.
+_EXPIRY_SECONDS = 60.0
 
 
 class Journal(Protocol):
@@ -62,6 +74,8 @@ class Flusher:
         lock: threading.Condition,
         report: Report,
         written: Callable[[Partition], None],
+        staging: Staging,
+        limits: Callable[[], Limits],
     ) -> None:
         """`written` is told which partition has new files; with no lock but `folders` held."""
         self._options = options
@@ -73,6 +87,10 @@ class Flusher:
         self._lock = lock
         self._report = report
         self._written = written
+        self._staging = staging
+        self._limits = limits
+        #: Monotonic time at which files are looked through for expired ones.
+        self._expire_at_ns = 0
         #: Bytes of all files since the start.
         self.bytes_written = 0
         #: Held while a partition's folder is being changed.
@@ -129,12 +147,15 @@ class Flusher:
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._waiting and not self._stopping:
-                    self._lock.wait()
+                while not self._waiting and not self._stopping and not self._expiry_is_due():
+                    self._lock.wait(_EXPIRY_SECONDS if self._partitions.schema.ttl else None)
                 if self._stopping:
                     return
-                partition = next(iter(self._waiting.values()))
+                partition = next(iter(self._waiting.values()), None)
             try:
+                if partition is None:
+                    self.expire()
+                    continue
                 with self.folders:
                     self._save(partition)
                     self._journal.release(self.first_needed())
@@ -148,6 +169,45 @@ class Flusher:
                 with self._lock:
                     self.problem = None
                     self._lock.notify_all()
+
+    def _expiry_is_due(self) -> bool:
+        return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
+
+    def expire_soon(self) -> None:
+        """Look for expired files when there is nothing to flush. Under the lock."""
+        self._expire_at_ns = 0
+        self._lock.notify_all()
+
+    def expire(self) -> None:
+        """Take the files of which nothing lives out of their partitions, each in one swap. Raises OSError."""
+        with self.folders:
+            with self._lock:
+                self._expire_at_ns = self._clock.monotonic_ns() + int(_EXPIRY_SECONDS * 1e9)
+                limits = self._limits()
+                found = [(p, gone) for p in self._partitions if (gone := limits.expired(p.files))]
+            if found:
+                self._journal.sync_due()  # the rule must not be lost when its effect is not
+            for partition, gone in found:
+                self._take_out(partition, gone)
+
+    def _take_out(self, partition: Partition, gone: Sequence[FileSource]) -> None:
+        """Under `folders`. Views that are open keep the files."""
+        paths = {file.path for file in gone}
+        entries = {(os.path.basename(file.path), file.sequence) for file in gone}
+        with self._lock:
+            manifest = partition.manifest.with_merged(entries, (), partition.manifest.tombstones)
+        save_manifest(self._disk, partition.folder, manifest)
+        with self._lock:
+            current = partition.manifest.with_merged(entries, (), partition.manifest.tombstones)
+            partition.compacted(current, paths, (), ())
+            self._partitions.changed()
+            self._lock.notify_all()
+        for file in gone:
+            assert isinstance(file.access, OpenedFile)
+            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                file.access.open()
+            self._disk.remove(file.path)
+            self._disk.remove(file.path + RESOURCE)
 
     def _note(self, error: BaseException, *, final: bool) -> bool:
         """Name the problem; unless it is final, wait a little. False: the thread is to end."""
@@ -165,16 +225,21 @@ class Flusher:
                     del self._waiting[id(partition)]
                     self._lock.notify_all()
                     return
-                memtable = partition.immutable[0] if partition.immutable else None
-            written = [] if memtable is None else self._write(partition, memtable)
-            self._commit(partition, memtable, written)
+                frozen = partition.immutable[0] if partition.immutable else None
+            written = [] if frozen is None else self._write(partition, frozen)
+            self._commit(partition, frozen, written)
+            if isinstance(frozen, LoadedFile):
+                self._staging.release(frozen)
 
     def _unsaved(self, partition: Partition) -> bool:
         deleted = partition.active is None and partition.unsaved is not None
         return deleted or any(owner is partition for owner, _ in self._aside)
 
-    def _write(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
-        name = FileName(self._clock.now_ns() // 1_000_000, memtable.rank.version)
+    def _write(self, partition: Partition, memtable: MemTable | LoadedFile) -> list[WrittenFile]:
+        time_ms = self._clock.now_ns() // 1_000_000
+        if isinstance(memtable, LoadedFile):
+            return adopt(self._disk, partition.folder, memtable, partition.files, time_ms)
+        name = FileName(time_ms, memtable.rank.version)
         flush = FileFlush(
             self._disk,
             partition.folder,
@@ -194,10 +259,10 @@ class Flusher:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return stored_encoding(type_, series.encoding), series.compressor
 
-    def _commit(self, partition: Partition, memtable: MemTable | None, written: list[WrittenFile]) -> None:
+    def _commit(self, partition: Partition, memtable: MemTable | LoadedFile | None, written: list[WrittenFile]) -> None:
         with self._lock:
             flushed = self._complete_up_to(partition, memtable)
-            manifest = partition.manifest.with_files(tuple(w.entry for w in written), flushed)
+            manifest = _grown(partition.manifest, memtable, written, flushed)
             manifest = replace(manifest, tombstones=partition.tombstones)
             aside = [path for owner, path in self._aside if owner is partition]
             self._aside = [item for item in self._aside if item[0] is not partition]
@@ -208,7 +273,7 @@ class Flusher:
         sources = [self._source(w) for w in written]
         with self._lock:
             # Not `manifest`: a file may have been found damaged meanwhile.
-            current = partition.manifest.with_files(tuple(w.entry for w in written), flushed)
+            current = _grown(partition.manifest, memtable, written, flushed)
             partition.install(replace(current, tombstones=manifest.tombstones), sources, memtable)
             if memtable is not None:
                 self._partitions.memory_bytes -= memtable.bytes
@@ -218,7 +283,7 @@ class Flusher:
         if written:
             self._written(partition)
 
-    def _complete_up_to(self, partition: Partition, memtable: MemTable | None) -> int:
+    def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
         """The last entry that the files have, once `memtable` is in them."""
         if memtable is not None:
             assert memtable.frozen_at is not None
@@ -235,3 +300,13 @@ class Flusher:
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)
+
+
+def _grown(
+    manifest: Manifest, memtable: MemTable | LoadedFile | None, written: list[WrittenFile], flushed: int
+) -> Manifest:
+    """The manifest with what was written; a loaded file that is damaged is named in it."""
+    grown = manifest.with_files(tuple(w.entry for w in written), flushed)
+    if isinstance(memtable, LoadedFile) and memtable.source is None:
+        return replace(grown, set_aside=(*grown.set_aside, (memtable.staged.name, memtable.problem)))
+    return grown

@@ -3,7 +3,7 @@
     node.json  meta/schema     legible, the schema's checksum
     log/                       every record's checksum; no segment missing
     groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.checking`; that all
-                               of it lies within the partition's slice, and the `.resource` says of it what the file does
+                               of it lies within the slice, and the `.resource` says of it what the file does
 
 What lies in a partition's folder and is not in its manifest is no part of it, and not looked at. The caller holds the
 folder's lock. Belongs to one thread.

@@ -6,6 +6,7 @@
     <data>/groups/0/<database>/<slice>/MANIFEST    the partition's files, ranks and tombstones
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
                                        corrupt/    files that were set aside
+    <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
 
 A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
 file name ends in its digest. Pure apart from `write_durably`. Any thread.
@@ -28,6 +29,7 @@ GROUP_FOLDER = os.path.join("groups", "0")
 MANIFEST = "MANIFEST"
 CORRUPT_FOLDER = "corrupt"
 TRASH_PREFIX = ".trash-"
+STAGING_FOLDER = ".staged"
 TEMPORARY = ".tmp"
 RESOURCE = ".resource"
 #: Bytes of a file name that every usual file system takes.

@@ -1,10 +1,11 @@
-"""What one log entry of a store says: schema changes, deletions, tablets; applied in this order.
+"""What one log entry of a store says: schema changes, deletions, tablets, loaded files; applied in this order.
 
-    u32 changes | u32 deletions | u32 tablets | u32 0 | items: u32 bytes | u32 depth | content, padded to 8
+    u32 changes | u32 deletions | u32 tablets | u32 loads | items: u32 bytes | u32 depth | content, padded to 8
 
-A change is as `schema.changes` encodes it, a deletion is JSON `[[pattern, ...], start, end]`, a tablet is a frame
-(`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` says how many nodes of its device are its
-database, so that an entry is understood without the schema of its time. Pure: any thread.
+A change is as `schema.changes` encodes it, a deletion is JSON `[[pattern, ...], start, end]`, a load is JSON too (see
+`StagedFile`), a tablet is a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` says
+how many nodes of its device are its database, so that an entry is understood without the schema of its time. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from saros_storage.errors import CorruptFile
+from saros_storage.loading.staged import StagedFile
 from saros_storage.reading import TimeRange
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 from saros_storage.tablet_codec import TabletFrame
@@ -51,18 +53,21 @@ class Mutation:
     changes: Sequence[SchemaChange] = ()
     deletions: Sequence[Deletion] = ()
     tablets: Sequence[Placed] = ()
+    loads: Sequence[StagedFile] = ()
 
 
 def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
     """The entry's payload, in parts; frames are not copied."""
     tablets = mutation.tablets
-    if len(tablets) == 1 and not mutation.changes and not mutation.deletions:
+    if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
         depth, frame, _ = tablets[0]
         return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
     items: list[Placed] = [Placed(0, encode_change(c)) for c in mutation.changes]
     items += [Placed(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
-    parts: list[bytes | memoryview] = [_HEAD.pack(len(mutation.changes), len(mutation.deletions), len(tablets), 0)]
+    items += [Placed(0, _json(load.words())) for load in mutation.loads]
+    counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
+    parts: list[bytes | memoryview] = [_HEAD.pack(*counts)]
     for depth, content, _ in items:
         parts += [_ITEM.pack(len(content), depth), content, _PADDING[-len(content) & 7]]
     return parts
@@ -71,10 +76,10 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
 def decode_mutation(payload: memoryview) -> Mutation:
     """The inverse; frames are views. Raises CorruptFile."""
     try:
-        changes, deletions, tablets, _ = _HEAD.unpack_from(payload)
+        changes, deletions, tablets, loads = _HEAD.unpack_from(payload)
         position = _HEAD.size
         items = []
-        for _ in range(changes + deletions + tablets):
+        for _ in range(changes + deletions + tablets + loads):
             size, depth = _ITEM.unpack_from(payload, position)
             position += _ITEM.size
             if position + size > len(payload):
@@ -85,14 +90,18 @@ def decode_mutation(payload: memoryview) -> Mutation:
         return Mutation(
             [decode_change(bytes(item.frame)) for item in items[:changes]],
             [_decode_deletion(bytes(item.frame)) for item in items[changes:rest]],
-            items[rest:],
+            items[rest : rest + tablets],
+            [StagedFile.of_words(json.loads(bytes(item.frame))) for item in items[rest + tablets :]],
         )
     except (struct.error, ValueError, TypeError) as error:
         raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
 
 
 def _encode_deletion(deletion: Deletion) -> bytes:
-    words = [list(deletion.patterns), deletion.time.start, deletion.time.end]
+    return _json([list(deletion.patterns), deletion.time.start, deletion.time.end])
+
+
+def _json(words: list[object]) -> bytes:
     return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -8,6 +8,8 @@ the active MemTable (whose rows are taken out at once) and above all else.
     rank      1      2      3        4         5
               file   file   memtable(flushing) active        tombstone of now: rank 4
 
+A loaded file stands among the frozen MemTables until it is in the manifest: what is active before it is frozen.
+
 `flushed` is the log index up to which the partition needs the log no more. Belongs to the store, under its lock; only
 `folder`, `key` and the manifest (a value) may be looked at without it.
 """
@@ -19,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 
 from saros_storage.deletions import hides, may_hold, reaches
+from saros_storage.loading.staged import LoadedFile, StagedFile
 from saros_storage.manifest import Manifest
 from saros_storage.memtable import MemTable
 from saros_storage.reading import TimeRange
@@ -40,8 +43,8 @@ class Partition:
         #: By rank, lowest first.
         self.files = tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))
         self.active: MemTable | None = None
-        #: Frozen MemTables that are not in files yet, oldest first.
-        self.immutable: list[MemTable] = []
+        #: Frozen MemTables that are not in files yet, and loaded files among them, oldest first.
+        self.immutable: list[MemTable | LoadedFile] = []
         self.tombstones = manifest.tombstones
         #: First and last log index of deletions that the manifest does not have.
         self.unsaved: tuple[int, int] | None = None
@@ -82,6 +85,15 @@ class Partition:
             self._snapshot = None
         return memtable
 
+    def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
+        """A file was loaded: it outranks all that is here, and all that comes outranks it."""
+        self.freeze(index - 1)
+        self._version += 1
+        rank = Rank(_GENERATION, self._version)
+        ranked = None if source is None else replace(source, rank=rank)
+        self.immutable.append(LoadedFile(rank, index, staged, ranked, problem))
+        self._snapshot = None
+
     def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
         """Hide the points in `time` of the series that a pattern matches."""
         rank = Rank(_GENERATION, self._version - (self.active is not None))
@@ -110,8 +122,8 @@ class Partition:
 
     # ------------------------------------------------------------------ flushing
 
-    def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | None) -> None:
-        """Take over a manifest that is on the disk now; `flushed`, the oldest immutable MemTable, is in it."""
+    def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | LoadedFile | None) -> None:
+        """Take over a manifest that is on the disk now; `flushed`, the first of `immutable`, is in it."""
         added = tuple(added)
         self.manifest = manifest
         self.saved = True
@@ -153,6 +165,11 @@ class Partition:
         return min(known, default=None)
 
     @property
+    def loaded(self) -> list[LoadedFile]:
+        """Loaded files that no manifest has yet."""
+        return [item for item in self.immutable if isinstance(item, LoadedFile)]
+
+    @property
     def memory_bytes(self) -> int:
         """Bytes of all MemTables."""
         return sum(m.bytes for m in self.immutable) + (self.active.bytes if self.active else 0)
@@ -163,10 +180,11 @@ class Partition:
         """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
-            memtables = [m.snapshot() for m in self.immutable]
+            memtables = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
             if self.active is not None and not self.active.empty:
                 memtables.append(self.active.snapshot())
-            self._snapshot = PartitionSnapshot(*self.key, self.files, tuple(memtables), self.tombstones)
+            files = (*self.files, *(loaded.source for loaded in self.loaded if loaded.source is not None))
+            self._snapshot = PartitionSnapshot(*self.key, files, tuple(memtables), self.tombstones)
             self._snapshot_index = index
         return self._snapshot if self._snapshot.files or self._snapshot.memtables else None
 

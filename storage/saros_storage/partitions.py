@@ -1,6 +1,7 @@
 """All partitions of a store, and what a log entry does to them: the same when it is written and when it is replayed.
 
     entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
+             loaded files                        ->  after it, by whoever has the disk (`load`)
 
 An entry that a partition has in its files already (`flushed`) passes it by, and one from before the partition was made
 too; so a replay may begin anywhere before the first entry that some partition still needs.
@@ -14,13 +15,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from saros_storage.errors import CorruptFile, UnsupportedFile
+from saros_storage.loading.staged import StagedFile
 from saros_storage.manifest import Manifest
 from saros_storage.memtable import MemTable
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition import Partition
 from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import DeleteDatabase, SchemaTree
-from saros_storage.snapshot import DeviceSpan, PartitionSnapshot
+from saros_storage.snapshot import DeviceSpan, FileSource, PartitionSnapshot
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame, decode_tablet
 
@@ -147,15 +150,34 @@ class Partitions:
             memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
             self.memory_bytes += memtable.bytes
 
+    def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
+        """Take in a loaded file of entry `index`, which was applied; its partition, None if that has it already."""
+        partition = self._wanting(staged.database, staged.slice, index)
+        if partition is None:
+            return None
+        source, problem = None, ""
+        try:
+            source = open_staged(staged)
+        except (CorruptFile, UnsupportedFile) as error:
+            problem = str(error)
+        partition.load(staged, source, problem, index)
+        self.changed()
+        return partition
+
     def _memtable(self, database: str, number: int, index: int) -> MemTable | None:
         """The MemTable that an entry's rows go to; None if the partition has them already."""
+        partition = self._wanting(database, number, index)
+        if partition is None:
+            return None
+        self._touched[id(partition)] = partition
+        return partition.memtable(index)
+
+    def _wanting(self, database: str, number: int, index: int) -> Partition | None:
+        """The partition, made if need be; None if it has the entry already."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:
             partition = slices[number] = Partition(
                 (database, number), self._folder_of(database, number), Manifest(database, index)
             )
-        if index <= partition.manifest.flushed:
-            return None
-        self._touched[id(partition)] = partition
-        return partition.memtable(index)
+        return None if index <= partition.manifest.flushed else partition

@@ -25,15 +25,18 @@ from saros_storage.compaction.swap import Ground
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.flusher import Flusher, Journal
-from saros_storage.layout import TRASH_PREFIX, database_folder_name
+from saros_storage.layout import STAGING_FOLDER, TRASH_PREFIX, database_folder_name
+from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Mutation
 from saros_storage.opened_file import OpenedFile
 from saros_storage.partition import Partition
 from saros_storage.partition_files import open_partition
+from saros_storage.partition_status import PartitionStatus, status_of
 from saros_storage.partitions import Partitions
-from saros_storage.schema import SchemaTree
+from saros_storage.schema import SchemaTree, SetTtl
 from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.store_options import StoreOptions
+from saros_storage.ttl import Limits
 from saros_storage.view import LocalReadView
 
 
@@ -80,6 +83,7 @@ class Region:
         self.lock = threading.Condition()
         self._views = 0
         self._closed = False
+        self.staging = Staging(folder, disk, self.report_corrupt)
         self.partitions = Partitions(options.time_partition_interval, schema, schema_index, self._partition_folder)
         self._load_partitions()
 
@@ -94,6 +98,8 @@ class Region:
             self.lock,
             self.report_corrupt,
             self._compact,
+            self.staging,
+            self.limits,
         )
         self._ground = Ground(
             self._options,
@@ -123,6 +129,8 @@ class Region:
     def _load_partitions(self) -> None:
         for name in self._disk.list(self._folder):
             folder = os.path.join(self._folder, name)
+            if name == STAGING_FOLDER:
+                continue
             if name.startswith(TRASH_PREFIX):
                 self._disk.remove_tree(folder)
                 continue
@@ -157,6 +165,19 @@ class Region:
         """Carry out an entry that was checked."""
         for partition in self.partitions.apply(index, mutation):
             self._remove_folder(partition)
+        for staged in mutation.loads:
+            loaded = self.partitions.load(index, staged, self.staging.open)
+            if loaded is None:
+                self.staging.discard([staged.name])
+            else:
+                self._flusher.add(loaded)
+        if any(isinstance(change, SetTtl) for change in mutation.changes):
+            self._flusher.expire_soon()
+
+    def sweep_staged(self) -> None:
+        """Remove staged files that no LOAD waits for: once, when the log is replayed."""
+        with self.lock:
+            self.staging.sweep({loaded.staged.name for partition in self.partitions for loaded in partition.loaded})
 
     def freeze_large(self) -> None:
         """Freeze MemTables that are full, and the largest one if all together hold too much."""
@@ -191,6 +212,8 @@ class Region:
     def _remove_folder(self, partition: Partition) -> None:
         """Take a dropped partition's folder away; open views keep its files."""
         self._keep_for_views(partition)
+        for loaded in partition.loaded:
+            self.staging.release(loaded)
         if self._disk.exists(partition.folder):
             parent = os.path.dirname(partition.folder)
             trash = os.path.join(
@@ -258,7 +281,15 @@ class Region:
 
     def view(self) -> LocalReadView:
         """A picture of the region; close it."""
-        return LocalReadView(self.pin(), self._cache, self.unpin)
+        return LocalReadView(self.pin(), self._cache, self.unpin, self.limits())
+
+    def limits(self) -> Limits:
+        """What is expired as of now."""
+        return Limits(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
+
+    def expire(self) -> None:
+        """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then."""
+        self._flusher.expire()
 
     def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
         """What can be read now, by database; `unpin` it."""
@@ -306,6 +337,13 @@ class Region:
                 views=self._views,
                 problems=tuple(problems),
             )
+
+    def partition_status(self) -> list[PartitionStatus]:
+        """All partitions and their files."""
+        interval = self._options.time_partition_interval
+        with self.lock:
+            self.check_open()
+            return [status_of(partition, interval) for partition in self.partitions]
 
     def blocked_by(self) -> str | None:
         """Why nothing can be written at the moment, or None."""

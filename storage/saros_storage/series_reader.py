@@ -29,7 +29,7 @@ from saros_storage.deletions import relevant
 from saros_storage.kernels.merge import union_times
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
 from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ScanRequest, Summary
-from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
 from saros_storage.types import Int64Array, NumericArray
 
 Item = Block | Summary
@@ -90,35 +90,36 @@ class LocalSeriesReader:
     def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
         """Chunks and MemTables of a partition that may have wanted points."""
         request, counters = self._request, self._counters
-        device, time = request.device, request.time
         tombstones = snapshot.tombstones
         if tombstones:
-            tombstones = relevant(tombstones, device, request.measurements, time)
+            tombstones = relevant(tombstones, request.device, request.measurements, request.time)
         pieces: list[Piece] = []
-        order = 0
-        for file in snapshot.files:
-            span = file.devices.get(device)
-            if span is None or span.start >= time.end or span.end < time.start:
-                counters.files_skipped += 1
-                continue
-            index = file.access.device(device)
-            if index is None or index.aligned != request.aligned:
-                counters.files_skipped += 1
-                continue
-            source = FilePieces(order, file, index, request, tombstones, self._cache, counters)
-            if source.empty:
-                counters.files_skipped += 1
-                continue
-            counters.files += 1
-            order += 1
-            pieces += source.chunks()
-        for memory in snapshot.memtables:
-            rows = memory_pieces(order, memory, request, tombstones)
-            if rows is not None:
-                order += 1
-                pieces += rows.chunks()
-                counters.memtable_rows += pieces[-1].count
+        for order, source in enumerate(snapshot.sources):
+            if isinstance(source, FileSource):
+                found = self._file_pieces(order, source, tombstones)
+                if found is None:
+                    counters.files_skipped += 1
+                    continue
+                counters.files += 1
+                pieces += found.chunks()
+            else:
+                rows = memory_pieces(order, source, request, tombstones)
+                if rows is not None:
+                    pieces += rows.chunks()
+                    counters.memtable_rows += pieces[-1].count
         return pieces
+
+    def _file_pieces(self, order: int, file: FileSource, tombstones: Sequence[Tombstone]) -> FilePieces | None:
+        """What a file may have of the request; None: nothing."""
+        request = self._request
+        span = file.devices.get(request.device)
+        if span is None or span.start >= request.time.end or span.end < request.time.start:
+            return None
+        index = file.access.device(request.device)
+        if index is None or index.aligned != request.aligned:
+            return None
+        found = FilePieces(order, file, index, request, tombstones, self._cache, self._counters)
+        return None if found.empty else found
 
     def _clusters(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
         """Pieces whose spans overlap, directly or through others; in the order of the request."""

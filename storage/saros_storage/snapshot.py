@@ -14,6 +14,7 @@ Snapshots are immutable values; the partition keeps the files of a pinned one on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -87,3 +88,11 @@ class PartitionSnapshot:
     files: tuple[FileSource, ...]
     memtables: tuple[MemorySource, ...]
     tombstones: tuple[Tombstone, ...]
+
+    @property
+    def sources(self) -> Sequence[FileSource | MemorySource]:
+        """Files and MemTables together, by rank."""
+        sources: tuple[FileSource | MemorySource, ...] = (*self.files, *self.memtables)
+        if self.files and self.memtables and self.files[-1].rank > self.memtables[0].rank:
+            return sorted(sources, key=lambda source: source.rank)  # a loaded file among MemTables
+        return sources

@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.disk import FULL_ERRNOS, Disk
+from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE
+from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
 from saros_storage.mutation import MUTATION, Deletion, Mutation, Placed, decode_mutation, encode_mutation
 from saros_storage.node_file import check_node_file
+from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import parse_pattern
 from saros_storage.placing import Fitting, frames_of
 from saros_storage.reading import HERE, ReadPoint, TimeRange
@@ -51,6 +54,7 @@ class Store:
         self._folder = folder
         self._options = options
         self._disk = disk
+        self._clock = clock
         self._owner = owner
         #: Entries that are in the log's queue or in the log, and have not taken effect.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
@@ -94,6 +98,7 @@ class Store:
                 if record.kind == MUTATION:
                     self._region.take_effect(record.index, decode_mutation(record.payload))
                     self._region.freeze_large()
+        self._region.sweep_staged()
         self._region.start_compacting()
 
     # ------------------------------------------------------------------ writing
@@ -112,6 +117,7 @@ class Store:
         """Carry out changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
         with self._lock:
             self._region.check_open()
+            changes = self.schema.numbered(changes)
             if len(changes) == 1:
                 self.schema.check(changes[0])
             else:
@@ -160,6 +166,47 @@ class Store:
             change = DeleteDatabase(path)
             self.schema.check(change)
             self._commit(Mutation([change]))
+
+    def expire(self) -> None:
+        """See `Region.expire`."""
+        self._region.expire()
+
+    def load(self, path: str, options: LoadOptions) -> int:
+        """Take in a TsFile as if its points were written now, all of it or nothing; how many files it became.
+
+        Durable when it returns, whatever `durability` says. Raises UserMistake (2051 the file; 507, 509, 511, 2007 what
+        it holds), CorruptFile, UnsupportedFile, DiskFull.
+        """
+        with self._lock:
+            self._region.check_open()
+        with _disk_errors(path):
+            load = FileLoad(path, options, self._region.staging, self._disk, self._options, self._clock.now_ns())
+            try:
+                load.stage(self.schema)
+                load.make_durable()
+            except BaseException:
+                load.cancel()
+                raise
+        try:
+            self._log_load(load)
+        except LogFailed:
+            raise  # whether the entry is in the log, the next start will see: the staged files stay
+        except StorageError:
+            load.cancel()
+            raise
+        if not load.staged:
+            load.cancel()
+        self._log.sync_due()
+        return len(load.staged)
+
+    def _log_load(self, load: FileLoad) -> None:
+        with self._lock:
+            if not load.fits(self.schema):
+                raise UserMistake("databases were created or dropped during the LOAD: try again", code=2021)
+            changes = load.changes(self.schema)
+            self.schema.rehearse(changes)
+            if changes or load.staged:
+                self._commit(Mutation(changes, loads=load.staged))
 
     # ------------------------------------------------------------------ entries
 
@@ -262,6 +309,10 @@ class Store:
         """What compaction did since the store was opened."""
         return self._compactor.counters
 
+    def partitions(self) -> list[PartitionStatus]:
+        """All partitions and their files."""
+        return self._region.partition_status()
+
     def blocked_by(self) -> str | None:
         """Why writes are refused at the moment, or None."""
         if self._log.failure is not None:
@@ -280,3 +331,14 @@ class Store:
             self._log.close()
         finally:
             self._owner.release()
+
+
+@contextmanager
+def _disk_errors(path: str) -> Iterator[None]:
+    """Errors of the disk while a file is loaded."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_ERRNOS:
+            raise DiskFull(f"no space left to load {path}") from error
+        raise StorageError(f"{path} cannot be loaded: {error}") from error

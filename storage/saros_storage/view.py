@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import ScanRequest
+from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.ttl import Limits
 
 
 class LocalReadView:
-    """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once."""
+    """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once.
+
+    `limits`: what is expired by them is not seen.
+    """
 
     def __init__(
-        self, snapshots: Mapping[str, Sequence[PartitionSnapshot]], cache: ChunkCache, release: Callable[[], None]
+        self,
+        snapshots: Mapping[str, Sequence[PartitionSnapshot]],
+        cache: ChunkCache,
+        release: Callable[[], None],
+        limits: Limits | None = None,
     ) -> None:
         self._snapshots = snapshots
+        self._limits = limits
         self._cache = cache
         self._release = release
         self._lock = threading.Lock()
@@ -25,6 +35,9 @@ class LocalReadView:
 
     def open(self, request: ScanRequest) -> LocalSeriesReader:
         """See `ReaderFactory.open`."""
+        limit = None if self._limits is None else self._limits.expired_before(request.device)
+        if limit is not None and limit > request.time.start:
+            request = replace(request, time=TimeRange(limit, request.time.end))
         return LocalSeriesReader(request, self._partitions_of(request.device), self._cache)
 
     def expect(self, request: ScanRequest) -> None:

@@ -27,9 +27,14 @@ STATEMENTS = [
 
 
 def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
-    with saros.connect(str(tmp_path), options={"durability": "os"}) as connection:
+    (tmp_path / "files").mkdir()
+    with saros.connect(str(tmp_path / "other"), options={"durability": "os"}) as connection:
+        connection.insert("root.plant.pump2", [1_704_067_200_000], {"temperature": [20.5]})
+    target = ["-o", str(tmp_path / "files" / "plant.tsfile"), "-d", str(tmp_path / "other"), "--quiet"]
+    assert 0 == exporter.main(["root.**", *target])
+    with saros.connect(str(tmp_path / "data"), options={"durability": "os"}) as connection:
         for text in STATEMENTS:
-            cursor = connection.execute(text)
+            cursor = connection.execute(text.replace("'/files", f"'{tmp_path}/files"))
             if cursor.description is not None:
                 cursor.fetchall()
 

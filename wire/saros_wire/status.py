@@ -54,6 +54,7 @@ _ROWS = (
     Status(510, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
     Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
+    Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
     Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),
     Status(700, "SQL_PARSE_ERROR", ErrorClass.PROGRAMMING, "Look at the caret; the message says what was expected."),
     Status(701, "SEMANTIC_ERROR", ErrorClass.PROGRAMMING, "Correct the statement as the message says."),
@@ -120,6 +121,15 @@ _ROWS = (
         "Set a password of your own: ALTER USER name SET PASSWORD 'password'.",
     ),
     Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Choose 12 or more characters, and not the user's name."),
+    Status(
+        2050,
+        "FILE_NOT_ALLOWED",
+        ErrorClass.PROGRAMMING,
+        "Put the file below one of the server's load_folders, or let the server have one.",
+    ),
+    Status(
+        2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: it is the database's process that reads."
+    ),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}

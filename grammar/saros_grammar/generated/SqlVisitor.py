@@ -354,6 +354,16 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showTtl.
+    def visitShowTtl(self, ctx:Sql.ShowTtlContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showStored.
+    def visitShowStored(self, ctx:Sql.ShowStoredContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showOther.
     def visitShowOther(self, ctx:Sql.ShowOtherContext):
         return self.visitChildren(ctx)
@@ -399,6 +409,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setTtl.
+    def visitSetTtl(self, ctx:Sql.SetTtlContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#setOther.
     def visitSetOther(self, ctx:Sql.SetOtherContext):
         return self.visitChildren(ctx)
@@ -409,13 +424,23 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#unset.
-    def visitUnset(self, ctx:Sql.UnsetContext):
+    # Visit a parse tree produced by Sql#unsetTtl.
+    def visitUnsetTtl(self, ctx:Sql.UnsetTtlContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#unsetOther.
+    def visitUnsetOther(self, ctx:Sql.UnsetOtherContext):
         return self.visitChildren(ctx)
 
 
     # Visit a parse tree produced by Sql#flush.
     def visitFlush(self, ctx:Sql.FlushContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#load.
+    def visitLoad(self, ctx:Sql.LoadContext):
         return self.visitChildren(ctx)
 
 

@@ -7,11 +7,14 @@ from saros_storage.schema.changes import (
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
+    SetTtl,
+    UnsetTtl,
     decode_change,
     encode_change,
 )
 from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, stored_encoding
 from saros_storage.schema.tree import SchemaTree
+from saros_storage.schema.ttl_rules import TtlRules
 
 __all__ = [
     "LEGAL_ENCODINGS",
@@ -24,6 +27,9 @@ __all__ = [
     "SchemaChange",
     "SchemaTree",
     "SeriesSchema",
+    "SetTtl",
+    "TtlRules",
+    "UnsetTtl",
     "decode_change",
     "encode_change",
     "stored_encoding",

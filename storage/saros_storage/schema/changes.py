@@ -57,7 +57,25 @@ class AlterSeries:
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-SchemaChange = CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries
+@dataclass(frozen=True, slots=True)
+class SetTtl:
+    """Points of the devices that the pattern means live so long; see `ttl_rules`. None: for ever."""
+
+    pattern: str
+    milliseconds: int | None
+    #: Above that of the rule that it replaces.
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTtl:
+    """Take the pattern's rule back."""
+
+    pattern: str
+    number: int = 0
+
+
+SchemaChange = CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries | SetTtl | UnsetTtl
 
 
 def encode_change(change: SchemaChange) -> bytes:
@@ -70,6 +88,10 @@ def encode_change(change: SchemaChange) -> bytes:
     elif isinstance(change, CreateSeries):
         words += [change.device, change.aligned, [_series_words(s) for s in change.series]]
         words += [True] if change.if_missing else []
+    elif isinstance(change, SetTtl):
+        words += [change.pattern, change.milliseconds, change.number]
+    elif isinstance(change, UnsetTtl):
+        words += [change.pattern, change.number]
     else:
         words += [change.device, change.measurement, change.alias, change.tags, change.attributes]
     return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
@@ -89,6 +111,10 @@ def decode_change(data: bytes) -> SchemaChange:
             return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]), len(words) > 3)
         if name == "AlterSeries":
             return AlterSeries(*words)
+        if name == "SetTtl":
+            return SetTtl(str(words[0]), None if words[1] is None else int(words[1]), int(words[2]))
+        if name == "UnsetTtl":
+            return UnsetTtl(str(words[0]), int(words[1]))
     except (ValueError, TypeError, IndexError, KeyError) as error:
         raise CorruptFile("schema log", 0, f"not a schema change: {error}") from error
     raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")

@@ -25,10 +25,13 @@ from saros_storage.schema.changes import (
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
+    SetTtl,
+    UnsetTtl,
     decode_change,
     encode_change,
 )
 from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema
+from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 
 State = frozenset[int]
 
@@ -53,6 +56,8 @@ class SchemaTree:
 
     def __init__(self) -> None:
         self.version = 0
+        #: How long points live; replaced as a whole.
+        self.ttl = TtlRules()
         self._root = _Node()
         self._devices: dict[str, DeviceSchema] = {}
         self._databases: dict[str, None] = {}
@@ -158,6 +163,8 @@ class SchemaTree:
             self._check_series(change)
         elif isinstance(change, AlterSeries):
             self._check_alter(change)
+        elif isinstance(change, SetTtl):
+            self.ttl.check(change.pattern)
         else:
             parse_pattern(change.pattern)
 
@@ -168,6 +175,7 @@ class SchemaTree:
         """
         trial = SchemaTree()
         trial._databases = dict(self._databases)
+        trial.ttl = self.ttl
         for device in devices:
             trial._copy_around(self, device)
         for change in changes:
@@ -200,9 +208,22 @@ class SchemaTree:
             self._create_series(change)
         elif isinstance(change, DeleteSeries):
             self._delete_series(change.pattern)
+        elif isinstance(change, SetTtl):
+            self.ttl = self.ttl.with_rule(change.pattern, TtlRule(change.number, change.milliseconds))
+        elif isinstance(change, UnsetTtl):
+            self.ttl = self.ttl.with_rule(change.pattern, TtlRule(change.number, unset=True))
         else:
             self._alter(change)
         self.version += 1
+
+    def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
+        """The changes, rules of TTL with numbers above those of the rules that are known here."""
+        return [
+            replace(change, number=self.ttl.number(change.pattern) + 1)
+            if isinstance(change, SetTtl | UnsetTtl)
+            else change
+            for change in changes
+        ]
 
     def dump(self) -> bytes:
         """The whole tree as the changes that make it, one a line."""
@@ -210,6 +231,9 @@ class SchemaTree:
         for path in sorted(self._devices):
             device = self._devices[path]
             changes.append(CreateSeries(path, device.aligned, tuple(device.series.values())))
+        for pattern, rule in sorted(self.ttl.by_pattern.items()):
+            unset = UnsetTtl(pattern, rule.number)
+            changes.append(unset if rule.unset else SetTtl(pattern, rule.milliseconds, rule.number))
         return b"".join(encode_change(change) + b"\n" for change in changes)
 
     @staticmethod

@@ -1,0 +1,43 @@
+"""A loaded file becomes one of its partition's: linked under a name of its own, to be put into the manifest.
+
+Sequence, if no device has points within the times that a sequence file has of it; else unsequence. The staged names
+stay until the manifest has the file, so that a crash before it leaves all as it was. Called by the flusher's thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from saros_storage.disk import Disk
+from saros_storage.flush_files import WrittenFile
+from saros_storage.layout import RESOURCE, FileName, kind_folder
+from saros_storage.loading.staged import LoadedFile
+from saros_storage.manifest import FileEntry
+from saros_storage.snapshot import FileSource
+
+
+def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
+    """Link the file into the partition's folder, durably; none if it is damaged. Raises OSError."""
+    source, staged = loaded.source, loaded.staged
+    if source is None:
+        return []
+    sequence = not any(file.sequence and _overlap(source, file) for file in live)
+    name = str(FileName(time_ms, loaded.rank.version))
+    kind = os.path.join(folder, kind_folder(sequence=sequence))
+    disk.make_folder(kind)
+    path = os.path.join(kind, name)
+    for suffix in (RESOURCE, ""):
+        disk.remove(path + suffix)  # of an attempt that found the disk full
+        disk.link(source.path + suffix, path + suffix)
+    disk.sync_folder(kind)
+    entry = FileEntry(name, sequence, loaded.rank, staged.size, staged.crc32, staged.resource_crc32)
+    return [WrittenFile(entry, path, source.devices)]
+
+
+def _overlap(source: FileSource, file: FileSource) -> bool:
+    for device, span in source.devices.items():
+        other = file.devices.get(device)
+        if other is not None and span.start <= other.end and other.start <= span.end:
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""One LOAD of one file, up to the point where it can be logged.
+
+    with the schema as it is:  copy, check, split    no lock: minutes, for a large file
+    under the store's lock:    do the databases of its devices still stand? then changes and log entry
+
+Made for one use, by the thread that loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_storage.disk import Disk
+from saros_storage.errors import UnsupportedFile, UserMistake
+from saros_storage.loading.content import ForeignDevice, changes_for, content_of, databases_of
+from saros_storage.loading.splitting import partitions_of, write_partition
+from saros_storage.loading.staged import StagedFile
+from saros_storage.loading.staging import Staging
+from saros_storage.resource import devices_of_file
+from saros_storage.schema import SchemaChange, SchemaTree
+from saros_storage.store_options import StoreOptions
+from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.writer import TsFileWriter
+
+#: Files beside a TsFile that say what was deleted of it (IoTDB 1 and 2).
+_DELETIONS = (".mods", ".mods2")
+#: A LOAD of a file that cannot be read at all.
+_NOT_READABLE = 2051
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """`level`: nodes below root of a database that is missing; `verify`: decode every page before."""
+
+    level: int = 1
+    verify: bool = True
+
+
+class FileLoad:
+    """See the module."""
+
+    def __init__(
+        self, path: str, options: LoadOptions, staging: Staging, disk: Disk, store_options: StoreOptions, now_ns: int
+    ) -> None:
+        """Takes the copy. Raises UserMistake 2051, UnsupportedFile (deletions beside it), OSError (the disk)."""
+        self._path = path
+        self._options = options
+        self._staging = staging
+        self._disk = disk
+        self._store_options = store_options
+        #: Databases of the devices that the files were staged for.
+        self._databases: Mapping[str, str] | None = None
+        self.staged: list[StagedFile] = []
+        source = self._source()
+        self._size = len(source)
+        self._name = staging.begin(now_ns)
+        try:
+            copy, self._crc32 = staging.copy(self._name, source)
+            self._reader, self._content = self._look(disk.map(copy))
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _source(self) -> memoryview:
+        try:
+            data = self._disk.map(self._path)
+        except OSError as error:
+            raise UserMistake(f"{self._path} cannot be read: {error.strerror}", code=_NOT_READABLE) from error
+        for suffix in _DELETIONS:
+            if self._disk.exists(self._path + suffix):
+                raise UnsupportedFile(self._path, f"deletions beside it (*{suffix})")
+        return data
+
+    def _look(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:
+        """Look at the copy; errors name the file that the user gave."""
+        if self._options.verify:
+            problems = check_tsfile(self._path, data).problems
+            if problems:
+                raise problems[0]
+        reader = TsFileReader(self._path, data)
+        return reader, content_of(reader)
+
+    def stage(self, schema: SchemaTree) -> None:
+        """Lay the partitions' files ready, durably. Raises UserMistake, CorruptFile, UnsupportedFile, OSError."""
+        databases = databases_of(self._content, schema, self._options.level)
+        changes_for(self._content, databases.values(), schema, self._path)  # refused before the work rather than after
+        keys = partitions_of(self._reader, self._content, databases, self._store_options.time_partition_interval)
+        self._staging.discard(staged.name for staged in self.staged)
+        self.staged = []
+        if len(keys) == 1:
+            ((database, number),) = keys
+            devices = devices_of_file(self._reader)
+            whole = self._staging.keep_whole(self._name, database, number, devices, self._size, self._crc32)
+            self.staged.append(whole)
+        else:
+            for place, ((database, number), members) in enumerate(keys.items(), 1):
+                self._write(place, database, number, members)
+        self._databases = databases
+
+    def _write(self, place: int, database: str, number: int, devices: Sequence[ForeignDevice]) -> None:
+        interval = self._store_options.time_partition_interval
+        path = self._staging.file_path(self._name, place)
+        file = self._disk.create(path)
+        try:
+            writer = TsFileWriter(file, page_rows=self._store_options.page_rows)
+            write_partition(self._reader, devices, number * interval, (number + 1) * interval, writer)
+            summary = writer.finish()
+            file.sync()
+        finally:
+            file.close()
+        if summary.devices:
+            self.staged.append(self._staging.add(self._name, database, number, place, summary))
+        else:
+            self._disk.remove(path)
+
+    def fits(self, schema: SchemaTree) -> bool:
+        """Whether the staged files are for the databases that the schema has, or will have."""
+        return self._databases == databases_of(self._content, schema, self._options.level)
+
+    def changes(self, schema: SchemaTree) -> list[SchemaChange]:
+        """What the schema lacks. Raises UserMistake 507, 511 for what does not fit."""
+        assert self._databases is not None
+        return changes_for(self._content, self._databases.values(), schema, self._path)
+
+    def make_durable(self) -> None:
+        """Before the log entry."""
+        self._staging.make_durable(self._name)
+
+    def cancel(self) -> None:
+        """It is not to be: leaves nothing."""
+        self._staging.cancel(self._name)

@@ -1,0 +1,126 @@
+"""A file whose points lie in several partitions becomes one file for each: no file crosses a slice.
+
+    root.a.d   |--chunk--|--chunk--|          slice 0: root.a.d |--chunk--|-ch    slice 1: unk--|
+                    slice 0   | slice 1
+
+Points are decoded and written anew with the encodings of their series; one partition is written after the other, so
+memory holds what a chunk decodes to. Pure over mapped files, apart from the writer's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from saros_storage.block import Block
+from saros_storage.errors import UserMistake
+from saros_storage.loading.content import ForeignDevice
+from saros_storage.schema import SeriesSchema, stored_encoding
+from saros_storage.tsfile.access import ChunkMeta, DeviceIndex
+from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import Int64Array
+
+#: More is a file with times of another unit.
+PARTITIONS_MAX = 10_000
+#: Database and slice.
+Key = tuple[str, int]
+
+
+def partitions_of(
+    reader: TsFileReader, content: Sequence[ForeignDevice], databases: Mapping[str, str], interval: int
+) -> dict[Key, list[ForeignDevice]]:
+    """The partitions that the file has points of, in order, and of which devices. Raises UserMistake 2007."""
+    found: dict[Key, list[ForeignDevice]] = {}
+    for device in content:
+        if device.span is None:
+            continue
+        for number in sorted(_slices(reader, device, interval)):
+            found.setdefault((databases[device.path], number), []).append(device)
+        if len(found) > PARTITIONS_MAX:
+            message = f"{reader.path} has points in more than {PARTITIONS_MAX} partitions: is its time unit another?"
+            raise UserMistake(message, code=2007)
+    return {key: found[key] for key in sorted(found)}
+
+
+def _slices(reader: TsFileReader, device: ForeignDevice, interval: int) -> set[int]:
+    """Slices that a device has points in."""
+    assert device.span is not None
+    first, last = device.span.start // interval, device.span.end // interval
+    if first == last:
+        return {first}
+    index = reader.device(device.path)
+    assert index is not None
+    found: set[int] = set()
+    for names, chunks in _columns(index):
+        for number, chunk in enumerate(chunks):
+            known = chunk.statistics
+            if known is None:
+                continue
+            first, last = known.start // interval, known.end // interval
+            if first == last:
+                found.add(first)
+            else:
+                for block in _rows(reader, index, names, number, known.start, known.end + 1):
+                    found.update(np.unique(block.times // interval).tolist())
+    return found
+
+
+def _columns(index: DeviceIndex) -> Iterator[tuple[tuple[str, ...], tuple[ChunkMeta, ...]]]:
+    """What is read together: each series of a device, or all of an aligned one."""
+    if index.time is not None:
+        if index.series:
+            yield tuple(index.series), index.time.chunks
+        return
+    for name, series in index.series.items():
+        yield (name,), series.chunks
+
+
+def _rows(
+    reader: TsFileReader, index: DeviceIndex, names: Sequence[str], chunk: int, start: int, end: int
+) -> Iterator[Block]:
+    """A chunk's rows in [start, end) that have a value."""
+    pages = reader.pages(index, names, chunk)
+    wanted = [n for n, page in enumerate(pages) if page.start < end and page.end >= start]
+    if not wanted:
+        return
+    block, _ = reader.read(index, names, chunk, wanted[0], wanted[-1] + 1)
+    first, stop = np.searchsorted(block.times, np.array([start, end]))
+    block = block.slice(int(first), int(stop))
+    if all(column.valid is not None for column in block.columns):
+        block = block.compress(np.any([column.present for column in block.columns], axis=0))
+    if block.rows:
+        yield block
+
+
+def write_partition(
+    reader: TsFileReader, devices: Sequence[ForeignDevice], start: int, end: int, writer: TsFileWriter
+) -> None:
+    """Write the points of the devices in [start, end)."""
+    for device in devices:
+        index = reader.device(device.path)
+        assert index is not None
+        known = {series.measurement: series for series in device.series}
+        for names, chunks in _columns(index):
+            for number, chunk in enumerate(chunks):
+                span = chunk.statistics
+                if span is None or span.start >= end or span.end < start:
+                    continue
+                for block in _rows(reader, index, names, number, start, end):
+                    _write(writer, device, [known[name] for name in names], block)
+
+
+def _write(writer: TsFileWriter, device: ForeignDevice, series: Sequence[SeriesSchema], block: Block) -> None:
+    times: Int64Array = block.times
+    stored = [(s, stored_encoding(s.type, s.encoding), column) for s, column in zip(series, block.columns, strict=True)]
+    if not device.aligned:
+        ((one, encoding, column),) = stored
+        writer.write_series(device.path, one.measurement, one.type, encoding, one.compressor, times, column.values)
+        return
+    columns = [
+        AlignedColumn(s.measurement, s.type, encoding, s.compressor, column)
+        for s, encoding, column in stored
+        if column.valid is None or column.valid.any()
+    ]
+    writer.write_aligned(device.path, times, columns)

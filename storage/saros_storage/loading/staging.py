@@ -1,0 +1,140 @@
+"""The folder of staged files: one sub-folder per LOAD, named by the clock, removed file by file as manifests take over.
+
+    .staged/1700000000000000000/source.tsfile      the copy that is looked at, removed before the log entry
+                                1.tsfile .resource  durable, names included, before the log entry
+
+Whoever owns the region calls; `begin` and `cancel` from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, UnsupportedFile
+from saros_storage.layout import RESOURCE, STAGING_FOLDER, write_synced
+from saros_storage.loading.staged import LoadedFile, StagedFile
+from saros_storage.opened_file import OpenedFile, Report
+from saros_storage.resource import decode_resource, encode_resource
+from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.tsfile.writer import TsFileSummary
+
+_SOURCE = "source.tsfile"
+_COPY_BYTES = 1 << 20
+#: Until its partition gives it one.
+_NO_RANK = Rank(0, 0)
+
+
+class Staging:
+    """See the module; lies in the region's `folder`."""
+
+    def __init__(self, folder: str, disk: Disk, report: Report) -> None:
+        self._folder = os.path.join(folder, STAGING_FOLDER)
+        self._disk = disk
+        self._report = report
+
+    def path(self, name: str) -> str:
+        """Where a staged file lies."""
+        return os.path.join(self._folder, name)
+
+    # ------------------------------------------------------------------ before the log entry
+
+    def begin(self, now_ns: int) -> str:
+        """A new sub-folder; its name."""
+        while self._disk.exists(self.path(str(now_ns))):
+            now_ns += 1
+        self._disk.make_folder(self.path(str(now_ns)))
+        return str(now_ns)
+
+    def copy(self, load: str, data: memoryview) -> tuple[str, int]:
+        """Take a copy of a foreign file, which may go or change then: where it lies, and its CRC-32. Raises OSError."""
+        target = self.path(os.path.join(load, _SOURCE))
+        file = self._disk.create(target)
+        crc = 0
+        try:
+            for start in range(0, len(data), _COPY_BYTES):
+                part = data[start : start + _COPY_BYTES]
+                crc = zlib.crc32(part, crc)
+                file.write([part])
+            file.sync()
+        finally:
+            file.close()
+        return target, crc
+
+    def keep_whole(
+        self, load: str, database: str, number: int, devices: dict[str, DeviceSpan], size: int, crc32: int
+    ) -> StagedFile:
+        """The copy itself is the one partition's file."""
+        name = os.path.join(load, "1.tsfile")
+        self._disk.link(self.path(os.path.join(load, _SOURCE)), self.path(name))
+        return self._finish(database, number, name, TsFileSummary(size, crc32, devices))
+
+    def add(self, load: str, database: str, number: int, place: int, summary: TsFileSummary) -> StagedFile:
+        """A file that was written to `file_path(load, place)` and synced."""
+        return self._finish(database, number, os.path.join(load, f"{place}.tsfile"), summary)
+
+    def file_path(self, load: str, place: int) -> str:
+        """Where to write the file of the `place`th partition."""
+        return self.path(os.path.join(load, f"{place}.tsfile"))
+
+    def _finish(self, database: str, number: int, name: str, summary: TsFileSummary) -> StagedFile:
+        path = self.path(name)
+        resource = encode_resource(summary.devices)
+        write_synced(self._disk, path + RESOURCE, resource)
+        known = self._source(path, summary.size, summary.devices)
+        return StagedFile(database, number, name, summary.size, summary.crc32, zlib.crc32(resource), known)
+
+    def make_durable(self, load: str) -> None:
+        """Nothing but the staged files is left in the sub-folder, and they survive a crash."""
+        self._disk.remove(self.path(os.path.join(load, _SOURCE)))
+        self._disk.sync_folder(self.path(load))
+
+    def cancel(self, load: str) -> None:
+        """The LOAD is not to be."""
+        self._disk.remove_tree(self.path(load))
+
+    # ------------------------------------------------------------------ after it
+
+    def open(self, staged: StagedFile) -> FileSource:
+        """A staged file as it is read; looked at whole if a replay found it. Raises CorruptFile."""
+        if staged.known is not None:
+            return staged.known
+        path = self.path(staged.name)
+        for part, crc32 in ((path, staged.crc32), (path + RESOURCE, staged.resource_crc32)):
+            if not self._disk.exists(part):
+                raise CorruptFile(part, 0, "the loaded file is gone")
+            if zlib.crc32(self._disk.map(part)) != crc32:
+                raise CorruptFile(part, 0, "its checksum is not that of its LOAD")
+        devices = decode_resource(path + RESOURCE, self._disk.map(path + RESOURCE))
+        return self._source(path, staged.size, devices)
+
+    def _source(self, path: str, size: int, devices: dict[str, DeviceSpan]) -> FileSource:
+        return FileSource(_NO_RANK, False, path, size, devices, OpenedFile(path, self._disk, self._report))
+
+    def release(self, loaded: LoadedFile) -> None:
+        """The file is in a manifest, or its partition is gone; views that may still read it here keep it."""
+        if loaded.source is not None:
+            assert isinstance(loaded.source.access, OpenedFile)
+            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                loaded.source.access.open()
+        self.discard([loaded.staged.name])
+
+    def discard(self, names: Iterable[str]) -> None:
+        """Nobody needs these files."""
+        for name in names:
+            path = self.path(name)
+            self._disk.remove(path)
+            self._disk.remove(path + RESOURCE)
+            folder = os.path.dirname(path)
+            if not self._disk.list(folder):
+                self._disk.remove_tree(folder)
+
+    def sweep(self, wanted: Collection[str]) -> None:
+        """Remove what no LOAD waits for: the rest of LOADs that a crash cut short. Before any `begin`."""
+        kept = {os.path.dirname(name) for name in wanted}
+        for load in self._disk.list(self._folder):
+            if load not in kept:
+                self._disk.remove_tree(self.path(load))

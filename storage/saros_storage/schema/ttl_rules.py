@@ -1,0 +1,92 @@
+"""Rules of how long points live, by prefix of a device's path: the most precise one counts.
+
+    root.**            30 days        device root.db.a.d1  ->  1 hour
+    root.db.a.**       1 hour                root.db.b     ->  30 days
+    root.db.c          INF                   root.db.c     ->  for ever
+
+A pattern is a device's path, or a prefix and `.**`, which means all devices below it. Each rule has a number, and of
+rules for one pattern the one with the highest counts: so those who got them in different orders have the same ones in
+the end. A rule that was taken back is kept as one that says nothing, for its number. Between equal numbers (of two who
+did not know of each other) points live longer.
+
+An immutable value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from saros_storage.errors import UserMistake
+from saros_storage.paths import join_nodes, parse_pattern, split_path
+
+#: Patterns with a rule; as many as IoTDB takes.
+RULES_MAX = 1_000
+#: Patterns that have or had one.
+PATTERNS_MAX = 10_000
+_BELOW = ".**"
+
+
+@dataclass(frozen=True, slots=True)
+class TtlRule:
+    """`milliseconds` None: for ever. `unset`: the rule was taken back."""
+
+    number: int
+    milliseconds: int | None = None
+    unset: bool = False
+
+    @property
+    def order(self) -> tuple[int, bool, float]:
+        """The higher one counts."""
+        return self.number, self.unset, float("inf") if self.milliseconds is None else self.milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class TtlRules:
+    """See the module."""
+
+    by_pattern: Mapping[str, TtlRule] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether any rule may limit anything."""
+        return any(rule.milliseconds is not None for rule in self.by_pattern.values())
+
+    def live(self) -> list[tuple[str, int | None]]:
+        """Pattern and milliseconds of every rule, in order of patterns."""
+        return [(p, rule.milliseconds) for p, rule in sorted(self.by_pattern.items()) if not rule.unset]
+
+    def number(self, pattern: str) -> int:
+        """That of the pattern's rule; 0 if it never had one."""
+        rule = self.by_pattern.get(pattern)
+        return 0 if rule is None else rule.number
+
+    def check(self, pattern: str) -> None:
+        """Raise UserMistake 509 for a pattern that is none of those above, 701 if there are too many rules."""
+        path = pattern.removesuffix(_BELOW)
+        if "*" in "".join(node for node in parse_pattern(path).nodes if not node.startswith("`")):
+            raise UserMistake(f"{pattern}: a TTL is for a path, or for all below one: root.db.**", code=509)
+        if pattern in self.by_pattern:
+            return
+        if len(self.live()) >= RULES_MAX or len(self.by_pattern) >= PATTERNS_MAX:
+            raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are kept")
+
+    def with_rule(self, pattern: str, rule: TtlRule) -> TtlRules:
+        """With a rule more, unless a newer one is known."""
+        known = self.by_pattern.get(pattern)
+        if known is not None and known.order > rule.order:
+            return self
+        return TtlRules({**self.by_pattern, pattern: rule})
+
+    def milliseconds(self, device: str) -> int | None:
+        """How long points of a device live; None: for ever."""
+        nodes = split_path(device)
+        for pattern in (device, *_prefixes(nodes)):
+            rule = self.by_pattern.get(pattern)
+            if rule is not None and not rule.unset:
+                return rule.milliseconds
+        return None
+
+
+def _prefixes(nodes: tuple[str, ...]) -> Iterable[str]:
+    """Patterns of all below a prefix, longest first."""
+    return (join_nodes(nodes[:count]) + _BELOW for count in range(len(nodes) - 1, 0, -1))
