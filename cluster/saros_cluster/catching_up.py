@@ -5,7 +5,13 @@
 
 So after catching up with a group, its schema is in this node's tree, and a view of an index not below the answer shows
 all that was acknowledged before. A member that does not answer is followed by the next; who answered is asked first
-another time. Thread-safe.
+another time.
+
+Reads that need not be current do without, but for one thing: of a group that is elsewhere, what series it has must have
+been told ("schema", by any member, as far as that one has applied it), or they would take what they do not know for
+empty. It is asked for again all the time, so that new series show.
+
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -13,8 +19,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from saros_cluster.cluster_schema import ClusterSchema
@@ -27,13 +33,23 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import META, Routing
 from saros_storage.clock import Clock
+from saros_storage.errors import StorageError
 
-CATCH_UP = "catch up"
+CATCH_UP, SCHEMA = "catch up", "schema"
 #: One member gets this long before the next is asked.
 _ATTEMPT_SECONDS = 3.0
+#: Likewise, for what a member tells at once.
+_TOLD_SECONDS = 1.0
 #: Before a group is asked again that nobody leads: an election takes longer.
 _PAUSE_SECONDS = 0.02
 _NOT_IN_TIME = "it has not confirmed a read in time"
+
+
+class SchemaUnknown(StorageError):
+    """No member of a group has told what series it has."""
+
+    def __init__(self, group: GroupId, why: str) -> None:
+        super().__init__(f"no member of group {group} tells which series it has: {why}", code=2016)
 
 
 class CatchingUp:
@@ -118,7 +134,7 @@ class CatchingUp:
                 if left <= 0:
                     break
                 try:
-                    index = self._ask_node(group, node, min(left, _ATTEMPT_SECONDS))
+                    index = self._ask_node(CATCH_UP, group, node, min(left, _ATTEMPT_SECONDS))
                     if index is not None:
                         return index
                 except (Unreachable, RemoteError) as error:
@@ -126,37 +142,75 @@ class CatchingUp:
             time.sleep(_PAUSE_SECONDS)
         raise NoLeader(group, why)
 
-    def _ask_node(self, group: GroupId, node: NodeId, seconds: float) -> int | None:
+    def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
         """The member's answer; None if another thread learned of the schema meanwhile: ask again."""
         known = self._known.get(group, 0)
         words = {"group": group, "known": known, "seconds": seconds}
-        answer = json.loads(self._peers.call(node, CATCH_UP, json.dumps(words).encode(), seconds))
+        answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
         news = SchemaNews.of_words(answer["schema"])
         with self._learning:
             if self._known.get(group, 0) != known:
                 return None
-            self._schema.learn_news(group, news)
-            self._known[group] = news.index
+            if news.index >= known:  # else this member is behind the one that was asked before
+                self._schema.learn_news(group, news)
+                self._known[group] = news.index
         self._answering[group] = node
         return int(answer["index"])
 
-    def handler(self) -> CallHandler:
-        """What answers `CATCH_UP` here."""
+    # ------------------------------------------------------------------ elsewhere, without being current
 
-        def answer(_: NodeId, request: bytes) -> bytes:
-            group, known, seconds = _read(request)
-            machine = self._replicas.machines.get(group)
-            if machine is None:
-                raise NotHere(group, "this node has no replica of it")
+    def know(self, groups: Iterable[GroupId], seconds: float) -> None:
+        """Have been told once which series there are in groups that are elsewhere. Raises SchemaUnknown."""
+        unknown = [group for group in groups if not self.is_here(group) and group not in self._known]
+        self._learn_all(unknown, seconds)
+
+    def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
+        """Learn what is new of the series in groups that are elsewhere. Raises SchemaUnknown, after all were asked."""
+        self._learn_all([group for group in groups if not self.is_here(group)], seconds)
+
+    def _learn_all(self, groups: Sequence[GroupId], seconds: float) -> None:
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        asked = [self._pool.submit(self._learn, group, deadline_ns) for group in groups]
+        wait(asked)
+        for future in asked:
+            future.result()
+
+    def _learn(self, group: GroupId, deadline_ns: int) -> None:
+        why = "there was no time to ask"
+        for node in self.holders(group):
+            left = self._left(deadline_ns)
+            if left <= 0:
+                break
+            try:
+                self._ask_node(SCHEMA, group, node, min(left, _TOLD_SECONDS))
+            except (Unreachable, RemoteError) as error:
+                why = str(error)
+            else:
+                return  # it told, here or meanwhile to another thread
+        raise SchemaUnknown(group, why)
+
+    # ------------------------------------------------------------------ being asked
+
+    def handlers(self) -> dict[str, CallHandler]:
+        """What answers `CATCH_UP` and `SCHEMA` here."""
+        return {
+            CATCH_UP: lambda _, request: self._tell(*_read(CATCH_UP, request), current=True),
+            SCHEMA: lambda _, request: self._tell(*_read(SCHEMA, request), current=False),
+        }
+
+    def _tell(self, group: GroupId, known: int, seconds: float, *, current: bool) -> bytes:
+        machine = self._replicas.machines.get(group)
+        if machine is None:
+            raise NotHere(group, "this node has no replica of it")
+        index = 0
+        if current:
             deadline_ns = self._clock.monotonic_ns() + int(min(seconds, _ATTEMPT_SECONDS) * 1e9)
             index = self._wait_here([group], deadline_ns)[group]
-            news = machine.news_since(known)
-            return json.dumps({"index": index, "schema": news.words()}).encode()
-
-        return answer
+        news = machine.news_since(known)
+        return json.dumps({"index": index, "schema": news.words()}).encode()
 
 
-def _read(request: bytes) -> tuple[GroupId, int, float]:
+def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:
     """The group, up to where its schema is known, and how long to wait. Raises BadRequest."""
     try:
         words = json.loads(request)
@@ -164,5 +218,5 @@ def _read(request: bytes) -> tuple[GroupId, int, float]:
         if not seconds > 0:
             raise ValueError(f"{seconds} seconds")
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise BadRequest(CATCH_UP, error) from error
+        raise BadRequest(name, error) from error
     return group, known, seconds

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
-from saros_cluster.catching_up import CATCH_UP, CatchingUp
+from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
@@ -58,6 +58,8 @@ from saros_storage.tablet_codec import TabletFrame
 
 STRONG_SECONDS = 10.0
 MID_SECONDS = 0.5
+#: To be told of series elsewhere: for a read, once after a start; and in the background.
+KNOW_SECONDS, REFRESH_SECONDS = 5.0, 1.0
 #: Groups that one request talks to at a time, for all requests of the node.
 _THREADS = 16
 _EXISTS, _SERIES_EXISTS = 501, 503
@@ -386,20 +388,26 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ reading
 
     def catch_up(self, consistency: str) -> ReadPoint:
-        """See `Database.catch_up`. Raises NoLeader (strong)."""
+        """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
         everything = (META, *self._routing.groups)
         match consistency:
             case "weak":
+                self._catching_up.know(everything, KNOW_SECONDS)
                 return ReadPoint()
             case "mid":
                 try:
                     return ReadPoint(False, self._catch_up(everything, MID_SECONDS))
                 except NoLeader:
+                    self._catching_up.know(everything, KNOW_SECONDS)
                     return ReadPoint(stale=True)
             case "strong":
                 return ReadPoint(False, self._catch_up(everything, STRONG_SECONDS))
             case _:
                 raise AssertionError(consistency)
+
+    def refresh_schema(self) -> None:
+        """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
+        self._catching_up.refresh(self._routing.groups, REFRESH_SECONDS)
 
     def _catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
         return self._catching_up.catch_up(groups, seconds)
@@ -440,7 +448,7 @@ class ClusterDatabase:
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {PROPOSE: self._parts.proposer.handler(_check_entry), CATCH_UP: self._catching_up.handler()}
+        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._catching_up.handlers()}
 
     def flush_here(self, databases: Sequence[str] | None) -> None:
         """This node's part of it."""

@@ -1,6 +1,7 @@
 """What a node of a cluster does now and then, on a thread of its own.
 
-every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves
+every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
+                  new series of groups that are elsewhere
 the log: the group that holds it back is flushed, segments that nobody needs go
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+from saros_cluster.catching_up import SchemaUnknown
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.snapshots import SnapshotShelf
 from saros_cluster.database import ClusterDatabase
@@ -83,7 +86,8 @@ class Chores:
             if rounds % _RENEW_EVERY == 0:
                 self._do(self._database.renew_views)
                 self._do(self._spread_leaders)
-            for chore in (self._expire, self._finish_drops, self._tidy_log, self._status.refresh):
+            chores = (self._expire, self._finish_drops, self._tidy_log, self._status.refresh, self._refresh_schema)
+            for chore in chores:
                 self._do(chore)
 
     def _do(self, chore: Callable[[], object]) -> None:
@@ -102,6 +106,10 @@ class Chores:
         status = self.host.status(META)
         if status is not None and status.role is Role.LEADER:
             self._database.finish_drops(_DROPS_SECONDS)
+
+    def _refresh_schema(self) -> None:
+        with suppress(SchemaUnknown):  # reads that need it say so
+            self._database.refresh_schema()
 
     def _spread_leaders(self) -> None:
         for group in self._led():

@@ -29,6 +29,7 @@ from saros_cluster import database
 from saros_cluster.data.command import NO_REQUEST, encode_command
 from saros_cluster.host import NotLeader
 from saros_cluster.machine import Lost
+from saros_cluster.raft.messages import GroupId
 from saros_storage.block import Column
 from saros_storage.errors import StorageError
 from saros_storage.mutation import Mutation, Placed
@@ -248,3 +249,25 @@ def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
             assert not weak.execute(register.query).stale
         town.weather.heal()
         wait_until(lambda: found() == (False, register.acknowledged), 30)
+
+
+def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_none(tmp_path: Path) -> None:
+    """The series are of a group of which the node has no replica, and it has not been asked for anything strong."""
+    with a_town(tmp_path, 3, 1) as town:
+        device = f"{town.database(GroupId(3))}.d"
+        town.insert(0, device, [1], [1], DataType.INT64)
+        town.nodes.stop(0)
+        town.nodes.start(0)
+        wait_until(lambda: town.database_of(0)._parts.schema.version > 0, 20)
+        for consistency in ("weak", "mid"):
+            assert [(1, 1)] == town.read(0, f"select x from {device}", consistency)[0]
+        town.insert(1, f"{device}2", [1], [2], DataType.INT64)
+        wait_until(lambda: [(1, 2)] == town.read(0, f"select x from {device}2", "weak")[0], 10)
+        town.nodes.stop(0)
+        town.nodes.stop(2)
+        town.nodes.start(0)
+        wait_until(lambda: town.database_of(0)._parts.schema.version > 0, 20)
+        for consistency in ("weak", "mid"):
+            with pytest.raises(StorageError, match="no member of group 3 tells which series it has") as caught:
+                town.read(0, f"select x from {device}", consistency)
+            assert 2016 == caught.value.code
