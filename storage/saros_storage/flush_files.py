@@ -62,6 +62,9 @@ class FileFlush:
         self._rank = rank
         self._name = name
         self._page_rows = page_rows
+        #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
+        self._times: Int64Array | None = None
+        self._parts: list[tuple[bool, int, int, Int64Array]] = []
         #: By kind (True: sequence): the open file and its writer.
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
@@ -92,11 +95,13 @@ class FileFlush:
     def _add_series(self, device: str, series: SeriesData) -> None:
         type_ = series.column.type
         encoding, compressor = self._storing(device, series.measurement, type_)
-        for sequence, first, stop in self._split(device, series.times):
+        if series.times is not self._times:
+            # Most series of a device have the same times, as one array; the writer notices, too.
+            self._times = series.times
+            self._parts = [(*part, series.times[part[1] : part[2]]) for part in self._split(device, series.times)]
+        for sequence, first, stop, times in self._parts:
             values = series.column.slice(first, stop).values
-            self._writer(sequence).write_series(
-                device, series.measurement, type_, encoding, compressor, series.times[first:stop], values
-            )
+            self._writer(sequence).write_series(device, series.measurement, type_, encoding, compressor, times, values)
 
     def _add_aligned(self, device: str, data: AlignedData) -> None:
         stored = [self._storing(device, m, c.type) for m, c in zip(data.measurements, data.columns, strict=True)]

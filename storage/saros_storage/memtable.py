@@ -26,8 +26,8 @@ from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import FrameHead, TabletFrame, decode_tablet
-from saros_storage.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array
+from saros_storage.tablet_codec import FrameHead, TabletFrame, decode_tablet, frame_head, frame_matrix, frame_times
+from saros_storage.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, NumericArray
 
 #: What a chunk costs beside its frame, roughly: objects, and arrays once it is read.
 _CHUNK_OVERHEAD_BYTES = 400
@@ -60,6 +60,24 @@ class Chunk:
             tablet = self._tablet = decode_tablet(self._frame)
         return tablet
 
+    @property
+    def times(self) -> Int64Array:
+        """The rows' times; the rest is not decoded for it."""
+        if self._tablet is not None:
+            return self._tablet.times
+        assert self._frame is not None
+        return frame_times(self._frame)
+
+    @property
+    def shape(self) -> FrameHead | None:
+        """Device, measurements and types; None if the rows have no frame."""
+        return None if self._frame is None else frame_head(self._frame)
+
+    @property
+    def matrix(self) -> NumericArray | None:
+        """See `frame_matrix`; None if the rows have no frame."""
+        return None if self._frame is None else frame_matrix(self._frame)
+
 
 class _Sorted:
     """A run's first `count` chunks in order of time. Immutable but for the cache of columns."""
@@ -67,7 +85,7 @@ class _Sorted:
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
         self.count = len(chunks)
-        times = _concat([c.tablet.times for c in chunks])
+        times = _concat([c.times for c in chunks])
         rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
         #: Positions in arrival order, by time; None: they are in order already.
         self.order: Int64Array | None = None
@@ -89,6 +107,21 @@ class _Sorted:
         if found is None:
             found = self._columns[measurement] = self._make(measurement, type_)
         return found if found.type is type_ else Column.nulls(type_, len(self.times))
+
+    def fill(self) -> None:
+        """Make all columns at once, as a flush wants them, where the chunks are alike and that is quicker."""
+        shape = self.chunks[0].shape
+        if shape is None or any(c.shape != shape for c in self.chunks):
+            return
+        parts = [c.matrix for c in self.chunks]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return
+        whole = known[0] if len(known) == 1 else np.concatenate(known, axis=1)
+        if self.order is not None:
+            whole = whole.take(self.order if self.groups is None else self.order[self.groups[1]], axis=1)
+        for measurement, type_, values in zip(shape.measurements, shape.types, whole, strict=True):
+            self._columns.setdefault(measurement, Column(type_, values))
 
     def _make(self, measurement: str, type_: DataType) -> Column:
         parts = []
@@ -202,6 +235,14 @@ class _Device:
             places = np.flatnonzero(column.valid)
             times, column = times[places], Column(type_, column.values).take(places)
         return (times, column) if len(times) else None
+
+    def fill(self, index: int) -> None:
+        """Make the columns of all runs, of a device whose series are each in one of them; see `_Sorted.fill`."""
+        if sum(map(len, self.runs)) == len(self.types):
+            for run in self.runs.values():
+                part = run.sorted(index)
+                if part is not None:
+                    part.fill()
 
     def rows(self, index: int) -> _Sorted | None:
         """All rows of an aligned device."""
@@ -393,6 +434,7 @@ class MemTableSnapshot:
                 if data is not None:
                     yield name, data
             else:
+                device.fill(self._index)
                 series = []
                 for measurement in sorted(device.types):
                     found = device.series(measurement, self._index)
@@ -405,6 +447,7 @@ class MemTableSnapshot:
         rows = device.rows(self._index)
         if rows is None:
             return None
+        rows.fill()
         names = tuple(sorted(device.types))
         columns = tuple(rows.column(n, device.types[n]) for n in names)
         block = Block(rows.times, columns, len(rows.times))

@@ -169,6 +169,25 @@ def frame_times(frame: bytes | memoryview) -> Int64Array:
         raise CorruptFile("log", 0, f"a tablet is cut short: {error}") from error
 
 
+def frame_matrix(frame: bytes | memoryview) -> NumericArray | None:
+    """The columns of a frame as the rows of one array, a view: shape (columns, rows).
+
+    None if they are not all of one fixed-width type, without nulls and without padding between them.
+    """
+    types = frame_head(frame).types
+    size, rows = _sizes(frame)
+    start = _SIZES.size + size
+    shapes = frame[start : start + 8 * len(types)]
+    type_ = types[0]
+    if type_.is_text or any(shapes) or any(t is not type_ for t in types):
+        return None
+    dtype = NUMPY_DTYPE[type_]
+    position = start + len(shapes) + 8 * rows
+    if rows * dtype.itemsize & 7 or len(frame) - position != len(types) * rows * dtype.itemsize:
+        return None
+    return np.frombuffer(frame, dtype, len(types) * rows, position).reshape(len(types), rows)
+
+
 def decode_tablet(frame: bytes | memoryview) -> Tablet:
     """The tablet of a frame; its arrays are views of it. Raises CorruptFile if lengths disagree."""
     head = frame_head(frame)

@@ -63,6 +63,8 @@ _LAYOUTS: dict[DataType | None, struct.Struct] = {
     DataType.STRING: struct.Struct(">qq"),
     DataType.BLOB: struct.Struct(">qq"),
 }
+#: Sums of smaller values than this, as many as a page may have, do not overflow: nobody need be kept from warning.
+_SUMMED_MAX = 1e290
 _BARE = frozenset({None, DataType.BLOB})
 #: Types whose sum means nothing to a reader.
 _WITHOUT_TOTAL = frozenset({DataType.DATE, DataType.TIMESTAMP})
@@ -86,12 +88,16 @@ def of_points(type_: DataType, times: Int64Array, values: Values) -> StoredStati
     first, last = values[0].item(), values[-1].item()
     if type_ is DataType.BOOLEAN:
         return StoredStatistics(count, start, end, first, last, None, None, int(np.count_nonzero(values)))
-    low, high = values.min().item(), values.max().item()
+    low, high = np.minimum.reduce(values).item(), np.maximum.reduce(values).item()
     if type_ in (DataType.INT32, DataType.DATE):
         return StoredStatistics(count, start, end, first, last, low, high, int(values.sum(dtype=np.int64)))
+    if low > -_SUMMED_MAX and high < _SUMMED_MAX:
+        total = float(np.add.reduce(values, dtype=np.float64))
+    else:
+        total = _float_sum(values)
     if low != low:
         low, high = _extremes_without_nan(values)
-    return StoredStatistics(count, start, end, first, last, low, high, _float_sum(values))
+    return StoredStatistics(count, start, end, first, last, low, high, total)
 
 
 def _extremes_without_nan(values: NumericArray) -> tuple[float, float]:

@@ -104,6 +104,9 @@ class TsFileWriter:
         self._group: _Device | None = None
         #: Measurements in that chunk group, of a non-aligned device.
         self._in_group: set[str] = set()
+        #: The times of the chunk of a series that was written last, and by first and last row what they are on a page.
+        self._times: Int64Array | None = None
+        self._encoded_times: dict[tuple[int, int], bytes] = {}
         self._out.add(MAGIC, bytes((VERSION_4,)))
 
     @property
@@ -121,9 +124,15 @@ class TsFileWriter:
         times: Int64Array,
         values: Values,
     ) -> Statistics:
-        """Write one chunk of a non-aligned device: at least one point, no nulls. Statistics of the chunk."""
+        """Write one chunk of a non-aligned device: at least one point, no nulls. Statistics of the chunk.
+
+        Times that are the array of the call before are not encoded again: arrays must not change.
+        """
         assert len(times) == len(values) > 0
-        assert _rises(times)
+        if times is not self._times:
+            assert _rises(times)
+            self._times = times
+            self._encoded_times.clear()
         entry = self._device(device, aligned=False)
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
@@ -131,8 +140,11 @@ class TsFileWriter:
         pages = []
         for start, stop in _cut(len(times), self._page_rows, (values,)):
             part_times, part = _slice(times, values, start, stop)
-            head = encode_times(part_times)
-            body = b"".join((uvar(len(head)), head, encode(encoding, type_, part)))
+            head = self._encoded_times.get((start, stop))
+            if head is None:
+                encoded = encode_times(part_times)
+                head = self._encoded_times[start, stop] = uvar(len(encoded)) + encoded
+            body = head + encode(encoding, type_, part)
             pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
         header = _Header(measurement, type_, compressor, encoding, 0)
         chunk = self._write_chunk(entry, header, pages)

@@ -1,0 +1,67 @@
+"""What a flush takes from a MemTable at once is what readers take of it one by one."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from saros_storage.block import Column
+from saros_storage.memtable import AlignedData, MemTable
+from saros_storage.reading import ScanRequest
+from saros_storage.snapshot import Rank
+from saros_storage.tablet import Tablet
+from saros_storage.tablet_codec import TabletFrame, encode_tablet
+from saros_storage.types import NUMPY_DTYPE, DataType
+
+NUMBERS = (DataType.DOUBLE, DataType.INT64, DataType.FLOAT, DataType.INT32, DataType.BOOLEAN)
+
+
+def column(type_: DataType, rows: int, chance: random.Random) -> Column:
+    nulls = chance.random() < 0.1
+    values = [None if nulls and chance.random() < 0.3 else chance.randrange(2) for _ in range(rows)]
+    if type_ is DataType.TEXT:
+        return Column.of(type_, [None if v is None else str(v) for v in values])
+    return Column.of(type_, values) if nulls else Column(type_, np.array(values, NUMPY_DTYPE[type_]))
+
+
+def filled(chance: random.Random) -> tuple[MemTable, dict[str, DataType], bool]:
+    """Batches of one shape, sometimes of several; in order, late, with times that repeat. Types; whether aligned."""
+    aligned = chance.random() < 0.4
+    own = chance.choice(NUMBERS)
+    types = {name: own if chance.random() < 0.9 else DataType.TEXT for name in ("a", "b", "c")}
+    memtable = MemTable(Rank(0, 1), 1)
+    order = chance.choice(("rises", "late", "repeats"))
+    for index in range(1, chance.randrange(2, 6)):
+        names = ["a", "b", "c"] if chance.random() < 0.8 else chance.sample(["a", "b", "c"], 2)
+        rows = chance.randrange(1, 6)
+        base = index * 10 if order == "rises" else chance.randrange(100) * 10
+        times = np.arange(rows) + base if order != "repeats" else np.array([chance.randrange(4) for _ in range(rows)])
+        columns = tuple(column(types[n], rows, chance) for n in names)
+        frame = TabletFrame(encode_tablet(Tablet("root.a.d", tuple(names), times.astype(np.int64), columns, aligned)))
+        memtable.write(frame, index)
+    return memtable, types, aligned
+
+
+def points(times: np.ndarray, values: Column) -> dict[int, object]:
+    return {t: v for t, v in zip(times.tolist(), values.to_list(), strict=True) if v is not None}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_flush_takes_what_readers_see(seed: int) -> None:
+    memtable, types, aligned = filled(random.Random(seed))
+    seen = {}
+    for name, type_ in types.items():
+        block = memtable.snapshot().read(ScanRequest("root.a.d", (name,), (type_,), aligned))
+        if block is not None:
+            seen[name] = points(block.times, block.columns[0])
+    # Another one, since a MemTable keeps what was made of it.
+    memtable, _, _ = filled(random.Random(seed))
+    taken: dict[str, dict[int, object]] = {}
+    for _, content in memtable.snapshot().contents():
+        if isinstance(content, AlignedData):
+            taken |= {n: points(content.times, c) for n, c in zip(content.measurements, content.columns, strict=True)}
+        else:
+            taken |= {series.measurement: points(series.times, series.column) for series in content}
+    assert seen == {name: found for name, found in taken.items() if found}
