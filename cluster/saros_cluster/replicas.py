@@ -42,8 +42,8 @@ class Replicas:
             except BaseException:
                 _unpin(regions[:place])
                 raise
-        limits = regions[0].limits() if regions else None  # every group has all rules of TTL
-        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), limits)
+        expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
+        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), expiry)
 
     def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
         if len(pinned) == 1:

@@ -31,7 +31,7 @@ from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaChange, SeriesSchema
 from saros_storage.tablet import Tablet
-from saros_storage.ttl import Limits
+from saros_storage.ttl import Expiry
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array, TimeUnit
 
 _TYPE_MISMATCH = 507
@@ -191,8 +191,8 @@ class Writer:
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Which rows are not expired; None: all."""
-        limits = Limits(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
-        limit = limits.expired_before(device)
+        expiry = Expiry(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
+        limit = expiry.expired_before(device)
         if limit is None:
             return None
         living: BoolArray = times >= limit

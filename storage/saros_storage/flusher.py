@@ -41,7 +41,7 @@ from saros_storage.partitions import Partitions
 from saros_storage.schema import stored_encoding
 from saros_storage.snapshot import FileSource
 from saros_storage.store_options import StoreOptions
-from saros_storage.ttl import Limits
+from saros_storage.ttl import Expiry
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
 
 _RETRY_SECONDS = 1.0
@@ -75,7 +75,7 @@ class Flusher:
         report: Report,
         written: Callable[[Partition], None],
         staging: Staging,
-        limits: Callable[[], Limits],
+        expiry: Callable[[], Expiry],
     ) -> None:
         """`written` is told which partition has new files; with no lock but `folders` held."""
         self._options = options
@@ -88,7 +88,7 @@ class Flusher:
         self._report = report
         self._written = written
         self._staging = staging
-        self._limits = limits
+        self._expiry = expiry
         #: Monotonic time at which files are looked through for expired ones.
         self._expire_at_ns = 0
         #: Bytes of all files since the start.
@@ -179,29 +179,31 @@ class Flusher:
         self._lock.notify_all()
 
     def expire(self) -> None:
-        """Take the files of which nothing lives out of their partitions, each in one swap. Raises OSError."""
+        """Take the files of which nothing lives out of their partitions, each in one swap. Raises OSError.
+
+        First for views, then on the disk: what was seen under a rule that was just taken back must not go.
+        """
         with self.folders:
             with self._lock:
                 self._expire_at_ns = self._clock.monotonic_ns() + int(_EXPIRY_SECONDS * 1e9)
-                limits = self._limits()
-                found = [(p, gone) for p in self._partitions if (gone := limits.expired(p.files))]
+                expiry = self._expiry()
+                found = [(p, gone) for p in self._partitions if (gone := expiry.expired(p.files))]
+                for partition, gone in found:
+                    names = {(os.path.basename(file.path), file.sequence) for file in gone}
+                    manifest = partition.manifest.with_merged(names, (), partition.manifest.tombstones)
+                    partition.compacted(manifest, {file.path for file in gone}, (), ())
+                    self._partitions.changed()
+                self._lock.notify_all()
             if found:
                 self._journal.sync_due()  # the rule must not be lost when its effect is not
             for partition, gone in found:
-                self._take_out(partition, gone)
+                self._remove(partition, gone)
 
-    def _take_out(self, partition: Partition, gone: Sequence[FileSource]) -> None:
+    def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
         """Under `folders`. Views that are open keep the files."""
-        paths = {file.path for file in gone}
-        entries = {(os.path.basename(file.path), file.sequence) for file in gone}
         with self._lock:
-            manifest = partition.manifest.with_merged(entries, (), partition.manifest.tombstones)
+            manifest = partition.manifest
         save_manifest(self._disk, partition.folder, manifest)
-        with self._lock:
-            current = partition.manifest.with_merged(entries, (), partition.manifest.tombstones)
-            partition.compacted(current, paths, (), ())
-            self._partitions.changed()
-            self._lock.notify_all()
         for file in gone:
             assert isinstance(file.access, OpenedFile)
             with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told

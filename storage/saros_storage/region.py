@@ -36,7 +36,7 @@ from saros_storage.partitions import Partitions
 from saros_storage.schema import SchemaTree, SetTtl
 from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.store_options import StoreOptions
-from saros_storage.ttl import Limits
+from saros_storage.ttl import Expiry
 from saros_storage.view import LocalReadView
 
 
@@ -99,7 +99,7 @@ class Region:
             self.report_corrupt,
             self._compact,
             self.staging,
-            self.limits,
+            self.expiry,
         )
         self._ground = Ground(
             self._options,
@@ -281,11 +281,11 @@ class Region:
 
     def view(self) -> LocalReadView:
         """A picture of the region; close it."""
-        return LocalReadView(self.pin(), self._cache, self.unpin, self.limits())
+        return LocalReadView(self.pin(), self._cache, self.unpin, self.expiry())
 
-    def limits(self) -> Limits:
+    def expiry(self) -> Expiry:
         """What is expired as of now."""
-        return Limits(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
+        return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def expire(self) -> None:
         """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then."""

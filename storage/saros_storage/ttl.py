@@ -22,7 +22,7 @@ _NS_PER_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Expiry:
     """The rules at one moment."""
 
     rules: TtlRules

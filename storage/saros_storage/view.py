@@ -10,13 +10,13 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import PartitionSnapshot
-from saros_storage.ttl import Limits
+from saros_storage.ttl import Expiry
 
 
 class LocalReadView:
     """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once.
 
-    `limits`: what is expired by them is not seen.
+    `expiry`: what is expired by it is not seen.
     """
 
     def __init__(
@@ -24,10 +24,10 @@ class LocalReadView:
         snapshots: Mapping[str, Sequence[PartitionSnapshot]],
         cache: ChunkCache,
         release: Callable[[], None],
-        limits: Limits | None = None,
+        expiry: Expiry | None = None,
     ) -> None:
         self._snapshots = snapshots
-        self._limits = limits
+        self._expiry = expiry
         self._cache = cache
         self._release = release
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class LocalReadView:
 
     def open(self, request: ScanRequest) -> LocalSeriesReader:
         """See `ReaderFactory.open`."""
-        limit = None if self._limits is None else self._limits.expired_before(request.device)
+        limit = None if self._expiry is None else self._expiry.expired_before(request.device)
         if limit is not None and limit > request.time.start:
             request = replace(request, time=TimeRange(limit, request.time.end))
         return LocalSeriesReader(request, self._partitions_of(request.device), self._cache)

@@ -7,6 +7,7 @@ import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,7 @@ Rows = Sequence[tuple[int, Scalar]]
 
 @contextmanager
 def open_store(folder: Path, disk: LocalDisk | None = None) -> Iterator[Store]:
-    store = Store.open(str(folder), OPTIONS, disk or QuickDisk(), SystemClock())
-    store._region._compactor = None  # files stay as they are
+    store = Store.open(str(folder), replace(OPTIONS, compaction=False), disk or QuickDisk(), SystemClock())
     try:
         yield store
     finally:

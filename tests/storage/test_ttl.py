@@ -5,17 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, SLICE, QuickDisk, creates, points, tablet
 
+from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
 from saros_storage.reading import ScanRequest, Summary, TimeRange, WindowGrid
 from saros_storage.schema import SchemaChange, SchemaTree, SetTtl, UnsetTtl, decode_change, encode_change
 from saros_storage.schema.ttl_rules import RULES_MAX, TtlRule, TtlRules
 from saros_storage.store import Store
-from saros_storage.ttl import Limits
+from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.ttl import Expiry
 from saros_storage.types import DataType, TimeUnit
 
 
@@ -34,8 +37,7 @@ class HandClock:
 
 @contextmanager
 def open_store(folder: Path, clock: HandClock) -> Iterator[Store]:
-    store = Store.open(str(folder), OPTIONS, QuickDisk(), clock)
-    store._region._compactor = None  # files stay as they are
+    store = Store.open(str(folder), replace(OPTIONS, compaction=False), QuickDisk(), clock)
     try:
         yield store
     finally:
@@ -117,8 +119,8 @@ def test_any_order_of_arrival_ends_in_the_same_rules() -> None:
 
 @pytest.mark.parametrize(("unit", "expected"), [(TimeUnit.MILLISECOND, 4_000), (TimeUnit.NANOSECOND, 4_000 * 10**6)])
 def test_a_ttl_is_milliseconds_whatever_the_unit(unit: TimeUnit, expected: int) -> None:
-    limits = Limits(rules(**{"root.**": 1_000}), 5_000 * 10**6, unit)
-    assert expected == limits.expired_before("root.d")
+    expiry = Expiry(rules(**{"root.**": 1_000}), 5_000 * 10**6, unit)
+    assert expected == expiry.expired_before("root.d")
 
 
 # --- reading
@@ -221,6 +223,26 @@ def test_whole_files_go_and_others_stay(tmp_path: Path) -> None:
     with open_store(tmp_path, clock) as store:
         assert [550, 590, 900, 940] == seen(store)
         assert 3 == files(tmp_path)
+
+
+def test_a_merge_leaves_out_what_is_expired(tmp_path: Path) -> None:
+    clock = HandClock(1_000)
+    with open_store(tmp_path, clock) as store:
+        store.change_schema(creates())
+        for times in (range(0, 90, 2), range(1, 90, 2), range(30, 40)):
+            written(store, *times)
+            written(store, *times, device=ALIGNED_DEVICE)
+            store.flush()
+        set_ttl(store, PLAIN_DEVICE, 950)
+        store.merge()
+        (file,) = tmp_path.rglob("*.tsfile")
+        result = check_tsfile(str(file), LocalDisk().map(str(file)))
+        assert [] == result.problems
+        assert 40 + 90 == result.points
+        assert list(range(50, 90)) == seen(store)
+        store.change_schema([UnsetTtl(PLAIN_DEVICE)])
+        assert list(range(50, 90)) == seen(store)
+        assert list(range(90)) == seen(store, ALIGNED_DEVICE)
 
 
 def test_setting_a_rule_wakes_the_one_who_removes(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from saros_storage.layout import TEMPORARY, FileName
 from saros_storage.partition import Partition
 from saros_storage.snapshot import FileSource, Tombstone
 from saros_storage.store_options import StoreOptions
+from saros_storage.ttl import Expiry
 
 logger = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
@@ -301,11 +302,21 @@ class Compactor:
         def new_path() -> str:
             return self._new_path(partition, found)
 
-        merge = Merge(ground.disk, found.files, tombstones, ground.storing, options, new_path, checkpoint)
+        expiry = Expiry(ground.partitions.schema.ttl, self._clock.now_ns(), ground.options.time_unit)
+        merge = Merge(
+            ground.disk,
+            found.files,
+            tombstones,
+            ground.storing,
+            options,
+            new_path,
+            checkpoint,
+            expiry.expired_before,
+        )
         self._pace.resume(self._clock.monotonic_ns())
         try:
             merge.verify(self._checksums(task, found))
-            made = Swap(ground, partition, found, tombstones, merge.run()).run()
+            made = Swap(ground, partition, found, tombstones, merge.run(), expiry.rules).run()
         finally:
             with self._lock:
                 self._counters.bytes_read += merge.counters.bytes_read

@@ -57,6 +57,8 @@ _VERIFIED_BYTES = 1 << 20
 Checkpoint = Callable[[int], None]
 #: Where the next temporary file is to lie.
 NewPath = Callable[[], str]
+#: (device) -> the first time that is not expired, None: nothing is.
+ExpiredBefore = Callable[[str], int | None]
 
 
 class Unmergeable(StorageError):
@@ -106,8 +108,9 @@ class Merge:
         options: MergeOptions,
         new_path: NewPath,
         checkpoint: Checkpoint,
+        expired_before: ExpiredBefore = lambda _: None,
     ) -> None:
-        """`files` in the order of ranks."""
+        """`files` in the order of ranks. Of what `expired_before` says of a device, only whole chunks are copied."""
         self._disk = disk
         self._files = files
         self._tombstones = tombstones
@@ -115,6 +118,7 @@ class Merge:
         self._options = options
         self._new_path = new_path
         self._checkpoint = checkpoint
+        self._expired_before = expired_before
         self._cache = ChunkCache(0)
         self._finished: list[MergedFile] = []
         #: The file being written.
@@ -183,8 +187,10 @@ class Merge:
         aligned = sources[0][1].aligned
         files = tuple(file for file, _, _ in sources)
         names = tuple(sorted(types))
+        limit = self._expired_before(device)
+        time = TimeRange() if limit is None else TimeRange(limit)
         for part in [names] if aligned else [(name,) for name in names]:
-            request = ScanRequest(device, part, tuple(types[name] for name in part), aligned)
+            request = ScanRequest(device, part, tuple(types[name] for name in part), aligned, time)
             self._merge_series(request, files)
 
     def _columns_left(self, file: FileSource, index: DeviceIndex) -> dict[str, DataType]:

@@ -32,6 +32,7 @@ from saros_storage.partition import Partition
 from saros_storage.partition_files import save_manifest
 from saros_storage.partitions import Partitions
 from saros_storage.resource import encode_resource
+from saros_storage.schema import TtlRules
 from saros_storage.snapshot import FileSource, Tombstone
 from saros_storage.store_options import StoreOptions
 
@@ -68,13 +69,15 @@ class Swap:
         pick: Pick,
         applied: Sequence[Tombstone],
         merged: Sequence[MergedFile],
+        rules: TtlRules,
     ) -> None:
-        """`applied`: the tombstones as the job saw them."""
+        """`applied`, `rules`: the tombstones, and what is expired, as the job saw them."""
         self._ground = ground
         self._partition = partition
         self._pick = pick
         self._applied = applied
         self._merged = merged
+        self._rules = rules
         self._gone = {file.path for file in pick.files}
         #: Named, with their entries.
         self._new: list[tuple[FileEntry, FileSource]] = []
@@ -99,6 +102,8 @@ class Swap:
         with self._ground.lock:
             files, dropped = self._partition.files, self._partition.dropped
         left = [file for file in files if file.path not in self._gone]
+        if self._ground.partitions.schema.ttl is not self._rules:
+            raise Overtaken  # what was left out may live now
         if dropped or len(left) + len(self._gone) != len(files) or not is_closed(self._pick.files, left):
             raise Overtaken
         return left
