@@ -226,7 +226,8 @@ class ClusterDatabase:
 
     def load(self, path: str, options: LoadOptions) -> int:  # noqa: ARG002
         """See `Database.load`: a cluster's nodes cannot all read a file of one of them."""
-        raise StorageError(f"a cluster takes no LOAD: use saros import {path}", code=_NOT_SUPPORTED)
+        way = "LOAD it into a folder of its own, saros export that to Parquet, and saros import the Parquet files"
+        raise StorageError(f"a cluster takes no LOAD of {path}: {way}", code=_NOT_SUPPORTED)
 
     def _is_known_database(self, change: SchemaChange) -> bool:
         return isinstance(change, changes_of.CreateDatabase) and self.schema.is_database(change.path)
