@@ -144,7 +144,7 @@ class Member:
             else:
                 break
         life.node = node
-        life.writer = Writer(node.database, 1)
+        life.writer = Writer(node.database, 1, self.clock)
         world.note(f"{life} is open")
 
     def crash(self, *, power: bool) -> None:
