@@ -105,7 +105,7 @@ def throughput(folder, points):
         store.merge()
         seconds = time.perf_counter() - started
         done = store.compaction
-        assert before == total(store)
+        assert np.allclose(before, total(store))
         assert store.status().files == 1
         store.close()
         shutil.rmtree(path)
@@ -155,55 +155,50 @@ def ingest(store, seconds, start):
 
 
 def beside(folder, work):
-    """What `work(store)` answers while the partition in `folder` is merged, again and again."""
+    """What `work(store)` answers while files are merged, MB that were written a second, whether work was done first."""
+    path = os.path.join(folder, "store")
+    shutil.copytree(os.path.join(folder, "template"), path)
+    store = Store.open(path, LIMITED, LocalDisk(), SystemClock())
     done = threading.Event()
-    answer = []
-    jobs = 0
-    while not done.is_set():
-        path = os.path.join(folder, "store")
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(os.path.join(folder, "template"), path)
-        store = Store.open(path, LIMITED, LocalDisk(), SystemClock())
-        thread = threading.Thread(target=lambda store=store: answer.append(work(store)))
-        merging = threading.Thread(target=lambda store=store: store.merge(["root.a"], stopped=done.is_set))
-        merging.start()
-        while not store.compaction.bytes_read and merging.is_alive():
-            time.sleep(0.001)
-        thread.start()
-        thread.join()
-        rest = merging.is_alive()
-        done.set()
-        merging.join()
-        jobs += 1
-        written, copied = store.compaction.bytes_written, store.compaction.points_copied
-        store.close()
-    return answer[0], rest, written, copied
+    merging = threading.Thread(target=lambda: store.merge(["root.a"], stopped=done.is_set))
+    merging.start()
+    while merging.is_alive() and not busy(path):
+        time.sleep(0.001)
+    started = time.perf_counter()
+    answer = work(store)
+    seconds = time.perf_counter() - started
+    size, first = sum(os.path.getsize(name) for name in busy(path)), merging.is_alive()
+    done.set()
+    merging.join()
+    store.close()
+    shutil.rmtree(path)
+    return answer, f"({size / seconds / 1e6:.0f} MB/s written{'' if first else '; IT ENDED BEFORE'})"
+
+
+def busy(folder):
+    """Files that are being written."""
+    return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".tmp")]
 
 
 def notice(folder, seconds):
-    fill(os.path.join(folder, "template"), half, 40_000_000)
-    path = os.path.join(folder, "template")
-    store = Store.open(path, LIMITED, LocalDisk(), SystemClock())
+    template = os.path.join(folder, "template")
+    fill(template, half, 40_000_000)
+    store = Store.open(template, LIMITED, LocalDisk(), SystemClock())
     times = np.arange(200_000) * 1_000
     store.write([Tablet(OTHER, ("s0",), times, (values(times),), False)])
     store.flush()
     latencies(store, 1)
     idle = latencies(store, seconds)
+    store.close()
+    crowded, how = beside(folder, lambda store: latencies(store, seconds))
+    for name, found, note in (("alone", idle, ""), ("beside compaction", crowded, how)):
+        print(f"query ms, {name:<20} p50 {np.median(found):6.2f}  p95 {np.percentile(found, 95):6.2f}  {note}")
+    print(f"{'':<30} p95 x {np.percentile(crowded, 95) / np.percentile(idle, 95):.2f}")
+    store = Store.open(template, LIMITED, LocalDisk(), SystemClock())
     alone = ingest(store, seconds, 0)
     store.close()
-    busy, running, written, _ = beside(folder, lambda store: latencies(store, seconds))
-    print(f"query, ms             p50 {np.median(idle):6.2f}  p95 {np.percentile(idle, 95):6.2f}   alone")
-    print(
-        f"                      p50 {np.median(busy):6.2f}  p95 {np.percentile(busy, 95):6.2f}   beside compaction"
-        f" ({written / seconds / 1e6:.0f} MB/s written, {'to the end' if running else 'not to the end'}):"
-        f" p95 x {np.percentile(busy, 95) / np.percentile(idle, 95):.2f}"
-    )
-    rate, running, written, _ = beside(folder, lambda store: ingest(store, seconds, 10**7))
-    print(
-        f"ingest, M points/s    {alone / 1e6:.2f} alone, {rate / 1e6:.2f} beside compaction"
-        f" ({written / seconds / 1e6:.0f} MB/s written, {'to the end' if running else 'not to the end'}):"
-        f" {100 * rate / alone:.0f} %"
-    )
+    rate, how = beside(folder, lambda store: ingest(store, seconds, 10**7))
+    print(f"ingest, M points/s: {alone / 1e6:.2f} alone, {rate / 1e6:.2f} beside compaction {how}: {rate / alone:.0%}")
 
 
 def main():

@@ -24,6 +24,7 @@ statement
     | set
     | unset
     | flush
+    | merge
     | load
     | kill
     | explain
@@ -270,6 +271,8 @@ unset
 
 flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;
 
+merge: FULL? MERGE (path (COMMA path)*)? (ON (LOCAL | CLUSTER))?;
+
 load: LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?;
 
 kill: KILL (QUERY id=(STRING | INTEGER) | ALL QUERIES);
@@ -303,9 +306,8 @@ password: STRING | PARAMETER;
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
-    : what=(START | STOP | MERGE | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+    : what=(START | STOP | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
       anything*
-    | FULL MERGE anything*
     ;
 
 anything: ~(SEMICOLON | UNRECOGNIZED);

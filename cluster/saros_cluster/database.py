@@ -27,6 +27,7 @@ from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.host import GroupHost
+from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, MetaCommand
 from saros_cluster.partly import raise_failures
@@ -43,7 +44,8 @@ from saros_cluster.users.commands import Command as UsersCommand
 from saros_scheduler.task import QueryId
 from saros_storage import schema as changes_of
 from saros_storage.clock import Clock
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.compaction.compactor import CompactionCounters, Compactor
+from saros_storage.errors import StorageError, StoreClosed, UserMistake
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition_status import PartitionStatus
@@ -87,6 +89,9 @@ class Parts:
     is_down: Callable[[NodeId], bool]
     #: Asks all nodes to flush some databases.
     flush_all: Callable[[Sequence[str] | None], None]
+    #: Asks all nodes to merge files of some databases: (databases, full, stopped).
+    merge_all: MergeHere
+    compactor: Compactor
 
 
 class ClusterDatabase:
@@ -456,6 +461,30 @@ class ClusterDatabase:
         for machine in self._parts.replicas.machines.values():
             machine.region.flush(databases)
 
+    def merge(
+        self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Stopped = lambda: False
+    ) -> None:
+        """See `Database.merge`: on all nodes that answer."""
+        self._parts.merge_all(databases, full, stopped)
+
+    def merge_here(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
+        """This node's part of it; a `MergeHere`."""
+        for machine in self._parts.replicas.machines.values():
+            while not stopped():
+                region = machine.region
+                try:
+                    region.merge(databases, full=full, stopped=stopped)
+                except StoreClosed:
+                    if machine.region is region:  # else a snapshot took its place
+                        raise
+                else:
+                    break
+
+    @property
+    def compaction(self) -> CompactionCounters:
+        """See `Database.compaction`: of this node."""
+        return self._parts.compactor.counters
+
     def status(self) -> StoreStatus:
         """Figures of this node's regions; databases and devices of the cluster."""
         parts = [machine.region.status(0) for machine in self._parts.replicas.machines.values()]
@@ -469,6 +498,10 @@ class ClusterDatabase:
             log_bytes=0,
             views=sum(p.views for p in parts),
             problems=tuple(problem for p in parts for problem in p.problems),
+            unsequence_files=sum(p.unsequence_files for p in parts),
+            unsequence_file_bytes=sum(p.unsequence_file_bytes for p in parts),
+            partition_files_max=max((p.partition_files_max for p in parts), default=0),
+            flushed_bytes=sum(p.flushed_bytes for p in parts),
         )
 
     def partitions(self) -> list[PartitionStatus]:

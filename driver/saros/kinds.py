@@ -1,7 +1,7 @@
 """Kinds of statements: which may be sent again if no answer came.
 
     READ        rows; nothing changes                        yes, anywhere
-    REPEATABLE  FLUSH: twice does no harm                    yes, anywhere
+    REPEATABLE  FLUSH, MERGE: twice does no harm             yes, anywhere
     ZONE        SET TIME ZONE: state of the session          yes, and again wherever the session is opened anew
     WRITE       all others                                   only with a number that the node remembers
 
@@ -33,7 +33,7 @@ def kind_of(text: str) -> Kind:
     if first in _READS:
         into = first == "select" and re.search(r"\binto\b", text, re.IGNORECASE)
         return Kind.WRITE if into else Kind.READ
-    if first == "flush":
+    if first in ("flush", "merge") or (first, second) == ("full", "merge"):
         return Kind.REPEATABLE
     if first == "set" and (second == "time_zone" or (second, third) == ("time", "zone")):
         return Kind.ZONE

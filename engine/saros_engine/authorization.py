@@ -284,6 +284,7 @@ RULES: dict[type, Rule] = {
     ast.Show: Rule(_show),
     ast.Count: Rule(_anyone),  # it counts what the user sees
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
+    ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.Load: Rule(_load, _LOAD),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),

@@ -32,11 +32,12 @@ from saros_engine.explain import explain, explain_analysis
 from saros_engine.functions import FUNCTIONS
 from saros_engine.loading import load_files
 from saros_engine.memory import QueryMemory
+from saros_engine.merging import MergeExecution
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, LastItem, LastScan, QueryPlan
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.query_registry import QueryRegistry, RunningQuery
+from saros_engine.query_registry import Execution, QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
 from saros_engine.show import count_schema, show_cluster, show_schema
 from saros_engine.show_stored import show_stored
@@ -222,6 +223,9 @@ class QueryEngine:
                 return fixed_result(shown.fields, shown.rows, stale=point.stale)
             case ast.NotSupported(what):
                 raise NotSupportedError(what)
+            case ast.Merge():
+                self._merge(statement, session, text, timeout_ms)
+                return Result("", count=0)
             case _ if isinstance(statement, ast.UserStatement):
                 return self._run_user_statement(statement, session)
             case _:
@@ -267,6 +271,18 @@ class QueryEngine:
             case _:
                 raise AssertionError(statement)
         return 0
+
+    def _merge(self, statement: ast.Merge, session: SessionContext, text: str, timeout_ms: int | None) -> None:
+        """Unless its client says so, a MERGE may take longer than a query."""
+        deadline = self._clock.monotonic_ns() + timeout_ms * _NANOSECONDS_PER_MS if timeout_ms else None
+        execution = MergeExecution(self._registry.next_id(), self._store, self._clock, deadline)
+        with self._idle:
+            self._open += 1
+        self._registry.add(text, session.access.user, execution)
+        try:
+            execution.run([str(path) for path in statement.databases] or None, full=statement.full)
+        finally:
+            self._ended(execution)
 
     def _kill(self, query_id: str | None, access: Access) -> int:
         running = [r for r in self._running(access) if query_id in (None, r.query)]
@@ -328,7 +344,7 @@ class QueryEngine:
         execution.start(self._scheduler, deadline)
         return execution
 
-    def _ended(self, execution: QueryExecution) -> None:
+    def _ended(self, execution: Execution) -> None:
         self._registry.remove(execution)
         with self._idle:
             self._open -= 1

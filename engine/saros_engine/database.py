@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from saros_storage.compaction.compactor import CompactionCounters
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.reading import ReadPoint, ReadView, TimeRange
@@ -75,6 +76,20 @@ class Database(Protocol):
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
         """Put what is in memory into files."""
+        ...
+
+    def merge(
+        self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Callable[[], bool] = ...
+    ) -> None:
+        """Merge files into as few as may be, and wait for it, or until `stopped`.
+
+        `full`: also rewrite files of which something was deleted.
+        """
+        ...
+
+    @property
+    def compaction(self) -> CompactionCounters:
+        """What compaction did on this node since it was started."""
         ...
 
     def status(self) -> StoreStatus:

@@ -5,12 +5,25 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
-from saros_engine.execution import QueryExecution
 from saros_scheduler.task import QueryId
 from saros_storage.clock import Clock
 
 _NUMBERS = 100_000
+
+
+class Execution(Protocol):
+    """What runs: a query, or a statement that takes its time."""
+
+    @property
+    def query(self) -> QueryId:
+        """Its id."""
+        ...
+
+    def cancel(self, reason: str) -> bool:
+        """End it; False if it is over."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +36,7 @@ class RunningQuery:
     user: str
     started_ns: int
     ticks_ns: int
-    execution: QueryExecution
+    execution: Execution
 
 
 class QueryRegistry:
@@ -43,14 +56,14 @@ class QueryRegistry:
         second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
         return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_1")
 
-    def add(self, statement: str, user: str, execution: QueryExecution) -> None:
+    def add(self, statement: str, user: str, execution: Execution) -> None:
         """Before the execution starts."""
         now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
         entry = RunningQuery(execution.query, statement, user, now, ticks, execution)
         with self._lock:
             self._running[execution.query] = entry
 
-    def remove(self, execution: QueryExecution) -> None:
+    def remove(self, execution: Execution) -> None:
         """When nothing of it is left."""
         with self._lock:
             self._running.pop(execution.query, None)

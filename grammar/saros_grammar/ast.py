@@ -562,6 +562,14 @@ class Flush:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """[FULL] MERGE [database, ...]."""
+
+    databases: tuple[PathExpression, ...] = ()
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options None where not given."""
 
@@ -757,6 +765,7 @@ Statement = (
     | Show
     | Count
     | Flush
+    | Merge
     | Load
     | SetTtl
     | UnsetTtl

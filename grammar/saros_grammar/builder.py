@@ -303,6 +303,9 @@ class StatementBuilder:
             raise self._expressions.error(kind, "FLUSH takes databases: FLUSH root.sg1, root.sg2", ("root",))
         return ast.Flush(self._paths(context.path()))
 
+    def _merge(self, context: Any) -> ast.Merge:
+        return ast.Merge(self._paths(context.path()), context.FULL() is not None)
+
     def _set_ttl(self, context: Any) -> ast.SetTtl:
         path = select_builder.pattern(self._expressions, context.path())
         if context.infinite is None:
@@ -437,6 +440,7 @@ class StatementBuilder:
         "UnsetTtl": _unset_ttl,
         "UnsetOther": _unsupported,
         "Flush": _flush,
+        "Merge": _merge,
         "Load": _load,
         "Kill": _kill,
         "Other": _other,

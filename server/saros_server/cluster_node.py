@@ -29,6 +29,7 @@ from saros_cluster.data.snapshots import SnapshotShelf
 from saros_cluster.database import ClusterDatabase, Parts
 from saros_cluster.host import GroupHost, NotHere
 from saros_cluster.host_threads import HostThreads
+from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.peers import BadRequest, CallHandler, Unreachable
 from saros_cluster.placement import NodeId, PartitionTable
@@ -48,6 +49,7 @@ from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
+from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import UserMistake
 from saros_storage.folder_lock import FolderLock
@@ -65,6 +67,8 @@ _POLL_SECONDS = 0.002
 _PULL_SECONDS = 10.0
 _FLUSH = "flush"
 _FLUSH_SECONDS = 60.0
+#: A node answers within a second how far it is.
+_MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
 #: The membership that a cluster begins with.
 _FIRST_VERSION = 1
@@ -167,6 +171,7 @@ class _Opening:
         self._groups = groups
         self._schema = ClusterSchema()
         self._cache = ChunkCache(options.cache_bytes)
+        self._compactor = Compactor(self._options, clock)
 
     def open(self, credentials: PeerCredentials | None) -> ClusterNode:
         """See `ClusterNode.open`."""
@@ -185,6 +190,7 @@ class _Opening:
         )
         _check_administrator(file, meta)
         meta.start(partial(host.compact, META))
+        self._closing.callback(self._compactor.stop)
         shelf = SnapshotShelf(os.path.join(self._folder, "snapshots"), disk, self._clock)
         machines = {group: self._open_region(group, host, log, peers, shelf) for group in self._groups}
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
@@ -206,9 +212,13 @@ class _Opening:
                 self._clock,
                 status.is_down,
                 lambda databases: self._flush_all(database, peers, databases),
+                lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
+                self._compactor,
             )
         )
         self._closing.callback(database.close)
+        merges = Merges(database.merge_here, self._clock)
+        self._closing.callback(merges.close)
         readers = ReaderService(_opener(host, replicas, self._clock), self._clock)
         self._closing.callback(readers.close)
         threads = HostThreads(host, self._clock)
@@ -221,6 +231,7 @@ class _Opening:
                 **status.call_handlers(),
                 **shelf.call_handlers(),
                 _FLUSH: _flush_handler(database),
+                MERGE: merges.handler(),
             },
             streams=readers.stream_handlers(),
         )
@@ -270,6 +281,7 @@ class _Opening:
             partial(self._schema.learn_news, group),
             shelf,
             lambda node, name, request: peers.call(node, name, request, _PULL_SECONDS),
+            self._compactor,
         )
         machine.start(partial(host.compact, group), log.sync_due)
         self._closing.callback(machine.close)
@@ -284,6 +296,18 @@ class _Opening:
                     peers.call(node, _FLUSH, request, _FLUSH_SECONDS)
                 except Unreachable as error:
                     logger.info("a node was not asked to flush", extra={"node": node, "why": str(error)})
+
+    def _merge_all(
+        self, merges: Merges, peers: GrpcPeers, databases: Sequence[str] | None, stopped: Stopped, *, full: bool
+    ) -> None:
+        request = encode_request(f"{self._outside.randomness.getrandbits(64):016x}", databases, full=full)
+
+        def ask(node: NodeId, request: bytes) -> bytes:
+            if node == self._file.node:
+                return merges.answer(request)
+            return peers.call(node, MERGE, request, _MERGE_SECONDS)
+
+        merge_everywhere(request, self._file.nodes, ask, stopped)
 
 
 def _restored(contents: LogContents, installed: Position | None) -> Restored:

@@ -99,6 +99,13 @@ class Configuration:
     )
     memtable_bytes: int = _option(64 << 20, _size, "A partition's MemTable is flushed when it holds so many bytes.")
     memtables_total_bytes: int = _option(512 << 20, _size, "Writers wait while all MemTables together hold more.")
+    compaction: str = _option(
+        "on", _one_of("on", "off"), "Whether files are merged in the background; MERGE does it either way."
+    )
+    compaction_bytes_per_second: int = _option(
+        64 << 20, _size, "What merging files may read and write in a second; 0: no limit, and no pauses for others."
+    )
+    compaction_file_bytes: int = _option(1 << 30, _size, "Merged files grow up to here.")
     chunk_cache_bytes: int = _option(256 << 20, _size, "Memory for decoded chunks that queries read again.")
     query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
     query_timeout_ms: int = _option(60_000, _duration_ms, "What one query may take; past it, it fails with code 712.")

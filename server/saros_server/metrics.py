@@ -40,6 +40,19 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_partitions": (False, "Partitions: a database in a slice of time."),
     "saros_files": (False, "TsFiles."),
     "saros_file_bytes": (False, "Bytes of TsFiles."),
+    "saros_unsequence_files": (False, "TsFiles of late rows, which queries read beside those that they overlap."),
+    "saros_unsequence_file_bytes": (False, "Bytes of TsFiles of late rows: about what merging may free at most."),
+    "saros_partition_files_max": (False, "TsFiles of the partition that has most."),
+    "saros_flushed_bytes": (True, "Bytes of TsFiles that were written from memory."),
+    "saros_compactions": (True, "Merges of TsFiles that came to their end."),
+    "saros_compaction_failures": (True, "Merges of TsFiles that failed, and are tried again."),
+    "saros_compaction_read_bytes": (True, "Bytes that merging read."),
+    "saros_compaction_written_bytes": (
+        True,
+        "Bytes that merging wrote: with those flushed, over those, what a byte costs.",
+    ),
+    "saros_compaction_points_copied": (True, "Points that merging took over in whole chunks."),
+    "saros_compaction_points_merged": (True, "Points that merging decoded and wrote."),
     "saros_memtable_bytes": (False, "Bytes in MemTables."),
     "saros_log_bytes": (False, "Bytes of the write-ahead log."),
     "saros_views": (False, "Pictures of the store that queries hold."),
@@ -59,7 +72,7 @@ class NodeCollector:
     def collect(self) -> Iterator[Metric]:
         """All metrics of the table."""
         store, scheduler = self._node.store.status(), self._node.scheduler.metrics()
-        engine = self._node.engine.counters()
+        engine, compaction = self._node.engine.counters(), self._node.store.compaction
         yield from _single(
             {
                 "saros_uptime_seconds": self._uptime_s(),
@@ -77,6 +90,16 @@ class NodeCollector:
                 "saros_partitions": store.partitions,
                 "saros_files": store.files,
                 "saros_file_bytes": store.file_bytes,
+                "saros_unsequence_files": store.unsequence_files,
+                "saros_unsequence_file_bytes": store.unsequence_file_bytes,
+                "saros_partition_files_max": store.partition_files_max,
+                "saros_flushed_bytes": store.flushed_bytes,
+                "saros_compactions": compaction.jobs,
+                "saros_compaction_failures": compaction.failures,
+                "saros_compaction_read_bytes": compaction.bytes_read,
+                "saros_compaction_written_bytes": compaction.bytes_written,
+                "saros_compaction_points_copied": compaction.points_copied,
+                "saros_compaction_points_merged": compaction.points_merged,
                 "saros_memtable_bytes": store.memtable_bytes,
                 "saros_log_bytes": store.log_bytes,
                 "saros_views": store.views,

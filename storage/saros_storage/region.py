@@ -53,6 +53,13 @@ class StoreStatus:
     log_bytes: int
     views: int
     problems: tuple[str, ...]
+    #: Of late rows, which overlap other files as a rule.
+    unsequence_files: int = 0
+    unsequence_file_bytes: int = 0
+    #: Of the partition that has most.
+    partition_files_max: int = 0
+    #: Bytes of files that MemTables became, since the start.
+    flushed_bytes: int = 0
 
 
 class Region:
@@ -326,6 +333,7 @@ class Region:
             problems = [f"{name} was set aside: {why}" for p in partitions for name, why in p.manifest.set_aside]
             if self._flusher.problem is not None:
                 problems.append(f"flushing does not go on: {self._flusher.problem}")
+            late = [f.size for p in partitions for f in p.files if not f.sequence]
             return StoreStatus(
                 databases=len(self.schema.databases()),
                 devices=self.schema.device_count,
@@ -336,6 +344,10 @@ class Region:
                 log_bytes=log_bytes,
                 views=self._views,
                 problems=tuple(problems),
+                unsequence_files=len(late),
+                unsequence_file_bytes=sum(late),
+                partition_files_max=max((len(p.files) for p in partitions), default=0),
+                flushed_bytes=self._flusher.bytes_written,
             )
 
     def partition_status(self) -> list[PartitionStatus]:

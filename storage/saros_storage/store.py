@@ -18,6 +18,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
@@ -302,7 +303,9 @@ class Store:
 
     def status(self) -> StoreStatus:
         """Figures of now."""
-        return self._region.status(sum(self._disk.size(path) for path, _ in self._log.segments()))
+        found = self._region.status(sum(self._disk.size(path) for path, _ in self._log.segments()))
+        problem = self._compactor.problem
+        return found if problem is None else replace(found, problems=(*found.problems, problem))
 
     @property
     def compaction(self) -> CompactionCounters:

@@ -134,6 +134,7 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "show version": None,
     "count timeseries": None,
     "flush": (Privilege.MAINTAIN, EVERYWHERE),
+    "merge": (Privilege.MAINTAIN, EVERYWHERE),
     "kill all queries": None,
     "set time zone to 'UTC'": None,
     "create user bob 'a long password'": (Privilege.MANAGE_USER, EVERYWHERE),

@@ -218,3 +218,17 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
         wait_until(lambda: bool(synced) and synced[-1] >= written, 5)
     finally:
         nodes.close()
+
+
+def test_merge_reaches_every_node(cluster: Nodes) -> None:
+    for start in range(3):
+        for database in ("a", "b"):
+            cluster.run(0, f"insert into root.{database}.d(time, x) values ({start}, 1), ({start + 5}, 2), ({WEEK}, 3)")
+        cluster.run(1, "flush")
+    before = cluster.run(0, "select x from root.*.d")
+    cluster.run(2, "merge")
+    for number in range(3):
+        status = cluster.node(number).store.status()
+        assert status.partitions == status.files
+        assert before == cluster.run(number, "select x from root.*.d")
+    assert sum(cluster.node(number).store.compaction.jobs for number in range(3)) > 0

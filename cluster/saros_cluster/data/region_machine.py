@@ -35,6 +35,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, Snapshot
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
+from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation, Placed
@@ -80,6 +81,7 @@ class RegionMachine:
         told: Told,
         shelf: SnapshotShelf,
         ask: Callable[[NodeId, str, bytes], bytes],
+        compactor: Compactor | None = None,
     ) -> None:
         """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile."""
         self._folder = folder
@@ -92,6 +94,7 @@ class RegionMachine:
         self._told = told
         self._shelf = shelf
         self._ask = ask
+        self._compactor = compactor
         self._fitting = Fitting()
         self._compact: Compact = lambda _: None
         self._sync: Callable[[], None] = lambda: None
@@ -130,6 +133,7 @@ class RegionMachine:
             state.tree(),
             state.index,
             self._cache,
+            self._compactor,
         )
         self._told(self.news_since(-1))
 
@@ -139,7 +143,11 @@ class RegionMachine:
     def start(self, compact: Compact, sync: Callable[[], None]) -> None:
         """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable."""
         self._compact, self._sync = compact, sync
+        self._start_region()
+
+    def _start_region(self) -> None:
         self.region.start(self)
+        self.region.start_compacting()
 
     # ------------------------------------------------------------------ entries
 
@@ -355,7 +363,7 @@ class RegionMachine:
             if old.refuse_all():
                 old.stop()
             self._load(state)
-            self.region.start(self)
+            self._start_region()
             old.keep_for_views()
             self._disk.remove_tree(old_folder)
 

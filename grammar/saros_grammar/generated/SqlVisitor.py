@@ -439,6 +439,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#merge.
+    def visitMerge(self, ctx:Sql.MergeContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#load.
     def visitLoad(self, ctx:Sql.LoadContext):
         return self.visitChildren(ctx)
