@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants campaign-storage mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -61,6 +61,12 @@ campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; 
 
 campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
+
+campaign-storage: .venv/.installed ## crashes, failing disks, random operations and bad files, for MINUTES; nothing may be lost or wrong
+	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
+
+mutants: .venv/.installed ## mistakes planted in storage one at a time; its suites must find each
+	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 
 clean:          ## remove what the other verbs made (not ./data)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

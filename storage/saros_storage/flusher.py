@@ -133,6 +133,12 @@ class Flusher:
         self._partitions.changed()
         self.add(partition)
 
+    def give_up(self, problem: OSError) -> None:
+        """A dropped partition's folder could not be removed: end, so that the log keeps all until the next start."""
+        self.problem = problem
+        self._stopping = True
+        self._lock.notify_all()
+
     def is_waiting(self, partition: Partition) -> bool:
         """Whether the partition has not been saved since it was added."""
         return id(partition) in self._waiting
@@ -167,7 +173,8 @@ class Flusher:
                 return
             else:
                 with self._lock:
-                    self.problem = None
+                    if not self._stopping:
+                        self.problem = None
                     self._lock.notify_all()
 
     def _expiry_is_due(self) -> bool:

@@ -20,7 +20,7 @@ from saros_storage.reading import TimeRange
 from saros_storage.snapshot import Rank, Tombstone
 
 _VERSION = 1
-_FIRST_LINE = re.compile(rb"saros-manifest (\d+) ([0-9a-f]{8}) (\d+)\n")
+_FIRST_LINE = re.compile(rb"saros-manifest (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     try:
         theirs = json.loads(bytes(disk.map(path)))
         version = int(theirs["format"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(path, 0, f"not a node file: {error}") from error
     if version > FOLDER_FORMAT:
         message = f"data folder {folder} has format {version}; this Saros reads up to {FOLDER_FORMAT}"

@@ -96,6 +96,7 @@ class Region:
 
     def start(self, journal: Journal) -> None:
         """Begin to flush; before the first entry takes effect."""
+        self._journal = journal
         self._flusher = Flusher(
             self._options,
             self._disk,
@@ -170,7 +171,11 @@ class Region:
 
     def take_effect(self, index: int, mutation: Mutation) -> None:
         """Carry out an entry that was checked."""
-        for partition in self.partitions.apply(index, mutation):
+        dropped = self.partitions.apply(index, mutation)
+        if dropped:
+            # Else a power cut could take the deletion back, and not all of the files.
+            self._journal.sync_due()
+        for partition in dropped:
             self._remove_folder(partition)
         for staged in mutation.loads:
             loaded = self.partitions.load(index, staged, self.staging.open)
@@ -226,10 +231,14 @@ class Region:
             trash = os.path.join(
                 os.path.dirname(parent), f"{TRASH_PREFIX}{os.path.basename(parent)}-{partition.key[1]}"
             )
-            self._disk.remove_tree(trash)
-            self._disk.replace(partition.folder, trash)
-            self._disk.sync_folder(parent)
-            self._disk.remove_tree(trash)
+            try:
+                self._disk.remove_tree(trash)
+                self._disk.replace(partition.folder, trash)
+                self._disk.sync_folder(parent)
+                self._disk.remove_tree(trash)
+            except OSError as error:
+                # The deletion has taken effect. It must stay in the log until the folder is gone.
+                self._flusher.give_up(error)
 
     def keep_for_views(self) -> None:
         """Open all files that views may still read: the region's folder is about to go."""

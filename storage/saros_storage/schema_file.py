@@ -1,6 +1,8 @@
 """`meta/schema`: the schema tree up to a log index, so that the log before it may go.
 
-saros-schema 1 <crc32> <bytes> <log index>        then the tree as `SchemaTree.dump` writes it
+    saros-schema 2 <crc32> <bytes> <log index>        then the tree as `SchemaTree.dump` writes it
+
+The checksum is of the tree, then the log index; in version 1, which is still read, of the tree alone.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from saros_storage.errors import CorruptFile, StorageError
 from saros_storage.layout import write_durably
 from saros_storage.schema import SchemaTree
 
-_VERSION = 1
-_FIRST_LINE = re.compile(rb"saros-schema (\d+) ([0-9a-f]{8}) (\d+) (\d+)\n")
+_VERSION = 2
+_FIRST_LINE = re.compile(rb"saros-schema (\d{1,4}) ([0-9a-f]{8}) (\d{1,19}) (\d{1,19})\n")
 
 
 def save_schema(disk: Disk, path: str, dump: bytes, index: int) -> None:
     """Replace the file, durably."""
-    head = b"saros-schema %d %08x %d %d\n" % (_VERSION, zlib.crc32(dump), len(dump), index)
+    head = b"saros-schema %d %08x %d %d\n" % (_VERSION, zlib.crc32(b"%d" % index, zlib.crc32(dump)), len(dump), index)
     write_durably(disk, path, head + dump)
 
 
@@ -31,9 +33,11 @@ def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a schema file")
-    if int(match.group(1)) > _VERSION:
+    version = int(match.group(1))
+    if version > _VERSION:
         raise StorageError(f"{path} was written by a newer Saros", code=2015)
     dump = data[match.end() :]
-    if len(dump) != int(match.group(3)) or zlib.crc32(dump) != int(match.group(2), 16):
+    crc = zlib.crc32(b"" if version == 1 else match.group(4), zlib.crc32(dump))
+    if len(dump) != int(match.group(3)) or crc != int(match.group(2), 16):
         raise CorruptFile(path, match.end(), "the schema's checksum does not fit")
     return SchemaTree.load(dump), int(match.group(4))

@@ -156,7 +156,9 @@ class Picture:
     journal: list[Move]
     note: object
 
-    def crashes(self) -> Iterator[tuple[str, CrashDisk]]:
+    def crashes(
+        self, block_bytes: int = BLOCK_BYTES, tears: Sequence[float] = _TEARS
+    ) -> Iterator[tuple[str, CrashDisk]]:
         """What a restart may find, and how it came to be so; the same only once."""
         yield "process", CrashDisk(self)
         seen = set()
@@ -164,7 +166,7 @@ class Picture:
             nodes = self._after_moves(lost)
             inodes = {path: node for path, node in nodes.items() if isinstance(node, Inode)}
             folders = frozenset(nodes.keys() - inodes.keys())
-            for how, files in chain(_with_tails(inodes), _with_blocks(inodes)):
+            for how, files in chain(_with_tails(inodes, tears), _with_blocks(inodes, block_bytes)):
                 key = (tuple(sorted(files.items())), folders)
                 if key not in seen:
                     seen.add(key)
@@ -189,13 +191,13 @@ class Picture:
         return dict(_walk(self.root, table))
 
 
-def _with_tails(inodes: dict[str, Inode]) -> Iterator[tuple[str, dict[str, bytes]]]:
-    for how, tear in (("all", 0.0), ("none", 0.0), *(("torn", tear) for tear in _TEARS), ("zeros", 0.0)):
+def _with_tails(inodes: dict[str, Inode], tears: Sequence[float]) -> Iterator[tuple[str, dict[str, bytes]]]:
+    for how, tear in (("all", 0.0), ("none", 0.0), *(("torn", tear) for tear in tears), ("zeros", 0.0)):
         yield f"{how} {tear}", {path: inode.after_power_cut(how, tear) for path, inode in inodes.items()}
 
 
-def _with_blocks(inodes: dict[str, Inode]) -> Iterator[tuple[str, dict[str, bytes]]]:
-    blocks = [(path, block) for path, inode in inodes.items() for block in inode.dirty_blocks(BLOCK_BYTES)]
+def _with_blocks(inodes: dict[str, Inode], block_bytes: int) -> Iterator[tuple[str, dict[str, bytes]]]:
+    blocks = [(path, block) for path, inode in inodes.items() for block in inode.dirty_blocks(block_bytes)]
     if len(blocks) < 2:
         return
     for kept in _sets(len(blocks)):

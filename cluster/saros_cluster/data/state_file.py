@@ -27,7 +27,7 @@ from saros_storage.layout import write_durably
 from saros_storage.schema import SchemaTree
 
 _VERSION = 1
-_FIRST_LINE = re.compile(rb"saros-group (\d+) ([0-9a-f]{8}) (\d+)\n")
+_FIRST_LINE = re.compile(rb"saros-group (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,172 @@
+"""What the tests of storage try, for longer and with new seeds: crashes, failures, random operations, bad files.
+
+python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
+python benchmarks/campaign_storage.py --mutants [--only name]
+
+    crashes      stories by chance, cut off at each operation on the disk; some of what is left goes on and is cut again
+    failures     an operation on the disk fails, once or for a while, with EIO or ENOSPC
+    answers      operations under settings by chance beside dictionaries; all plans give the same
+    bad files    mutated files of all kinds, and folders with one of them
+
+They take turns; each round has a seed of its own, which a violation names together with how to have it again. The exit
+code is then 1. `--mutants` plants mistakes instead, one at a time: each must be found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import itertools
+import logging
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.queues import Queue
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from storage.bad_files import Survivals, attack, attack_folder, attack_watching_memory, folder, kinds
+from storage.metamorphic import Metamorphic, Tally
+from storage.storage_mutants import MUTANTS
+from storage.store_crashes import OPTIONS, enumerate_crashes, enumerate_failures
+from storage.store_stories import drawn_story
+
+#: Operations of a story, and of what goes on after a crash.
+STORY, AFTERWARDS = 14, 4
+ANSWERS = 60
+FILES, WATCHED_FILES, FOLDERS = 400, 10, 40
+
+Round = Callable[[int], Counter[str]]
+
+
+def crashes(seed: int) -> Counter[str]:
+    """A story, cut off anywhere, and again behind that."""
+    chance = Random(seed)
+    options = replace(
+        OPTIONS,
+        durability=chance.choice(("fsync", "fsync", "os")),
+        segment_bytes=chance.choice((300, 900, 4_000)),
+        memtable_bytes_max=chance.choice((2_000, 1 << 20)),
+    )
+    told, after = drawn_story(chance, STORY), drawn_story(chance, AFTERWARDS, STORY + 1)
+    after = [operation for operation in after if not operation.name.startswith("delete database")]
+    found = enumerate_crashes(told, after, options, again=6, one_of=chance.choice((1, 2)), chance=chance)
+    return Counter(
+        {"operations": found.operations, "states": found.different, "states behind a second crash": found.second}
+    )
+
+
+def failures(seed: int) -> Counter[str]:
+    """Some of the failures that a story may meet."""
+    chance = Random(seed)
+    number = chance.choice((errno.EIO, errno.ENOSPC))
+    failing = chance.choice((1, 1, 3, 50))
+    step = chance.choice((5, 7, 11))
+    start = chance.randrange(step)
+    found = enumerate_failures(drawn_story(chance, STORY), number, failing=failing, step=step, start=start)
+    return Counter({"operations": found.operations * found.failures, "failures": found.failures})
+
+
+def answers(seed: int) -> Counter[str]:
+    """Random operations, all plans."""
+    tally = Tally()
+    Metamorphic(seed, tally).run(ANSWERS)
+    return Counter(
+        {"operations": tally.operations, "restarts": tally.restarts, "plans": tally.plans, "random stores": tally.seeds}
+    )
+
+
+def bad_files(seed: int) -> Counter[str]:
+    """Mutated files."""
+    survivals = Survivals()
+    samples = kinds()
+    attack(samples, seed, FILES, survivals)
+    attack_watching_memory(samples, seed, WATCHED_FILES, survivals)
+    files = folder()
+    for number in range(seed * FOLDERS, (seed + 1) * FOLDERS):
+        attack_folder(files, number, survivals)
+    return Counter({"bad files": sum(survivals.files.values()), "bad files refused": sum(survivals.refused.values())})
+
+
+ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files)
+
+
+def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[str], str]]) -> None:
+    """A process: rounds with seeds of its own until the time is over."""
+    logging.disable(logging.CRITICAL)
+    for seed in itertools.count(first, step):
+        if time.monotonic() > deadline:
+            break
+        round_ = ROUNDS[seed // step % len(ROUNDS)]
+        try:
+            results.put((Counter(rounds=1) + round_(seed), ""))
+        except Exception:  # noqa: BLE001 (the campaign tells it)
+            results.put((Counter(violations=1), f"{round_.__name__}({seed})\n{traceback.format_exc()}"))
+    results.put((Counter(), "over"))
+    results.close()
+    results.join_thread()
+    os._exit(0)  # threads of stores that a violation left open
+
+
+def campaign(minutes: float, seed: int, processes: int) -> int:
+    """Run it, and print what was done; 1 if something was violated."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    deadline = time.monotonic() + minutes * 60
+    first = seed * 1_000_000
+    for number in range(processes):
+        context.Process(target=work, args=(first + number, processes, deadline, results)).start()
+    figures: Counter[str] = Counter()
+    running = processes
+    while running:
+        found, text = results.get()
+        figures += found
+        if text == "over":
+            running -= 1
+        elif text:
+            print(f"VIOLATION in {text}", flush=True)
+    for name, count in sorted(figures.items()):
+        print(f"{count:>12,}  {name}")
+    print("violations" if figures["violations"] else "nothing lost, nothing wrong")
+    return 1 if figures["violations"] else 0
+
+
+def hunt(only: str) -> int:
+    """Plant each mistake; 1 if one is not found."""
+    logging.disable(logging.CRITICAL)
+    missed = 0
+    for mutant in MUTANTS:
+        if only in mutant.name:
+            started = time.monotonic()
+            suite = mutant.found_by()
+            missed += suite is None
+            print(f"{time.monotonic() - started:6.1f} s  {mutant.name:55} {suite or 'NOT FOUND'}", flush=True)
+    print(f"{len(MUTANTS)} mistakes, {missed} not found")
+    return 1 if missed else 0
+
+
+def main() -> int:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--mutants", action="store_true")
+    parser.add_argument("--only", default="", help="mutants whose name holds this")
+    arguments = parser.parse_args()
+    if arguments.mutants:
+        return hunt(arguments.only)
+    return campaign(arguments.minutes, arguments.seed, arguments.processes)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # threads of stores that a violation left open

@@ -1,0 +1,278 @@
+"""Random operations on a store under random settings, beside plain dictionaries: each plan gives the same answers.
+
+    settings     durability, sizes of segments, MemTables, pages, caches: drawn anew at each restart
+    operations   `store_model.DRAWN`, and restarts: closed, killed, or the power cut
+    plans        a range of time forwards and backwards, in runs of any size; rows or statistics; bounds on values
+
+Whatever is drawn comes from one seed; a failure names it, and the operations so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from storage.crash_disk import CrashDisk
+from storage.store_crashes import Wrong, open_store
+from storage.store_model import SLICE, TYPES, Device, State, drawn, read_store, take_points
+
+from saros_storage.block import Block
+from saros_storage.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
+from saros_storage.series_reader import LocalSeriesReader
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.types import DataType, Scalar
+
+_PLANS = 4
+
+
+@dataclass
+class Tally:
+    """What was done; they add up."""
+
+    seeds: int = 0
+    operations: int = 0
+    restarts: int = 0
+    plans: int = 0
+    summaries: int = 0
+
+
+class Metamorphic:
+    """One seed's store."""
+
+    def __init__(self, seed: int, tally: Tally) -> None:
+        self._seed = seed
+        self._chance = Random(seed)
+        self._tally = tally
+        self._disk = CrashDisk()
+        self._options = self._draw_options()
+        self._store = open_store(self._disk, self._options)
+        self._state = State()
+        self._told: list[str] = [str(self._options)]
+        tally.seeds += 1
+
+    def run(self, count: int) -> None:
+        """Carry out so many operations, and compare after each. Raises Wrong."""
+        try:
+            self._run(count)
+        finally:
+            self._store.close()
+
+    def _run(self, count: int) -> None:
+        for mark in range(1, count + 1):
+            if self._chance.random() < 0.1:
+                self._restart()
+            operation = drawn(self._chance, self._state, mark, times=4 * SLICE, rows=self._chance.choice((3, 12, 60)))
+            self._told.append(operation.name)
+            operation.run(self._store)
+            for change in operation.changes:
+                self._state = change(self._state)
+            self._tally.operations += 1
+            self._compare()
+
+    def _draw_options(self) -> StoreOptions:
+        chance = self._chance
+        return StoreOptions(
+            time_partition_interval=SLICE,
+            durability=chance.choice(("fsync", "fsync", "os")),
+            segment_bytes=chance.choice((500, 5_000, 1 << 20)),
+            memtable_bytes_max=chance.choice((1_000, 20_000, 1 << 20)),
+            page_rows=chance.choice((1, 3, 10, 1_000)),
+            cache_bytes=chance.choice((0, 1 << 20)),
+            compaction=chance.random() < 0.5,
+            compaction_files_min=2,
+        )
+
+    def _restart(self) -> None:
+        how = self._chance.choice(("closed", "killed", "power cut"))
+        if how == "power cut" and self._options.durability == "os":
+            how = "killed"
+        if how == "closed":
+            self._store.close()
+        disk = self._disk.after_power_cut() if how == "power cut" else CrashDisk(self._disk.picture())
+        if how != "closed":
+            self._store.close()
+        self._disk = disk
+        self._options = self._draw_options()
+        self._told += [how, str(self._options)]
+        self._store = open_store(self._disk, self._options)
+        self._tally.restarts += 1
+
+    def _compare(self) -> None:
+        for descending in (False, True):
+            found = read_store(self._store, descending=descending)
+            if found != self._state:
+                raise self._wrong(f"found {found}, expected {self._state}, descending {descending}")
+        for name, device in self._state.devices.items():
+            for _ in range(_PLANS):
+                problem = Plan.drawn(self._chance, name, device).problem(self._store, self._tally)
+                if problem is not None:
+                    raise self._wrong(problem)
+                self._tally.plans += 1
+
+    def _wrong(self, problem: str) -> Wrong:
+        return Wrong(f"seed {self._seed}: {problem}\nafter\n" + "\n".join(self._told))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to read some series of a device."""
+
+    device: Device
+    request: ScanRequest
+    run_rows: int
+
+    @staticmethod
+    def drawn(chance: Random, name: str, device: Device) -> Plan:
+        known = sorted(device.series)
+        names = tuple(chance.sample(known, chance.randint(1, len(known)) if device.aligned else 1))
+        start = chance.randrange(-10, 4 * SLICE)
+        time = chance.choice((TimeRange(), TimeRange(start, start + chance.choice((0, 1, 7, 70, 700)))))
+        grid = bounds = None
+        how = chance.random()
+        if how < 0.6:
+            grid = WindowGrid(chance.randrange(-5, 5), chance.choice((None, 1, 10, SLICE)))
+        elif how < 0.8:
+            bounds = tuple(_draw_bound(chance, place) for place, n in enumerate(names) if n in ("x", "y", "f"))[:1]
+        types = tuple(TYPES[n] for n in names)
+        descending = chance.random() < 0.5
+        request = ScanRequest(name, names, types, device.aligned, time, descending, bounds or (), grid)
+        return Plan(device, request, chance.choice((1, 2, 5, 65_536)))
+
+    def problem(self, store: Store, tally: Tally) -> str | None:
+        """What is wrong with the answer."""
+        view = store.view()
+        try:
+            reader = LocalSeriesReader(
+                self.request, view._partitions_of(self.request.device), view._cache, self.run_rows
+            )
+            pieces: list[Block | Summary] = []
+            while (piece := reader.next()) is not None:
+                pieces.append(piece)
+        finally:
+            view.close()
+        tally.summaries += sum(isinstance(piece, Summary) for piece in pieces)
+        return self._judge(pieces)
+
+    def _judge(self, pieces: Sequence[Block | Summary]) -> str | None:
+        names = self.request.measurements
+        expected = {name: self._wanted(name) for name in names}
+        times = [time for piece in pieces for time in _times_of(piece, descending=self.request.descending)]
+        if times != sorted(times, reverse=self.request.descending):
+            return f"{self}: times out of order: {times}"
+        if self.request.grid is None:
+            points: dict[str, dict[int, Scalar]] = {name: {} for name in names}
+            for piece in pieces:
+                assert isinstance(piece, Block)
+                take_points(points, names, piece)
+            return self._judge_rows(points, expected)
+        for place, name in enumerate(names):
+            found = _by_window(pieces, place, TYPES[name], self.request.grid)
+            wanted = _windows(expected[name], TYPES[name], self.request.grid)
+            if found != wanted:
+                return f"{self}: {name} by window: {found}, expected {wanted}"
+        return None
+
+    def _wanted(self, name: str) -> dict[int, Scalar]:
+        time = self.request.time
+        return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
+
+    def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
+        """Rows whose values lie out of bounds may be missing, all others not; none may be wrong."""
+        needed = set().union(*(points.keys() for points in expected.values()))
+        for bound in self.request.bounds:
+            points = expected[self.request.measurements[bound.column]]
+            needed = {t for t in needed if t in points and _is_within(points[t], bound)}
+        for name, points in expected.items():
+            wrong = {t: v for t, v in found[name].items() if t not in points or points[t] != v}
+            missing = {t for t in needed if t in points and t not in found[name]}
+            if wrong or missing:
+                return f"{self}: {name}: wrong {wrong}, missing {missing}"
+        return None
+
+
+def _draw_bound(chance: Random, column: int) -> ValueBound:
+    low = chance.choice((None, chance.randrange(400_000), chance.randrange(400)))
+    return ValueBound(column, low, None if low is None or chance.random() < 0.5 else low + chance.randrange(100_000))
+
+
+def _is_within(value: Scalar, bound: ValueBound) -> bool:
+    assert isinstance(value, int | float)
+    return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
+
+
+def _times_of(piece: Block | Summary, *, descending: bool) -> list[int]:
+    if isinstance(piece, Block):
+        found: list[int] = piece.times.tolist()
+        return found
+    return [piece.end, piece.start] if descending else [piece.start, piece.end]
+
+
+#: Of a window: count, first and last (time, value), least, greatest, total.
+Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]
+
+
+def _windows(points: dict[int, Scalar], type_: DataType, grid: WindowGrid) -> dict[int, Window]:
+    parts = [(_window_of(t, grid), (1, (t, v), (t, v), *_figures(v, type_))) for t, v in points.items()]
+    return _merged(parts)
+
+
+def _by_window(pieces: Sequence[Block | Summary], place: int, type_: DataType, grid: WindowGrid) -> dict[int, Window]:
+    found: dict[int, Window] = {}
+    parts: list[tuple[int, Window]] = []
+    for piece in pieces:
+        if isinstance(piece, Block):
+            values = piece.columns[place].to_list()
+            known = {t: v for t, v in zip(piece.times.tolist(), values, strict=True) if v is not None}
+            parts += list(_windows(known, type_, grid).items())
+        elif (column := piece.columns[place]) is not None:
+            assert _window_of(piece.start, grid) == _window_of(piece.end, grid)
+            parts.append((_window_of(piece.start, grid), _of_statistics(column, type_)))
+    found.update(_merged(parts))
+    return found
+
+
+def _of_statistics(s: Statistics, type_: DataType) -> Window:
+    least, greatest = (s.minimum, s.maximum) if _has_extremes(type_) else (None, None)
+    total = None if s.total is None or not _has_total(type_) else float(s.total)
+    return s.count, (s.start, s.first), (s.end, s.last), least, greatest, total
+
+
+def _figures(value: Scalar, type_: DataType) -> tuple[Scalar, Scalar, Scalar]:
+    extreme = value if _has_extremes(type_) else None
+    return extreme, extreme, float(value) if _has_total(type_) else None  # type: ignore[arg-type]
+
+
+def _has_extremes(type_: DataType) -> bool:
+    return not type_.is_text and type_ is not DataType.BOOLEAN
+
+
+def _has_total(type_: DataType) -> bool:
+    return not type_.is_text
+
+
+def _window_of(time: int, grid: WindowGrid) -> int:
+    return 0 if grid.step is None else (time - grid.origin) // grid.step
+
+
+def _merged(parts: Sequence[tuple[int, Window]]) -> dict[int, Window]:
+    found: dict[int, Window] = {}
+    for window, part in parts:
+        known = found.get(window)
+        found[window] = part if known is None else _both(known, part)
+    return found
+
+
+def _both(a: Window, b: Window) -> Window:
+    first = min(a[1], b[1], key=lambda item: item[0])
+    last = max(a[2], b[2], key=lambda item: item[0])
+    if a[5] is None:
+        return a[0] + b[0], first, last, _least(a[3], b[3], min), _least(a[4], b[4], max), None
+    total = math.fsum((a[5], b[5]))  # type: ignore[arg-type]
+    return a[0] + b[0], first, last, _least(a[3], b[3], min), _least(a[4], b[4], max), total
+
+
+def _least(a: Scalar, b: Scalar, choose: object) -> Scalar:
+    return None if a is None else choose(a, b)  # type: ignore[operator]

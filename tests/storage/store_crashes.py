@@ -1,0 +1,295 @@
+"""A store on a crash disk: told operations, cut off anywhere, opened again, compared with what was acknowledged.
+
+    tell      runs operations on a disk that takes pictures; with each picture goes a `Note` of what a restart may find
+    judge     opens what a crash leaves: the store must hold one of the states that the note allows, whole and in order
+    enumerate_crashes      both, and once more on what the first crash left while the store is opened and goes on
+    enumerate_failures     the nth operation on the disk fails, for every n
+
+The states between what was acknowledged last and what was begun last are allowed. After a power cut in durability `os`
+those since the last flush are, too.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import cast
+
+from storage.crash_disk import CrashDisk, Picture
+from storage.store_model import SLICE, Operation, State, read_store
+
+from saros_storage.errors import DiskFull, StorageError, UserMistake
+from saros_storage.folder_lock import FolderLock
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+
+FOLDER = "data"
+#: Segments hold a few writes, pages a few rows, so that a few operations meet with everything.
+OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
+
+
+#: Less than a record of most batches here, and more than a page of a file.
+BLOCK_BYTES = 256
+TEARS = (0.0, 0.5)
+
+
+class Wrong(AssertionError):
+    """The store has not kept its word."""
+
+
+class CountingClock:
+    """Every look is a millisecond later."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def now_ns(self) -> int:
+        self._now_ns += 1_000_000
+        return self._now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns()
+
+
+class _Nobody:
+    """In place of the lock on a folder that is not there."""
+
+    def release(self) -> None:
+        return
+
+
+def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS) -> Store:
+    disk.make_folder(FOLDER)
+    return Store(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a restart may find: after a power cut any of the states, else those from `acknowledged` on."""
+
+    states: tuple[State, ...]
+    acknowledged: int = 0
+
+    def allows(self, found: State, how: str) -> bool:
+        return found in self.states[self.acknowledged if how == "process" else 0 :]
+
+
+class Teller:
+    """Runs operations, and knows what must have survived at any moment."""
+
+    def __init__(self, disk: CrashDisk, options: StoreOptions, before: Note) -> None:
+        self._disk = disk
+        self._is_synced = options.durability == "fsync"
+        self._note = before
+        disk.note = lambda: self._note
+        self.store = open_store(disk, options)
+        #: What the store has, if it keeps its word.
+        self.state = read_store(self.store)
+        #: Whether an operation failed in such a way that nothing may be acknowledged any more.
+        self.is_over = False
+        self._note = Note((self.state,))
+
+    @property
+    def note(self) -> Note:
+        return self._note
+
+    def tell(self, operation: Operation) -> bool:
+        """False: it failed."""
+        states = [self.state]
+        for change in operation.changes:
+            states.append(change(states[-1]))
+        before = self._note
+        self._note = Note((*before.states, *states[1:]), before.acknowledged)
+        try:
+            operation.run(self.store)
+        except (DiskFull, UserMistake):
+            self._note = before
+            return False
+        except StorageError as error:
+            self._fail(operation, before, error)
+            return False
+        if self.is_over:
+            if states[-1] != states[0]:
+                raise Wrong(f"{operation.name} was acknowledged after the log had failed")
+            return True
+        self._settle(states[-1], is_durable=self._is_synced or operation.makes_durable)
+        return True
+
+    def _fail(self, operation: Operation, before: Note, error: StorageError) -> None:
+        """Whether it is done, the next start tells, if the log failed in it; later ones are not done."""
+        if self.is_over or not operation.changes:
+            self._note = before
+        elif self.store._log.failure is None:
+            raise Wrong(f"{operation.name} failed, and the log did not: {error!r}") from error
+        else:
+            self.is_over = True
+
+    def _settle(self, state: State, *, is_durable: bool) -> None:
+        self.state = state
+        if is_durable:
+            self._note = Note((state,))
+        else:
+            self._note = Note(self._note.states, len(self._note.states) - 1)
+
+    def close(self) -> None:
+        try:
+            self.store.close()
+        except (StorageError, OSError):
+            return
+
+
+def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context: object) -> State:
+    """What the store holds that a crash left. Raises Wrong."""
+    try:
+        store = open_store(disk, options)
+    except StorageError as error:
+        raise Wrong(f"after {context}, {how}: {error}") from error
+    try:
+        found = read_store(store)
+        problems = store.status().problems
+        for partition in store._region.partitions:
+            partition.validate()
+    finally:
+        store.close()
+    if problems:
+        raise Wrong(f"after {context}, {how}: {problems}")
+    if not note.allows(found, how):
+        raise Wrong(f"after {context}, {how}: found {found}, allowed from {note.acknowledged} of {note.states}")
+    return found
+
+
+# ---------------------------------------------------------------------- crashes
+
+
+@dataclass
+class Figures:
+    """How much was looked at; they add up."""
+
+    operations: int = 0
+    #: Disks after a crash, those that differ, and what was found behind a second crash.
+    crashes: int = 0
+    different: int = 0
+    second: int = 0
+    failures: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+def tell_all(
+    disk: CrashDisk, options: StoreOptions, operations: Sequence[Operation], before: Note
+) -> Iterator[tuple[Picture, Note]]:
+    """The pictures of a story, and what each allows."""
+    disk.keeps_pictures = True
+    teller = Teller(disk, options, before)
+    for operation in operations:
+        if not teller.tell(operation):
+            raise Wrong(f"{operation.name} failed")
+    teller.close()
+    disk.keeps_pictures = False
+    for picture in [*disk.pictures, disk.picture()]:
+        assert isinstance(picture.note, Note)
+        yield picture, picture.note
+
+
+class Crashes:
+    """Looks at each different disk once."""
+
+    def __init__(self, options: StoreOptions, figures: Figures, *, one_of: int = 1) -> None:
+        self._options = options
+        self._figures = figures
+        #: Of the disks one of so many is looked at.
+        self._one_of = one_of
+        #: What was found on a disk.
+        self._found: dict[object, State] = {}
+
+    def look(self, pictures: Iterator[tuple[Picture, Note]]) -> Iterator[tuple[Picture, Note]]:
+        """Judge all that the pictures may be after a crash; those that were not seen before, as pictures again."""
+        for picture, note in pictures:
+            self._figures.kinds.add(picture.operation.split(" ")[0])
+            for how, disk in picture.crashes(BLOCK_BYTES, TEARS):
+                self._figures.crashes += 1
+                if self._figures.crashes % self._one_of:
+                    continue
+                key = disk.fingerprint
+                known = self._found.get(key)
+                if known is None:
+                    before = disk.picture()
+                    known = self._found[key] = judge(disk, how, note, self._options, picture.operation)
+                    self._figures.different += 1
+                    yield before, replace_acknowledged(note, how)
+                elif not note.allows(known, how):
+                    raise Wrong(f"after {picture.operation}, {how}: found {known}, allowed {note}")
+
+
+def replace_acknowledged(note: Note, how: str) -> Note:
+    return note if how == "process" else Note(note.states)
+
+
+def enumerate_crashes(
+    operations: Sequence[Operation],
+    after: Sequence[Operation],
+    options: StoreOptions = OPTIONS,
+    *,
+    again: int = 0,
+    one_of: int = 1,
+    chance: Random | None = None,
+) -> Figures:
+    """Crashes at each operation on the disk; `again` of what they leave go on with `after` and crash once more.
+
+    One of so many crashes is looked at.
+    """
+    figures = Figures(operations=len(operations))
+    crashes = Crashes(options, figures, one_of=one_of)
+    left = list(crashes.look(tell_all(CrashDisk(), options, operations, Note((State(),)))))
+    chosen = (chance or Random(0)).sample(left, min(again, len(left)))
+    first = figures.crashes
+    for picture, note in chosen:
+        for _ in crashes.look(tell_all(CrashDisk(picture), options, after, note)):
+            figures.second += 1
+    figures.crashes, figures.second = first, figures.crashes - first
+    return figures
+
+
+# ---------------------------------------------------------------------- failures
+
+
+def enumerate_failures(
+    operations: Sequence[Operation],
+    number: int,
+    options: StoreOptions = OPTIONS,
+    *,
+    failing: int = 1,
+    step: int = 1,
+    start: int = 0,
+) -> Figures:
+    """The nth operation on the disk, and `failing - 1` after it, fail with an errno; for every `step`th n."""
+    figures = Figures(operations=len(operations))
+    place = start
+    while _fail_at(operations, place, number, options, failing, figures):
+        figures.failures += 1
+        place += step
+    return figures
+
+
+def _fail_at(
+    operations: Sequence[Operation], place: int, number: int, options: StoreOptions, failing: int, figures: Figures
+) -> bool:
+    """False: the story has no such operation."""
+    disk = CrashDisk()
+    note = Note((State(),))
+    disk.fails_at, disk.fails_for = (place, number), failing
+    try:
+        teller = Teller(disk, options, note)
+    except (StorageError, OSError):
+        pass  # a store that cannot be opened has not promised anything
+    else:
+        for operation in operations:
+            teller.tell(operation)
+        teller.close()
+        note = teller.note
+    context = f"{errno.errorcode[number]} in {disk.failed}"
+    for how, found in disk.picture().crashes():
+        figures.crashes += 1
+        judge(found, how, note, options, context)
+    return bool(disk.failed)

@@ -1,0 +1,385 @@
+"""What a store must hold, as plain dictionaries, and operations that change both.
+
+    Operation        run(store): carries it out          changes: what it makes of the dictionaries, step by step
+    write_rows, delete_points, ..., merge      make one; a new operation is one more function here
+    DRAWN            functions that draw one by chance for a state of the dictionaries
+
+A power cut may leave any first part of an operation's changes, but what was acknowledged all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import numpy as np
+
+from saros_storage.block import Block, Column
+from saros_storage.errors import StorageError
+from saros_storage.mutation import Mutation
+from saros_storage.paths import parse_pattern, split_path
+from saros_storage.placing import frames_of
+from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
+from saros_storage.store import Store
+from saros_storage.tablet import Tablet
+from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Scalar
+
+#: Ticks of a partition in these tests.
+SLICE = 100
+TYPES = {"x": DataType.INT64, "y": DataType.DOUBLE, "t": DataType.TEXT, "b": DataType.BOOLEAN, "f": DataType.FLOAT}
+#: Databases by device.
+DEVICES = {"root.a.d1": "root.a", "root.a.d2": "root.a", "root.b.c.d1": "root.b.c"}
+ALIGNED = frozenset({"root.a.d2"})
+_EVERYTHING = parse_pattern("root.**")
+
+Points = Mapping[int, Scalar]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device and its series' points by time."""
+
+    aligned: bool
+    series: Mapping[str, Points]
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a store has."""
+
+    databases: frozenset[str] = frozenset()
+    devices: Mapping[str, Device] = field(default_factory=dict)
+
+    def with_device(self, name: str, device: Device | None) -> State:
+        devices = {n: d for n, d in self.devices.items() if n != name}
+        if device is not None and device.series:
+            devices[name] = device
+        return replace(self, devices=devices)
+
+
+Change = Callable[[State], State]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """See the module. Without changes, what the store holds stays the same."""
+
+    name: str
+    run: Callable[[Store], None]
+    changes: Sequence[Change] = ()
+    #: Whether all that was acknowledged before survives a power cut afterwards, whatever the durability.
+    makes_durable: bool = False
+
+
+def read_store(store: Store, *, descending: bool = False) -> State:
+    """All that a store has, read with scans."""
+    view = store.view()
+    devices = {}
+    for device in store.schema.match_devices(_EVERYTHING):
+        names = tuple(device.series)
+        groups = [names] if device.aligned else [(name,) for name in names]
+        points: dict[str, dict[int, Scalar]] = {name: {} for name in names}
+        for group in groups:
+            types = tuple(device.series[name].type for name in group)
+            reader = view.open(ScanRequest(device.path, group, types, device.aligned, descending=descending))
+            while (block := reader.next()) is not None:
+                assert isinstance(block, Block)
+                take_points(points, group, block)
+            reader.close()
+        devices[device.path] = Device(device.aligned, points)
+    view.close()
+    return State(frozenset(store.schema.databases()), devices)
+
+
+def take_points(points: dict[str, dict[int, Scalar]], names: Sequence[str], block: Block) -> None:
+    times = block.times.tolist()
+    for name, column in zip(names, block.columns, strict=True):
+        values = column.to_list()
+        points[name].update({t: v for t, v in zip(times, values, strict=True) if v is not None})
+
+
+# ---------------------------------------------------------------------- operations
+
+
+def write_rows(device: str, times: Sequence[int], mark: int, names: Sequence[str] = ("x", "y")) -> Operation:
+    """Rows of one device; series that are missing are created by the same entry."""
+    tablet = _tablet(device, times, mark, names)
+
+    def run(store: Store) -> None:
+        store.write([tablet], _needed(store, device, names))
+
+    return Operation(f"write {device} {list(times)} {mark}", run, [_writing(tablet)])
+
+
+def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
+    """Tablets that are queued one after the other and share one fsync: any first part may survive a power cut."""
+    tablets = [_tablet(device, times, mark, ("x", "y")) for device, times, mark in rows]
+
+    def run(store: Store) -> None:
+        for tablet in tablets:
+            if creates := _needed(store, tablet.device, tablet.measurements):
+                store.change_schema(creates)
+        tickets = []
+        with store._lock:
+            for tablet in tablets:
+                placed = store._place(frames_of([tablet]), store.schema)
+                tickets.append(store._append(Mutation(tablets=placed)))
+        for error in [_failure(store, ticket) for ticket in tickets]:
+            if error is not None:
+                raise error
+
+    changes = [_writing(_empty(tablet)) for tablet in tablets] + [_writing(tablet) for tablet in tablets]
+    return Operation(f"batch {[(d, list(t), m) for d, t, m in rows]}", run, changes)
+
+
+def _empty(tablet: Tablet) -> Tablet:
+    """Its series, without rows."""
+    columns = tuple(column.slice(0, 0) for column in tablet.columns)
+    return replace(tablet, times=tablet.times[:0], columns=columns)
+
+
+def _failure(store: Store, ticket: tuple[int, int]) -> StorageError | None:
+    try:
+        store._await(ticket)
+    except StorageError as error:
+        return error
+    return None
+
+
+def delete_points(patterns: Sequence[str], start: int, end: int) -> Operation:
+    """Points in [start, end) of the series that a pattern matches."""
+    parsed = [parse_pattern(pattern) for pattern in patterns]
+
+    def change(state: State) -> State:
+        for name, device in state.devices.items():
+            series = {
+                measurement: {t: v for t, v in points.items() if not start <= t < end}
+                if any(p.matches((*split_path(name), measurement)) for p in parsed)
+                else points
+                for measurement, points in device.series.items()
+            }
+            state = state.with_device(name, replace(device, series=series))
+        return state
+
+    run = lambda store: store.delete(patterns, TimeRange(start, end))  # noqa: E731
+    return Operation(f"delete {list(patterns)} [{start}, {end})", run, [change])
+
+
+def delete_series(pattern: str) -> Operation:
+    parsed = parse_pattern(pattern)
+
+    def change(state: State) -> State:
+        for name, device in state.devices.items():
+            left = {m: p for m, p in device.series.items() if not parsed.matches((*split_path(name), m))}
+            state = state.with_device(name, replace(device, series=left))
+        return state
+
+    return Operation(f"delete series {pattern}", lambda store: _ignored(store.delete_series(pattern)), [change])
+
+
+def _ignored(_: object) -> None:
+    return
+
+
+def delete_database(database: str) -> Operation:
+    def change(state: State) -> State:
+        devices = {name: device for name, device in state.devices.items() if DEVICES[name] != database}
+        return State(state.databases - {database}, devices)
+
+    return Operation(f"delete database {database}", lambda store: store.delete_database(database), [change])
+
+
+def create_database(database: str) -> Operation:
+    def change(state: State) -> State:
+        return replace(state, databases=state.databases | {database})
+
+    return Operation(f"create {database}", lambda store: store.change_schema([CreateDatabase(database)]), [change])
+
+
+def flush() -> Operation:
+    """Until the flusher is idle, so that what follows comes after all that it does."""
+    return Operation("flush", lambda store: _flush(store, None), makes_durable=True)
+
+
+def flush_database(database: str) -> Operation:
+    """What others have in memory stays there, and holds the log."""
+    return Operation(f"flush {database}", lambda store: _flush(store, [database]))
+
+
+def _flush(store: Store, databases: Sequence[str] | None) -> None:
+    try:
+        store.flush(databases)
+    finally:
+        with store._region.flusher.folders:
+            pass
+
+
+def merge() -> Operation:
+    """Compaction of all that can be compacted."""
+    return Operation("merge", lambda store: store.merge(full=True))
+
+
+def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChange]:
+    database = DEVICES[device]
+    known = store.schema.device(device)
+    missing = [name for name in names if known is None or name not in known.series]
+    changes: list[SchemaChange] = []
+    if not store.schema.is_database(database):
+        changes.append(CreateDatabase(database))
+    if missing:
+        series = tuple(
+            SeriesSchema(name, TYPES[name], DEFAULT_ENCODING[TYPES[name]], Compressor.LZ4) for name in missing
+        )
+        changes.append(CreateSeries(device, device in ALIGNED, series))
+    return changes
+
+
+def _writing(tablet: Tablet) -> Change:
+    def change(state: State) -> State:
+        known = state.devices.get(tablet.device, Device(tablet.aligned, {}))
+        series = {name: dict(points) for name, points in known.series.items()}
+        for name in tablet.measurements:
+            series.setdefault(name, {})
+        take_points(series, tablet.measurements, Block.timed(tablet.times, tablet.columns))
+        state = replace(state, databases=state.databases | {DEVICES[tablet.device]})
+        return state.with_device(tablet.device, Device(tablet.aligned, series))
+
+    return change
+
+
+def _tablet(device: str, times: Sequence[int], mark: int, names: Sequence[str]) -> Tablet:
+    """Every third value but the first of an aligned device's row is null; values tell time, series and mark."""
+    array = np.array(times, np.int64)
+    columns = []
+    for place, name in enumerate(names):
+        values: list[Scalar] = [_value(TYPES[name], time, mark) for time in times]
+        if device in ALIGNED and place:
+            values = [None if (time + mark + place) % 3 == 0 else v for time, v in zip(times, values, strict=True)]
+        columns.append(Column.of(TYPES[name], values))
+    return Tablet(device, tuple(names), array, tuple(columns), device in ALIGNED)
+
+
+def _value(type_: DataType, time: int, mark: int) -> Scalar:
+    match type_:
+        case DataType.INT64:
+            return time * 1_000 + mark
+        case DataType.DOUBLE:
+            return time + mark / 1_024
+        case DataType.FLOAT:
+            return float(time + mark % 64)
+        case DataType.BOOLEAN:
+            return (time + mark) % 3 == 0
+        case _:
+            return f"{time}/{mark}"
+
+
+# ---------------------------------------------------------------------- drawn by chance
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What operations are drawn from."""
+
+    chance: Random
+    state: State
+    #: Of this operation: values that it writes are told from all others by it.
+    mark: int
+    #: Times are below.
+    times: int = 3 * SLICE
+    rows: int = 8
+
+    def range(self) -> tuple[int, int]:
+        start = self.chance.randrange(-10, self.times)
+        return start, start + self.chance.choice((0, 1, 10, SLICE, 10 * SLICE))
+
+    def device(self) -> str:
+        return self.chance.choice(list(DEVICES))
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.chance.sample(list(TYPES), self.chance.choice((1, 2, 2, len(TYPES))))))
+
+    def pattern(self) -> str:
+        known = [f"{d}.{m}" for d, device in self.state.devices.items() for m in device.series] or ["root.a.none.x"]
+        path = self.chance.choice(known)
+        above, _, last = path.rpartition(".")
+        return self.chance.choice((path, path, f"{above}.*", f"root.**.{last}", "root.a.**", "root.**"))
+
+
+def _draw_late(draw: Drawing) -> Operation:
+    count = draw.chance.randrange(1, draw.rows + 1)
+    times = [draw.chance.randrange(draw.times) for _ in range(count)]
+    return write_rows(draw.device(), times, draw.mark, draw.names())
+
+
+def _draw_next(draw: Drawing) -> Operation:
+    device = draw.device()
+    known = draw.state.devices.get(device)
+    last = max((max(points, default=0) for points in known.series.values()), default=0) if known else 0
+    return write_rows(device, range(last + 1, last + 1 + draw.rows), draw.mark, draw.names())
+
+
+def _draw_overwrite(draw: Drawing) -> Operation | None:
+    known = [(d, m, p) for d, device in draw.state.devices.items() for m, p in device.series.items() if p]
+    if not known:
+        return None
+    device, measurement, points = draw.chance.choice(known)
+    times = draw.chance.sample(sorted(points), min(len(points), draw.chance.randrange(1, draw.rows + 1)))
+    return write_rows(device, sorted(times), draw.mark, (measurement,))
+
+
+def _draw_batch(draw: Drawing) -> Operation:
+    start = draw.chance.randrange(draw.times)
+    return write_batch(*((draw.device(), range(start, start + 1 + n), draw.mark * 10 + n) for n in range(4)))
+
+
+def _draw_delete(draw: Drawing) -> Operation:
+    patterns = [draw.pattern() for _ in range(draw.chance.choice((1, 1, 2)))]
+    return delete_points(patterns, *draw.range())
+
+
+def _draw_delete_series(draw: Drawing) -> Operation | None:
+    return delete_series(draw.pattern()) if draw.chance.random() < 0.3 else None
+
+
+def _draw_delete_database(draw: Drawing) -> Operation | None:
+    if not draw.state.databases or draw.chance.random() < 0.6:
+        return None
+    return delete_database(draw.chance.choice(sorted(draw.state.databases)))
+
+
+def _draw_flush(draw: Drawing) -> Operation:
+    return flush()
+
+
+def _draw_flush_database(draw: Drawing) -> Operation | None:
+    return flush_database(draw.chance.choice(sorted(draw.state.databases))) if draw.state.databases else None
+
+
+def _draw_merge(draw: Drawing) -> Operation:
+    return merge()
+
+
+Draw = Callable[[Drawing], Operation | None]
+DRAWN: tuple[Draw, ...] = (
+    _draw_late,
+    _draw_next,
+    _draw_next,
+    _draw_overwrite,
+    _draw_batch,
+    _draw_delete,
+    _draw_delete_series,
+    _draw_delete_database,
+    _draw_flush,
+    _draw_flush_database,
+    _draw_merge,
+)
+
+
+def drawn(chance: Random, state: State, mark: int, **limits: int) -> Operation:
+    """An operation by chance that can be carried out."""
+    while True:
+        found = chance.choice(DRAWN)(Drawing(chance, state, mark, **limits))
+        if found is not None:
+            return found

@@ -1,0 +1,88 @@
+"""What stores are told before they crash: one story that has it all, and stories by chance."""
+
+from __future__ import annotations
+
+from random import Random
+
+from storage.store_model import (
+    Operation,
+    State,
+    create_database,
+    delete_database,
+    delete_points,
+    delete_series,
+    drawn,
+    flush,
+    flush_database,
+    merge,
+    write_batch,
+    write_rows,
+)
+
+
+def story() -> list[Operation]:
+    """Each kind of operation, and each once where it meets with files and once where it does not."""
+    return [
+        write_rows("root.a.d1", range(6), 1),
+        write_batch(("root.a.d1", range(4, 9), 2), ("root.a.d2", range(5), 3), ("root.b.c.d1", range(95, 105), 4)),
+        delete_points(["root.a.d1.x"], 2, 5),
+        flush(),
+        delete_points(["root.a.d1.x"], 0, 1),
+        write_rows("root.b.c.d1", range(110, 160), 14),
+        write_rows("root.b.c.d1", range(120, 170), 15),
+        flush_database("root.b.c"),
+        write_rows("root.a.d1", range(3, 12), 5),
+        write_rows("root.a.d2", range(20, 70), 12),
+        write_rows("root.a.d2", range(50, 95), 13),
+        delete_points(["root.a.**"], 4, 8),
+        write_rows("root.a.d2", range(3, 7), 6),
+        delete_database("root.b.c"),
+        create_database("root.b.c"),
+        flush(),
+        write_batch(("root.b.c.d1", range(90, 93), 7), ("root.a.d1", range(20, 60), 8), ("root.a.d1", (1, 150), 9)),
+        delete_series("root.a.d1.y"),
+        write_rows("root.a.d1", (5, 6, 70), 10),
+        flush(),
+        delete_database("root.a"),
+        write_rows("root.a.d2", range(2), 11),
+    ]
+
+
+def merging_story() -> list[Operation]:
+    """Files that overlap, late rows, and what was deleted of them become fewer files."""
+    return [
+        write_rows("root.a.d1", range(30), 1),
+        write_rows("root.a.d2", range(20), 2),
+        flush(),
+        write_rows("root.a.d1", range(10, 40), 3),
+        write_rows("root.a.d2", range(20, 40), 4),
+        flush(),
+        delete_points(["root.a.*.x"], 5, 15),
+        merge(),
+        write_rows("root.a.d1", (3, 7, 50), 5),
+        flush(),
+        merge(),
+        delete_database("root.a"),
+    ]
+
+
+def afterwards() -> list[Operation]:
+    return [
+        write_batch(("root.a.d1", (1, 30), 21), ("root.b.c.d1", range(99, 102), 22)),
+        flush(),
+        delete_points(["root.**"], 0, 2),
+        write_rows("root.a.d2", (0, 1, 2), 23),
+        flush(),
+    ]
+
+
+def drawn_story(chance: Random, count: int, first_mark: int = 1) -> list[Operation]:
+    """Operations that can be carried out one after the other on an empty store."""
+    state = State()
+    told = []
+    for mark in range(first_mark, first_mark + count):
+        operation = drawn(chance, state, mark)
+        told.append(operation)
+        for change in operation.changes:
+            state = change(state)
+    return told
