@@ -48,7 +48,7 @@ class StoreOptions:
     compaction_files_min: int = 8
     #: Whether files are merged in the background; asked for, they always are.
     compaction: bool = True
-    #: What compaction may read and write in a second, 0: no limit. Leaves most of a disk, and half of a processor.
+    #: What compaction may read and write in a second, 0: no limit, and no pauses. Leaves most of a disk.
     compaction_bytes_per_second: int = 64 << 20
     #: Merged files grow up to here; larger ones are only merged with late rows.
     compaction_file_bytes: int = 1 << 30

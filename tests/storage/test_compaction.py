@@ -434,6 +434,28 @@ def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_pa
     store.close()
 
 
+def test_a_tombstone_that_stays_does_not_reach_newer_rows_that_were_merged_with_older_ones(tmp_path: Path) -> None:
+    """The tombstone is kept for the first file, which is too large to go along, and lies between the other two."""
+    options = StoreOptions(durability="os", page_rows=3, compaction=False, compaction_file_bytes=6_000)
+    store = open_store(tmp_path, options)
+    store.change_schema(creates())
+    times = range(200)
+    store.write([tablet(ALIGNED_DEVICE, times, i=list(times), t=[str(t) for t in times])])
+    store.flush()
+    store.write([tablet(PLAIN_DEVICE, [1, 2, 3], i=[1, 1, 1])])
+    store.flush()
+    store.delete(["root.db.**"], TimeRange(2, 4))
+    store.write([tablet(PLAIN_DEVICE, [3, 4], i=[2, 2])])
+    store.flush()
+    before = answers(store)
+    assert [(1, 1), (3, 2), (4, 2)] == before[PLAIN_DEVICE, "i"]
+    store.merge()
+    assert 2 == len(live(tmp_path))
+    assert 1 == len(manifests(tmp_path)[0].tombstones)
+    assert before == answers(store)
+    store.close()
+
+
 def test_a_deletion_while_a_job_runs_hides_what_the_job_writes(tmp_path: Path) -> None:
     for where in (CREATED, WRITTEN):
         folder = tmp_path / where.strip(".")

@@ -131,6 +131,7 @@ def test_no_rank_is_passed_and_sequence_files_stay_apart(
         assert rounds < 40
         assert len(found.files) >= 2
         assert is_closed(found.files, files)
+        assert max(f.rank for f in found.files) == found.rank
         left = [f for f in files if f not in found.files]
         for member in found.files:
             for other in left:
