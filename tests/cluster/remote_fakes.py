@@ -45,7 +45,8 @@ TYPES = {
 }
 SLICE = 100
 SLICES = range(-2, 5)
-OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3)
+#: What is merged depends on when files come: here they stay as they are written.
+OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3, compaction=False)
 
 
 class FakeClock:

@@ -356,7 +356,9 @@ def test_flushed_entries_leave_the_log(tmp_path: Path) -> None:
 
 
 def test_memtables_are_flushed_when_they_are_full_and_writers_wait(tmp_path: Path) -> None:
-    options = StoreOptions(durability="os", memtable_bytes_max=20_000, memtables_total_bytes_max=40_000)
+    options = StoreOptions(
+        durability="os", memtable_bytes_max=20_000, memtables_total_bytes_max=40_000, compaction=False
+    )
     store = open_store(tmp_path, options)
     store.change_schema(creates())
     for start in range(0, 20_000, 100):
