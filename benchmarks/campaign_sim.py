@@ -20,6 +20,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,8 @@ class Done:
 
 
 def begin(started: Synchronized[int]) -> None:
-    """A worker has a core of its own, if there are enough."""
+    """A worker has a core of its own, if there are enough. It is ended by its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with started.get_lock():
         number, started.value = started.value, started.value + 1
     if hasattr(os, "sched_setaffinity"):
@@ -238,9 +240,15 @@ def main() -> int:
     context = multiprocessing.get_context("spawn")
     work: Callable[[ProcessPoolExecutor, argparse.Namespace], int]
     work = campaign if arguments.mutants is None else seek_all
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)  # workers end with this process
     pool = ProcessPoolExecutor(arguments.processes, context, begin, (context.Value("i", 0),))
     try:
         return work(pool, arguments)
+    except KeyboardInterrupt:
+        for process in list(pool._processes.values()):
+            process.terminate()
+        return 130
     finally:
         pool.shutdown(cancel_futures=True)
 

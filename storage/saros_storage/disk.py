@@ -86,7 +86,7 @@ class Disk(Protocol):
         ...
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, durably."""
+        """Make a folder and those above it, durably; also one that is there: who made it may have died before."""
         ...
 
     def sync_folder(self, path: str) -> None:
@@ -160,6 +160,13 @@ class LocalFile:
 _IOV_MAX = 1024
 
 
+_CANNOT_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, errno.ENOTSUP}
+#: Folders that this process has made durable, or found and made durable, as absolute paths.
+_durable_folders: set[str] = set()
+#: Then they are forgotten, and synced once more.
+_DURABLE_FOLDERS_MAX = 100_000
+
+
 class LocalDisk:
     """The machine's file system. See `Disk`."""
 
@@ -209,12 +216,22 @@ class LocalDisk:
 
     def make_folder(self, path: str) -> None:
         """See `Disk.make_folder`."""
-        if os.path.isdir(path):
+        path = os.path.abspath(path)
+        is_there = os.path.isdir(path)
+        parent = os.path.dirname(path)
+        if parent == path or (is_there and path in _durable_folders):
             return
-        parent = os.path.dirname(os.path.abspath(path))
         self.make_folder(parent)
         os.makedirs(path, mode=0o700, exist_ok=True)
-        self.sync_folder(parent)
+        try:
+            self.sync_folder(parent)
+        except OSError as error:
+            # A folder above ours, that somebody else has made, may not be ours to sync, or on a system that cannot.
+            if not is_there or error.errno not in _CANNOT_SYNC:
+                raise
+        if len(_durable_folders) >= _DURABLE_FOLDERS_MAX:
+            _durable_folders.clear()
+        _durable_folders.add(path)
 
     def sync_folder(self, path: str) -> None:
         """See `Disk.sync_folder`."""

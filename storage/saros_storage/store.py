@@ -303,7 +303,7 @@ class Store:
 
     def status(self) -> StoreStatus:
         """Figures of now."""
-        found = self._region.status(sum(self._disk.size(path) for path, _ in self._log.segments()))
+        found = self._region.status(self._log.size_bytes)
         problem = self._compactor.problem
         return found if problem is None else replace(found, problems=(*found.problems, problem))
 

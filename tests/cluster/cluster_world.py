@@ -249,6 +249,9 @@ class World:
         self.members = {id_: Member(self, id_) for id_ in self.ids}
         self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
         self.faults: Counter[str] = Counter()
+        self.healed = False
+        #: Those that are to be killed where they stand.
+        self._dying: list[Member] = []
         #: How often series, and databases, are dropped.
         self.drops = chance.choice(((2, 1), (2, 1), (12, 4)))
 
@@ -310,6 +313,8 @@ class World:
         until = self.threads.now_ns + ns
         while self.threads.now_ns < until:
             self.threads.park(until)
+            while self._dying:
+                self._crash_now(self._dying.pop())
             self.check()
 
     def check(self) -> None:
@@ -341,6 +346,25 @@ class World:
         getattr(self, f"_{kind}")(member)
 
     def _crash(self, member: Member) -> None:
+        """Now, or between two operations of its disk."""
+        if self.random.random() < 0.5:
+            self._crash_now(member)
+        else:
+            self._doom(member, 40)
+
+    def be_envied(self, member: Member) -> None:
+        """Who installs a snapshot may die of it."""
+        if not self.healed and self.random.random() < 0.3:
+            self._doom(member, 12)
+
+    def _doom(self, member: Member, operations: int) -> None:
+        member.disk.die_after(self.random.randrange(1, operations), lambda: self._die(member))
+
+    def _die(self, member: Member) -> None:
+        self._dying.append(member)
+        self.threads.wake(self.threads.main)
+
+    def _crash_now(self, member: Member) -> None:
         if member.life is None:
             return
         power = self.random.random() < 0.6
@@ -437,10 +461,12 @@ class World:
 
     def heal(self) -> None:
         self.note("healed")
+        self.healed = True
         self.network.heal()
         for member in self.members.values():
             member.disk.is_full = False
             member.disk.sync_ns = 1_000_000
+            member.disk.live_on()
         for client in self.clients:
             client.stopping = True
 

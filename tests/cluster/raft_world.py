@@ -126,6 +126,8 @@ class Replica:
         self.applied = saved.index if saved else disk.base.index
         self.persisting: Persist | None = None
         self.fetching: Snapshot | None = None
+        #: Who is to be offered a snapshot as soon as something is applied.
+        self.awaiting_offer: list[NodeId] = []
         self.applying: list[Entry] = []
         self.is_applying = False
         #: By number: what they must see.
@@ -207,8 +209,12 @@ class Replica:
                 self.checker.reads(self.id, newest, self.applied)
         if ready.fetch is not None:
             self.fetching = ready.fetch
-            self.later(world.random.randrange(2, world.random.choice((8, 8, 60)) * TICK), self.stage, ready.fetch)
+            ticks = 8 if world.is_storm else world.random.choice((8, 60))
+            self.later(world.random.randrange(2, ticks * TICK), self.stage, ready.fetch)
         for to in ready.snapshots_wanted:
+            # Some have just been applied here, and nobody else knows yet that the last entries are committed.
+            if world.happens(0.5):
+                self.awaiting_offer.append(to)
             self.later(world.random.randrange(2, 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
@@ -245,8 +251,8 @@ class Replica:
             self.applying = [e for e in self.applying if e.index > self.applied]
         self.node.persisted(persist.index)
         found = self.fetching
-        if found is not None and self.disk.term_at(found.position.index) == found.position.term:
-            # Another leader has sent what the snapshot brings; it comes all the same.
+        if found is not None and persist.index > found.position.index:
+            # Another leader has sent what the snapshot brings, and more; it comes all the same.
             self.later(self.world.random.randrange(1, self.world.delay), self.stage, found)
 
     def kept(self) -> int:
@@ -265,6 +271,8 @@ class Replica:
                 self.world.acknowledged += 1
         if entries:
             self.node.applied(entries[-1].index)
+        if self.awaiting_offer:
+            self.offer(self.awaiting_offer.pop())
 
     # ------------------------------------------------------------------ snapshots
 
@@ -288,7 +296,8 @@ class Replica:
             self.node.no_snapshot(to)
         else:
             self.node.offer_snapshot(to, Snapshot(position, b"%d" % self.state))
-            self.be_envied(self.world.delay)
+            if not self.world.is_storm and self.world.happens(0.4):
+                self.later(self.world.random.randrange(1, self.world.delay), self.world.strike, self.host)
 
     def stage(self, snapshot: Snapshot) -> None:
         self.fetching = None
@@ -349,7 +358,7 @@ class Host:
         self.life = 0
         self.lives = 0
         #: Some keep what they have compacted for long, others do not.
-        self.options = RaftOptions(2, ELECTION_TICKS, world.random.choice((0, 0, 500, 1 << 20)))
+        self.options = RaftOptions(2, ELECTION_TICKS, world.random.choice((0, 500, 1 << 20)))
         #: Units of time between its ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
         #: It stands still until then.
@@ -460,7 +469,8 @@ class World:
     def _live(self) -> None:
         self._found()
         self._at_random(TICK, FAULTS, self._work)
-        self._at_random(5 * TICK, FAULTS, self._misfortune)
+        # In a storm who was struck stays away until another one leads.
+        self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
         self._run_until(FAULTS)
         self._heal()
         self._run_until(FAULTS + HEALING, self._is_quiet)

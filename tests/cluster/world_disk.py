@@ -91,7 +91,9 @@ class WorldDisk:
         #: A sync takes up to so long.
         self.sync_ns = self._random.choice((100_000, 1_000_000, 10_000_000))
         self.is_full = False
-        self.operations = 0
+        self._operations = 0
+        #: At which operation its node dies, and what brings that about.
+        self._fatal: tuple[int, Callable[[], None]] | None = None
 
     def crash(self, *, power: bool) -> WorldDisk:
         """The disk that is found afterwards; this one is nobody's."""
@@ -103,6 +105,14 @@ class WorldDisk:
             disk._journal = [copies.move(move) for move in self._journal]
         disk.sync_ns = self.sync_ns
         return disk
+
+    def die_after(self, operations: int, die: Callable[[], None]) -> None:
+        """In the middle of what so many operations from now on are for, `die` is called, and a task kills the node."""
+        self._fatal = (self._operations + operations, die)
+
+    def live_on(self) -> None:
+        """It dies of no operation."""
+        self._fatal = None
 
     def _after_power_cut(self) -> Folder:
         journal = self._journal
@@ -116,8 +126,13 @@ class WorldDisk:
 
     def _spend(self, most_ns: int) -> None:
         """Time that an operation takes; a crash may come meanwhile."""
-        self.operations += 1
-        if self._threads.current is not self._threads.main and most_ns:
+        if self._threads.current is self._threads.main:
+            return
+        self._operations += 1
+        if self._fatal is not None and self._operations >= self._fatal[0]:
+            self._fatal[1]()
+            self._threads.park()
+        if most_ns:
             self._threads.park(self._threads.now_ns + self._random.randrange(most_ns))
 
     def _spend_a_little(self) -> None:

@@ -94,10 +94,12 @@ class Watch:
             take_effect(region, index, mutation)
 
         def installed_region(machine: RegionMachine, snapshot: Snapshot) -> None:
+            watch.installing(machine)
             install_region(machine, snapshot)
             watch.installed(machine, snapshot)
 
         def installed_meta(machine: MetaMachine, snapshot: Snapshot) -> None:
+            watch.installing(machine)
             install_meta(machine, snapshot)
             watch.installed(machine, snapshot)
 
@@ -128,6 +130,10 @@ class Watch:
     def led(self) -> int:
         """Terms that had a leader, of all groups."""
         return len(self._leaders)
+
+    def installing(self, machine: StateMachine) -> None:
+        """A replica is about to be replaced."""
+        self._world.be_envied(self._places[machine][1].member)
 
     def installed(self, machine: StateMachine, snapshot: Snapshot) -> None:
         """A replica was replaced."""

@@ -434,15 +434,17 @@ class CrashDisk:
             self.remove(path)
 
     def make_folder(self, path: str) -> None:
-        if isinstance(self._find(path), Folder):
-            return
-        parent = path.rpartition("/")[0]
+        parent, _, name = path.rpartition("/")
         if parent:
             self.make_folder(parent)
-        with self.operation("make_folder", f"make {path}") as failure:
-            if not failure:
-                self._move((path, Folder()))
-        self.sync_folder(parent)
+        above = self._find(parent)
+        assert isinstance(above, Folder)
+        if name not in above.names:
+            with self.operation("make_folder", f"make {path}") as failure:
+                if not failure:
+                    self._move((path, Folder()))
+        if name not in above.durable:
+            self.sync_folder(parent)
 
     def sync_folder(self, path: str) -> None:
         with self.operation("sync_folder", f"sync the folder {path}") as failure:

@@ -104,8 +104,8 @@ class Teller:
         self._note = Note((*before.states, *states[1:]), before.acknowledged)
         try:
             operation.run(self.store)
-        except (DiskFull, UserMistake):
-            self._note = before
+        except (DiskFull, UserMistake) as error:
+            self._take_back(before, states, error)
             return False
         except StorageError as error:
             self._fail(operation, before, error)
@@ -116,6 +116,16 @@ class Teller:
             return True
         self._settle(states[-1], is_durable=self._is_synced or operation.makes_durable)
         return True
+
+    def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
+        """Entries of the operation that came before the one that was refused have taken effect, and stay."""
+        self._note = before
+        found = read_store(self.store)
+        if found not in states:
+            raise Wrong(f"{error!r} left {found}, which is none of {states}")
+        if found != self.state:
+            self._note = Note((*before.states, found), before.acknowledged)
+            self._settle(found, is_durable=self._is_synced)
 
     def _fail(self, operation: Operation, before: Note, error: StorageError) -> None:
         """Whether it is done, the next start tells, if the log failed in it; later ones are not done."""

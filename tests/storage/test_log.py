@@ -327,3 +327,23 @@ def test_what_was_reserved_and_not_used_is_no_record_and_goes(tmp_path: Path) ->
     write(again, b"third")
     again.close()
     assert [b"first", b"second", b"third"] == reopen(tmp_path, options=LogOptions(Durability.FSYNC))[1]
+
+
+def test_a_segment_that_cannot_be_removed_goes_before_those_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk, LogOptions(Durability.OS, segment_bytes=1))
+    for n in range(4):
+        write(log, b"%d" % n)
+
+    def fails(path: str) -> None:
+        raise OSError(errno.EIO, "bad sector", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "remove", fails)
+        with pytest.raises(OSError, match="bad sector"):
+            log.cut(3)
+    assert 2 == log.cut(3)
+    log.close()
+    assert [b"2", b"3"] == reopen(tmp_path)[1]

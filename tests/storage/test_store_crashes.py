@@ -22,12 +22,12 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 6), ("os", 16)])
+@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 8), ("os", 24)])
 def test_no_crash_loses_what_was_acknowledged(durability: str, one_of: int) -> None:
     options = replace(OPTIONS, durability=durability)
     figures = enumerate_crashes(story(), afterwards(), options, again=1, one_of=one_of, chance=Random(1))
     print(figures)
-    assert figures.different > 400
+    assert figures.different > 300
     assert figures.second > 500
 
 
@@ -39,12 +39,9 @@ def test_no_crash_loses_what_is_merged() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="known: a segment of the log that cannot be removed is passed over, and the next start finds a gap",
-    strict=False,
-)
+@pytest.mark.xfail(reason="known: the replay of a DELETE DATABASE may fail after a disk that was full", strict=False)
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
-    figures = enumerate_failures(story(), number, step=9)
+    figures = enumerate_failures(story(), number, step=13)
     print(figures)
-    assert figures.failures > 30
+    assert figures.failures > 20

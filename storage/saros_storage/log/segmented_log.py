@@ -210,15 +210,21 @@ class SegmentedLog:
     def cut(self, index: int) -> int:
         """Remove segments that hold only records below `index`; returns how many went. The last one stays.
 
-        Oldest first, each durably before the next: whenever a crash comes, what is left has no gap.
+        Oldest first, each durably before the next: whenever a crash comes, what is left has no gap. One that cannot be
+        removed (OSError) is tried again by the next call, before those behind it.
         """
         with self._lock:
             keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)
             gone = self._segments[:keep]
             del self._segments[:keep]  # in place: whoever leads may append one meanwhile, without the lock
-        for segment in gone:
-            self._disk.remove(segment.path)
-            self._disk.sync_folder(self._folder)
+        for place, segment in enumerate(gone):
+            try:
+                self._disk.remove(segment.path)
+                self._disk.sync_folder(self._folder)
+            except OSError:
+                with self._lock:
+                    self._segments[:0] = gone[place:]
+                raise
         return len(gone)
 
     def segments(self) -> list[tuple[str, int]]:

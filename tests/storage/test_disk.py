@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from saros_storage.disk import LocalDisk
+
+
+class Watched(LocalDisk):
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def sync_folder(self, path: str) -> None:
+        self.synced.append(path)
+        super().sync_folder(path)
+
+
+def test_a_folder_is_made_durable_once_also_if_a_process_that_died_has_made_it(tmp_path: Path) -> None:
+    (tmp_path / "left").mkdir()
+    disk = Watched()
+    for _ in range(2):
+        disk.make_folder(str(tmp_path / "left" / "new"))
+    assert [str(tmp_path), str(tmp_path / "left")] == disk.synced[-2:]
+    assert 1 == disk.synced.count(str(tmp_path))
+    assert 1 == disk.synced.count(str(tmp_path / "left"))
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    disk = Watched()
+    for _ in range(2):
+        disk.make_folder(str(tmp_path / "new"))
+        assert (tmp_path / "new").is_dir()
+        disk.remove_tree(str(tmp_path / "new"))
+    assert 2 == disk.synced.count(str(tmp_path))
+
+
+class Forbidding(LocalDisk):
+    def sync_folder(self, path: str) -> None:
+        raise PermissionError(errno.EPERM, "not yours", path)
+
+
+def test_folders_above_that_are_not_ours_need_not_be_synced(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    Forbidding().make_folder(str(tmp_path / "theirs"))
+    with pytest.raises(PermissionError):
+        Forbidding().make_folder(str(tmp_path / "theirs" / "new"))
