@@ -14,7 +14,6 @@ from contextlib import suppress
 
 from saros_cluster.catching_up import SchemaUnknown
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.data.snapshots import SnapshotShelf
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.host import GroupHost
 from saros_cluster.meta.machine import MetaMachine
@@ -25,6 +24,7 @@ from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.routing import META
 from saros_server.cluster_status import ClusterStatus
+from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
 from saros_storage.store_options import StoreOptions
@@ -53,7 +53,7 @@ class Chores:
         readers: ReaderService,
         database: ClusterDatabase,
         status: ClusterStatus,
-        shelf: SnapshotShelf,
+        shelf: Shelf,
         options: StoreOptions,
     ) -> None:
         self._clock = clock

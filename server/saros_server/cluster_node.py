@@ -24,8 +24,8 @@ from functools import partial
 
 from saros_cluster.cluster_file import CLUSTER_FILE, ClusterFile
 from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data import snapshots
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.data.snapshots import SnapshotShelf
 from saros_cluster.database import ClusterDatabase, Parts
 from saros_cluster.host import GroupHost, NotHere
 from saros_cluster.host_threads import HostThreads
@@ -47,13 +47,14 @@ from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_cluster.users.cluster_directory import ClusterDirectory
 from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
+from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import UserMistake
 from saros_storage.folder_lock import FolderLock
-from saros_storage.layout import LOG_FOLDER
+from saros_storage.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
 from saros_storage.reading import ReadView
@@ -191,7 +192,7 @@ class _Opening:
         _check_administrator(file, meta)
         meta.start(partial(host.compact, META))
         self._closing.callback(self._compactor.stop)
-        shelf = SnapshotShelf(os.path.join(self._folder, "snapshots"), disk, self._clock)
+        shelf = Shelf(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
         machines = {group: self._open_region(group, host, log, peers, shelf) for group in self._groups}
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
         for group, machine in machines.items():
@@ -229,7 +230,7 @@ class _Opening:
                 **database.call_handlers(),
                 **readers.call_handlers(),
                 **status.call_handlers(),
-                **shelf.call_handlers(),
+                **snapshots.call_handlers(shelf),
                 _FLUSH: _flush_handler(database),
                 MERGE: merges.handler(),
             },
@@ -268,7 +269,7 @@ class _Opening:
         return log, contents
 
     def _open_region(
-        self, group: GroupId, host: GroupHost, log: RaftLog, peers: GrpcPeers, shelf: SnapshotShelf
+        self, group: GroupId, host: GroupHost, log: RaftLog, peers: GrpcPeers, shelf: Shelf
     ) -> RegionMachine:
         machine = RegionMachine(
             os.path.join(self._folder, "groups", str(group)),

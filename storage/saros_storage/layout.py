@@ -7,6 +7,8 @@
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
                                        corrupt/    files that were set aside
     <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
+    <data>/snapshots/                              hard links to what somebody copies
+    <data>/archive/00000000000000000001.log        segments that left the log, until backups have them
 
 A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
 file name ends in its digest. Pure apart from `write_durably`. Any thread.
@@ -25,6 +27,8 @@ from saros_storage.disk import Disk
 NODE_FILE = "node.json"
 SCHEMA_FILE = os.path.join("meta", "schema")
 LOG_FOLDER = "log"
+ARCHIVE_FOLDER = "archive"
+SNAPSHOTS_FOLDER = "snapshots"
 GROUP_FOLDER = os.path.join("groups", "0")
 MANIFEST = "MANIFEST"
 CORRUPT_FOLDER = "corrupt"

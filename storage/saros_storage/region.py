@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from saros_storage.capture.capture import Capture, CapturedPartition, Chosen
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
@@ -25,12 +26,12 @@ from saros_storage.compaction.swap import Ground
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.flusher import Flusher, Journal
-from saros_storage.layout import STAGING_FOLDER, TRASH_PREFIX, database_folder_name
+from saros_storage.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Mutation
 from saros_storage.opened_file import OpenedFile
 from saros_storage.partition import Partition
-from saros_storage.partition_files import open_partition
+from saros_storage.partition_files import file_path, open_partition
 from saros_storage.partition_status import PartitionStatus, status_of
 from saros_storage.partitions import Partitions
 from saros_storage.schema import SchemaTree, SetTtl
@@ -272,13 +273,47 @@ class Region:
         """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull."""
         with self.lock:
             self.check_open()
-            chosen = self._partitions_of(databases)
-            for partition in chosen:
-                self._flusher.freeze(partition)
-            while any(self._flusher.is_waiting(p) for p in chosen):
-                self.raise_problem()
-                self.lock.wait()
-                self.check_open()
+            self._flush(self._partitions_of(databases))
+
+    def flush_chosen(self, chosen: Chosen) -> None:
+        """The same of the chosen partitions, if they need it. Raises DiskFull."""
+        with self.lock:
+            self.check_open()
+            self._flush([p for p in self.partitions if p.first_unflushed is not None and chosen(*p.key)])
+
+    def _flush(self, wanted: Sequence[Partition]) -> None:
+        for partition in wanted:
+            self._flusher.freeze(partition)
+        while any(self._flusher.is_waiting(p) for p in wanted):
+            self.raise_problem()
+            self.lock.wait()
+            self.check_open()
+
+    def capture(self, chosen: Chosen) -> Capture:
+        """What the files of the chosen partitions hold now; see `capture.capture`.
+
+        The caller has flushed them, holds `flusher.folders` until the files are linked, and the lock while this runs.
+        Raises CorruptFile if a file is missing.
+        """
+        self.check_open()
+        taken = [p for p in self.partitions if chosen(*p.key)]
+        needed = [first for p in taken if (first := p.first_unflushed) is not None]
+        applied = self.partitions.applied
+        return Capture(
+            min(needed) - 1 if needed else applied,
+            applied,
+            self.partitions.schema_index,
+            self.schema.dump(),
+            tuple(self._captured(p) for p in taken if p.saved),
+        )
+
+    def _captured(self, partition: Partition) -> CapturedPartition:
+        resources = [file_path(partition.folder, entry) + RESOURCE for entry in partition.manifest.files]
+        try:
+            sizes = tuple(map(self._disk.size, resources))
+        except FileNotFoundError as error:
+            raise CorruptFile(str(error.filename), 0, "missing") from error
+        return CapturedPartition(partition.key[1], partition.manifest, sizes, partition.folder)
 
     def _partitions_of(self, databases: Sequence[str] | None) -> list[Partition]:
         if databases is None:

@@ -15,11 +15,12 @@ from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
-from saros_cluster.data.snapshots import SnapshotShelf
+from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
 from saros_storage.block import Column
+from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
@@ -58,14 +59,14 @@ class Member:
             ChunkCache(1 << 20),
             lambda database: database == "root.a",
             lambda news: None,
-            SnapshotShelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
+            Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
         )
         machine.start(self.compact, lambda: None)
         return machine
 
     def ask(self, node: NodeId, name: str, request: bytes) -> bytes:
-        return self.others[node].machine._shelf.call_handlers()[name](NodeId(9), request)
+        return call_handlers(self.others[node].machine._shelf)[name](NodeId(9), request)
 
     def compact(self, index: int) -> None:
         self.base = max(self.base, index)

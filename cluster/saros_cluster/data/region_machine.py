@@ -28,11 +28,13 @@ from saros_cluster.data.command import Command, decode_command
 from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
 from saros_cluster.data.requests import Requests
 from saros_cluster.data.schema_news import SchemaNews
-from saros_cluster.data.snapshots import Frozen, SnapshotShelf, pull_snapshot
-from saros_cluster.data.state_file import GroupState, load_state, save_state
+from saros_cluster.data.snapshots import pull_snapshot
+from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
 from saros_cluster.machine import Outcome
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, Snapshot
+from saros_storage.capture.capture import Chosen, everything
+from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
@@ -79,7 +81,7 @@ class RegionMachine:
         cache: ChunkCache,
         owns_schema: Callable[[str], bool],
         told: Told,
-        shelf: SnapshotShelf,
+        shelf: Shelf,
         ask: Callable[[NodeId, str, bytes], bytes],
         compactor: Compactor | None = None,
     ) -> None:
@@ -332,12 +334,27 @@ class RegionMachine:
 
     def take_snapshot(self) -> tuple[int, bytes]:
         """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
+        self.region.flush()
+        return self._capture(everything)
+
+    def capture(self, chosen: Chosen = everything) -> bytes:
+        """A capture of exactly one index, on this group's shelf; entries wait while what came meanwhile is flushed.
+
+        Raises DiskFull, StoreClosed, CorruptFile.
+        """
+        self.region.flush_chosen(chosen)
+        with self._applying:
+            self.region.flush_chosen(chosen)
+            return self._capture(chosen)[1]
+
+    def _capture(self, chosen: Chosen) -> tuple[int, bytes]:
         region = self.region
-        region.flush()
-        with region.flusher.folders, region.lock:
-            state = self._state(None)
-            frozen = [Frozen(p.key[1], p.manifest, p.folder) for p in region.partitions if p.saved]
-            return state.released, self._shelf.put(state, frozen)
+        with region.flusher.folders:
+            with region.lock:
+                state = self._state(None)
+                taken = region.capture(chosen)
+            note = encode_state(replace(state, schema=b""))
+            return state.released, self._shelf.put(replace(taken, note=note))
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
         """See `StateMachine.stage`."""

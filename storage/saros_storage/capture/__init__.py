@@ -1,0 +1,8 @@
+"""Captures: what a region holds at one moment, as files that stay while somebody copies them.
+
+    capture    what is taken, and what that promises: types, and their bytes
+    shelf      captures on lease: hard links that go when they are let go, forgotten, or the process is new
+    pulling    a capture's partitions, fetched piece by piece into a folder
+
+Backups, Raft's snapshots and the moving of slots take the same captures.
+"""

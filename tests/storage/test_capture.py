@@ -1,0 +1,170 @@
+"""Captures: exactly what a region had, of what was chosen, whatever happens to it afterwards; and no link stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saros_storage.block import Column
+from saros_storage.capture.capture import Capture, Chosen, decode_capture, encode_capture, everything
+from saros_storage.capture.pulling import pull_partitions
+from saros_storage.capture.shelf import NoSuchCapture, Shelf
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import CorruptFile
+from saros_storage.reading import TimeRange
+from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
+from saros_storage.types import Compressor, DataType, Encoding
+
+SLICE = 100
+
+
+class Clock(SystemClock):
+    """May be put forward."""
+
+    ahead_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.ahead_ns
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    options = StoreOptions(time_partition_interval=SLICE, durability="os", compaction=False)
+    made = Store.open(str(tmp_path / "data"), options, LocalDisk(), SystemClock())
+    series = (SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED),)
+    for database in ("root.a", "root.b"):
+        made.change_schema([CreateDatabase(database), CreateSeries(f"{database}.d", False, series)])
+    yield made
+    made.close()
+
+
+def write(store: Store, device: str, *times: int) -> None:
+    at = np.array(times, np.int64)
+    store.write([Tablet(device, ("x",), at, (Column(DataType.INT64, at * 10),), False)])
+
+
+def take(store: Store, shelf: Shelf, chosen: Chosen = everything) -> tuple[bytes, Capture]:
+    region = store._region
+    region.flush_chosen(chosen)
+    with region.flusher.folders:
+        with region.lock:
+            capture = region.capture(chosen)
+        return (id_ := shelf.put(capture)), shelf.capture(id_)
+
+
+def keys(capture: Capture) -> list[tuple[str, int]]:
+    return sorted((p.manifest.database, p.slice) for p in capture.partitions)
+
+
+def test_only_what_is_chosen_is_flushed_and_captured(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", 1, 150)
+    write(store, "root.b.d", 1, 150)
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    _, capture = take(store, shelf, lambda database, number: (database, number) == ("root.a", 1))
+    assert [("root.a", 1)] == keys(capture)
+    assert {("root.a", 1)} == {(p.database, p.slice) for p in store.partitions() if p.files}
+    assert capture.index == capture.reached == 4
+    assert b"root.b" in capture.schema
+
+
+def test_files_are_those_of_the_moment_whatever_comes_then(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", 1, 2)
+    store.flush()
+    store.delete(["root.a.d.x"], TimeRange(2, 3))
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    before = {file.number: shelf.read(id_, file.number, 0) for file in capture.files()}
+    write(store, "root.a.d", 1, 3)
+    store.merge(full=True)
+    store.delete_database("root.a")
+    assert before == {file.number: shelf.read(id_, file.number, 0) for file in capture.files()}
+    names = [(f.database, f.slice, f.name.partition("/")[0], f.size, len(before[f.number])) for f in capture.files()]
+    assert [("root.a", 0, "seq", len(before[n]), len(before[n])) for n in (0, 1)] == names
+    assert [("root.a.d.x", TimeRange(2, 3))] == [(t.pattern, t.time) for t in capture.partitions[0].manifest.tombstones]
+    assert not any("/tmp" in f.name or f.name.startswith("/") for f in capture.files())
+
+
+def test_entries_that_come_during_the_flush_do_not_belong_to_the_index(store: Store) -> None:
+    write(store, "root.a.d", 1)
+    region = store._region
+    region.flush_chosen(everything)
+    write(store, "root.b.d", 1)
+    with region.flusher.folders, region.lock:
+        capture = region.capture(everything)
+    assert (3, 4) == (capture.index, capture.reached)
+    assert [("root.a", 0)] == keys(capture)
+
+
+def test_a_capture_is_what_it_was_after_it_was_sent(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", 1, 150, 7)
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    assert capture == decode_capture(encode_capture(capture)) == decode_capture(shelf.listing(id_))
+
+
+@pytest.mark.parametrize("name", ["../x.tsfile", "/etc/passwd", "1-1-0-0.tsfile/../..", "", "a\x00b", "seq"])
+def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, name: str) -> None:
+    write(store, "root.a.d", 1)
+    _, capture = take(store, Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock()))
+    entry = replace(capture.partitions[0].manifest.files[0], name=name)
+    bad = replace(capture.partitions[0], manifest=replace(capture.partitions[0].manifest, files=(entry,)))
+    with pytest.raises(CorruptFile, match="no name of a file"):
+        decode_capture(encode_capture(replace(capture, partitions=(bad,))))
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"[" * 100_000, b'{"index": "x"}', b"\xff"])
+def test_what_is_no_capture_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptFile):
+        decode_capture(data)
+
+
+def test_links_go_when_they_are_let_go_forgotten_or_the_process_is_new(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", 1)
+    clock, folder = Clock(), tmp_path / "shelf"
+    shelf = Shelf(str(folder), LocalDisk(), clock)
+    released, _ = take(store, shelf)
+    shelf.release(released)
+    shelf.release(released)
+    assert [] == list(folder.iterdir())
+    forgotten, _ = take(store, shelf)
+    clock.ahead_ns = 599_000_000_000
+    assert shelf.read(forgotten, 0, 0)
+    clock.ahead_ns += 599_000_000_000
+    shelf.expire()
+    assert shelf.read(forgotten, 0, 0)
+    clock.ahead_ns += 601_000_000_000
+    shelf.expire()
+    for id_ in (released, forgotten):
+        with pytest.raises(NoSuchCapture):
+            shelf.read(id_, 0, 0)
+    assert [] == list(folder.iterdir())
+    crashed, _ = take(store, shelf)
+    shelf = Shelf(str(folder), LocalDisk(), clock)
+    with pytest.raises(NoSuchCapture):
+        shelf.listing(crashed)
+    assert not folder.exists()
+
+
+def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", 1, 2, 3)
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    target = str(tmp_path / "pulled")
+    pull_partitions(lambda number, offset: shelf.read(id_, number, offset), capture.partitions, target, LocalDisk())
+    assert 1 == len(list((tmp_path / "pulled" / "root.a" / "0" / "seq").glob("*.tsfile")))
+
+    def flipped(number: int, offset: int) -> bytes:
+        data = bytearray(shelf.read(id_, number, offset))
+        data[len(data) // 2] ^= 1
+        return bytes(data)
+
+    with pytest.raises(CorruptFile, match="checksum"):
+        pull_partitions(flipped, capture.partitions, target, LocalDisk())
