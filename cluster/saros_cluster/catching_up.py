@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
@@ -42,6 +42,8 @@ _ATTEMPT_SECONDS = 3.0
 _TOLD_SECONDS = 1.0
 #: Before a group is asked again that nobody leads: an election takes longer.
 _PAUSE_SECONDS = 0.02
+#: A replica that waits for what others have looks so often whether it came.
+_POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
 
 
@@ -123,6 +125,19 @@ class CatchingUp:
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
+
+    def await_applied(self, wanted: Mapping[int, int], seconds: float) -> None:
+        """Wait until the groups that are here have applied as much, but not for long."""
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        waiting = [(GroupId(group), index) for group, index in wanted.items() if self.is_here(GroupId(group))]
+        while waiting := [(group, index) for group, index in waiting if not self._has_applied(group, index)]:
+            if self._left(deadline_ns) <= 0:
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _has_applied(self, group: GroupId, index: int) -> bool:
+        status = self._host.status(group)
+        return status is not None and status.applied >= index
 
     # ------------------------------------------------------------------ elsewhere
 

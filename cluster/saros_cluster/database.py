@@ -4,7 +4,7 @@
     drop          meta group numbers it -> all groups carry it out -> meta group ends it        (`data.drops`)
     catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot
                   mid     the same if it is quick, else what is here, and the result is called stale
-                  weak    what is here
+                  weak    what is here, and what its session was shown before, here or elsewhere: else it is stale
     view          the regions of this node, and readers at the holders of the others
 
 Each entry carries the client's request, so a repetition has no second effect (`data.requests`). A write that spans
@@ -51,7 +51,8 @@ from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import join_nodes, parse_pattern, split_path
 from saros_storage.placing import Fitting, frames_of
-from saros_storage.reading import ReadPoint, ReadView, TimeRange
+from saros_storage.read_point import Horizon, ReadPoint
+from saros_storage.reading import ReadView, TimeRange
 from saros_storage.region import StoreStatus
 from saros_storage.schema import SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
@@ -60,6 +61,8 @@ from saros_storage.tablet_codec import TabletFrame
 
 STRONG_SECONDS = 10.0
 MID_SECONDS = 0.5
+#: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
+SHOWN_SECONDS = 0.3
 #: To be told of series elsewhere: for a read, once after a start; and in the background.
 KNOW_SECONDS, REFRESH_SECONDS = 5.0, 1.0
 #: Groups that one request talks to at a time, for all requests of the node.
@@ -393,19 +396,21 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ reading
 
-    def catch_up(self, consistency: str) -> ReadPoint:
+    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
         """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
         everything = (META, *self._routing.groups)
+        wanted = {} if horizon is None else horizon.shown
         match consistency:
             case "weak":
                 self._catching_up.know(everything, KNOW_SECONDS)
-                return ReadPoint()
+                self._catching_up.await_applied(wanted, SHOWN_SECONDS)
+                return ReadPoint(wanted=wanted, horizon=horizon)
             case "mid":
                 try:
-                    return ReadPoint(False, self._catch_up(everything, MID_SECONDS))
+                    return ReadPoint(False, self._catch_up(everything, MID_SECONDS), horizon=horizon)
                 except NoLeader:
                     self._catching_up.know(everything, KNOW_SECONDS)
-                    return ReadPoint(stale=True)
+                    return ReadPoint(stale=True, wanted=wanted, horizon=horizon)
             case "strong":
                 return ReadPoint(False, self._catch_up(everything, STRONG_SECONDS))
             case _:
@@ -421,10 +426,10 @@ class ClusterDatabase:
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
         local = self._parts.replicas.view()
-        if self._all_here:
+        if self._all_here and point.horizon is None:
             return local
         query = QueryId(f"{self._parts.client:016x}-{next(self._queries)}")
-        view = RoutedView(query, local, self._routes, partial(self._holder, point), self._parts.peers)
+        view = RoutedView(query, local, self._routes, partial(self._holders, point), self._parts.peers, point)
         with self._lock:
             self._views.add(view)
         return view
@@ -440,11 +445,16 @@ class ClusterDatabase:
         database = self.schema.database_of(device)
         return () if database is None else self._routing.groups_for(database, time)
 
-    def _holder(self, point: ReadPoint, group: GroupId) -> Holder | None:
+    def _holders(self, point: ReadPoint, group: GroupId) -> list[Holder]:
+        """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
         if self._catching_up.is_here(group):
-            return None
-        target = ReadTarget(group, point.applied.get(group), self._routing.table.version)
-        return Holder(self._catching_up.holders(group)[0], target)
+            return []
+        nodes = self._catching_up.holders(group)
+        version, shown = self._routing.table.version, point.wanted.get(group)
+        targets = [ReadTarget(group, point.applied.get(group), version)]
+        if shown is not None:
+            targets.insert(0, ReadTarget(group, shown, version, int(SHOWN_SECONDS * 1e3)))
+        return [Holder(node, target) for target in targets for node in nodes]
 
     # ------------------------------------------------------------------ the rest
 

@@ -34,16 +34,20 @@ class Replicas:
 
     def view(self, groups: Sequence[GroupId] | None = None) -> LocalReadView:
         """A picture of these groups' regions (all that are here by default); close it."""
-        regions = [self.machines[group].region for group in (self.machines if groups is None else groups)]
+        chosen = list(self.machines if groups is None else groups)
+        regions: list[Region] = []
         pinned: list[Pinned] = []
-        for place, region in enumerate(regions):
+        shown: dict[int, int] = {}
+        for group in chosen:
             try:
-                pinned += [region.pin()]
+                region, found, shown[group] = self.machines[group].pin()
             except BaseException:
-                _unpin(regions[:place])
+                _unpin(regions)
                 raise
+            regions.append(region)
+            pinned.append(found)
         expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
-        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), expiry)
+        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), expiry, shown)
 
     def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
         if len(pinned) == 1:

@@ -88,7 +88,10 @@ class Cursor:
 
     @property
     def stale(self) -> bool:
-        """Whether the rows may lack newer data: consistency mid, and the leaders did not answer in time."""
+        """Whether the rows may be old, for sure once all were fetched.
+
+        `mid`: the leaders did not answer in time. `mid` and `weak`: older than what this connection has shown before.
+        """
         return False if self._outcome is None else self._outcome.stale
 
     # ------------------------------------------------------------------ rows

@@ -5,7 +5,8 @@
                   └ failed: another node, or this one later, as long as it is safe (`attempts.py`)
 
 A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
-users see one conversation. Numbers of writes: `sequences.py`. Reads are asked again until their first rows came.
+users see one conversation. Numbers of writes: `sequences.py`. Reads are asked again until their first rows came. What
+results showed goes along with later reads that are not strong: no node shows less, or it says so.
 
 Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
 Threads may share a session.
@@ -118,6 +119,8 @@ class RemoteSession:
         self._nodes = Nodes(target.addresses, start=start, spread=target.consistency == "weak")
         self._opened: dict[str, _Opened] = {}
         self._leases: dict[str, Lease] = {}
+        #: By group: up to where results showed it.
+        self._shown: dict[int, int] = {}
         self._opening: dict[str, threading.Lock] = {}
         self._zone: _Zone | None = None
         try:
@@ -154,9 +157,11 @@ class RemoteSession:
         kind = kind_of(text)
         timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
         attempts = Attempts(self._failover_s, write=kind is Kind.WRITE)
+        with self._lock:
+            shown = dict(self._shown)
         with self._sequences.next() if kind is Kind.WRITE else nullcontext(0) as sequence:
             request = client_pb2.ExecuteRequest(
-                statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence
+                statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown
             )
 
             def ask() -> _Answer:
@@ -166,14 +171,19 @@ class RemoteSession:
         if kind is Kind.ZONE:
             self._set_zone(_Zone(request), answer.opened)
         if kind is not Kind.READ:
-            return RemoteOutcome(answer, None)
+            return RemoteOutcome(answer, self._ended)
 
         def again(failure: Failure, opened: _Opened) -> _Answer:
             self._failed(opened.address, failure, opened)
             attempts.failed(failure, opened.memory, time.monotonic())
             return ask()
 
-        return RemoteOutcome(answer, again)
+        return RemoteOutcome(answer, self._ended, again)
+
+    def _ended(self, end: client_pb2.ResultEnd) -> None:
+        with self._lock:
+            for group, index in end.shown.items():
+                self._shown[group] = max(index, self._shown.get(group, 0))
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
@@ -311,9 +321,16 @@ class RemoteSession:
 class RemoteOutcome:
     """Implements the driver's `Outcome` over a stream of messages."""
 
-    def __init__(self, answer: _Answer, again: Callable[[Failure, _Opened], _Answer] | None) -> None:
-        """`again`: asks another node after a failure; None: not allowed."""
+    def __init__(
+        self,
+        answer: _Answer,
+        ended: Callable[[client_pb2.ResultEnd], None],
+        again: Callable[[Failure, _Opened], _Answer] | None = None,
+    ) -> None:
+        """`ended` is told of the end; `again`: asks another node after a failure; None: not allowed."""
         self._answer = answer
+        self._ended = ended
+        self._stale = False
         self._again = again
         self._closed = False
         head = answer.head
@@ -347,7 +364,7 @@ class RemoteOutcome:
     @property
     def stale(self) -> bool:
         """See `Outcome.stale`."""
-        return bool(self._answer.head.stale)
+        return self._stale or bool(self._answer.head.stale)
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
@@ -361,7 +378,18 @@ class RemoteOutcome:
                 self._take(self._again(failure, self._answer.opened), failure)
                 continue
             self._again = None  # what was shown cannot be shown again
-            return None if message is None else pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+            if message is None:
+                self._end()
+                return None
+            return pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+
+    def _end(self) -> None:
+        """The node has said all."""
+        found = dict(self._answer.stream.trailing_metadata() or ()).get(protocol.END_KEY)
+        if isinstance(found, bytes):
+            end = client_pb2.ResultEnd.FromString(found)
+            self._stale = end.stale
+            self._ended(end)
 
     def _take(self, answer: _Answer, failure: Failure) -> None:
         """Go on with another node's answer to the same question."""

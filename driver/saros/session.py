@@ -42,7 +42,7 @@ class Outcome(Protocol):
 
     @property
     def stale(self) -> bool:
-        """Whether the rows may lack newer data: of a node that could not reach its leaders in time."""
+        """Whether the rows may be old: see `Cursor.stale`."""
         ...
 
     def next_batch(self) -> pa.RecordBatch | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from saros_cluster.users.privileges import Privilege
@@ -52,7 +52,7 @@ from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.paths import split_series
-from saros_storage.reading import ReadPoint
+from saros_storage.read_point import Horizon, ReadPoint
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
 
 _TEXT = DataType.TEXT
@@ -71,6 +71,8 @@ class SessionContext:
     consistency: str = "strong"
     access: Access = UNRESTRICTED
     trail: Trail | None = None
+    #: What it was shown.
+    horizon: Horizon = field(default_factory=Horizon)
     #: Folders that LOAD may read from; None: whatever the process may.
     load_folders: tuple[str, ...] | None = None
 
@@ -218,9 +220,9 @@ class QueryEngine:
             case ast.Show():
                 return self._show(statement, session)
             case ast.Count():
-                point = self._store.catch_up(session.consistency)
+                point = self._catch_up(session)
                 shown = count_schema(statement, schema_for(session.access, self._store, Privilege.READ_SCHEMA))
-                return fixed_result(shown.fields, shown.rows, stale=point.stale)
+                return fixed_result(shown.fields, shown.rows, point=point)
             case ast.NotSupported(what):
                 raise NotSupportedError(what)
             case ast.Merge():
@@ -300,10 +302,13 @@ class QueryEngine:
     def _select(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
     ) -> Result:
-        point = self._store.catch_up(session.consistency)
+        point = self._catch_up(session)
         plan = self._cached_plan(select, session, text) if cached else self._plan(select, session)
         execution = self._start(plan, text, session.access.user, timeout_ms, point)
-        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, stale=point.stale)
+        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
+
+    def _catch_up(self, session: SessionContext) -> ReadPoint:
+        return self._store.catch_up(session.consistency, session.horizon)
 
     def _cached_plan(self, select: ast.Select, session: SessionContext, text: str) -> QueryPlan:
         key = f"{session.access.key}\0{session.zone}\0{text}"
@@ -353,7 +358,7 @@ class QueryEngine:
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         if not isinstance(statement.statement, ast.Select):
             raise NotSupportedError("EXPLAIN of a statement that is not a SELECT")
-        point = self._store.catch_up(session.consistency)
+        point = self._catch_up(session)
         plan = self._plan(statement.statement, session)
         if not statement.analyze:
             lines = explain(plan)
@@ -392,10 +397,10 @@ class QueryEngine:
         if kind in (ast.ShowKind.PARTITIONS, ast.ShowKind.FILES):
             shown = show_stored(statement, self._store.partitions(), lambda t: format_time(t, session.zone, self._unit))
             return fixed_result(shown.fields, shown.rows)
-        point = self._store.catch_up(session.consistency)
+        point = self._catch_up(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
-        return fixed_result(shown.fields, shown.rows, stale=point.stale)
+        return fixed_result(shown.fields, shown.rows, point=point)
 
     def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:
         """The time of each series' latest point; series without points, or that may not be read, are missing."""

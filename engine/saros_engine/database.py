@@ -15,7 +15,8 @@ from typing import Protocol
 from saros_storage.compaction.compactor import CompactionCounters
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.partition_status import PartitionStatus
-from saros_storage.reading import ReadPoint, ReadView, TimeRange
+from saros_storage.read_point import Horizon, ReadPoint
+from saros_storage.reading import ReadView, TimeRange
 from saros_storage.region import StoreStatus
 from saros_storage.schema import SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
@@ -38,8 +39,11 @@ class Database(Protocol):
         """Time unit, interval, and the like."""
         ...
 
-    def catch_up(self, consistency: str) -> ReadPoint:
-        """What a read of this consistency sees; waits until it can be seen."""
+    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
+        """What a read of this consistency sees; waits until it can be seen.
+
+        `horizon`: what its session was shown before, which it should see again, and is told of.
+        """
         ...
 
     def view(self, point: ReadPoint) -> ReadView:

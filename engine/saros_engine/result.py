@@ -7,6 +7,7 @@ from typing import Protocol
 
 from saros_engine.plan import Field
 from saros_storage.block import Block, Column
+from saros_storage.read_point import HERE, ReadPoint
 from saros_storage.types import Scalar
 
 
@@ -33,10 +34,9 @@ class Result:
         timed: bool = False,
         rows: Rows | None = None,
         count: int = 0,
-        stale: bool = False,
+        point: ReadPoint = HERE,
     ) -> None:
-        #: True if newer data may exist that this node could not ask for.
-        self.stale = stale
+        self._point = point
         #: Empty for what is not a query.
         self.query_id = query_id
         self.fields = tuple(fields)
@@ -45,6 +45,11 @@ class Result:
         #: Points written, things changed; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
+
+    @property
+    def stale(self) -> bool:
+        """Whether newer data may exist that could not be asked for; for sure once all rows were read."""
+        return self._point.stale
 
     def next_block(self) -> Block | None:
         """The next rows, or None at the end; blocks until there are some."""
@@ -72,8 +77,8 @@ class FixedRows:
         self._block = None
 
 
-def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], *, stale: bool = False) -> Result:
+def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE) -> Result:
     """A result of rows that are known, without times."""
     listed = list(rows)
     columns = tuple(Column.of(field.type, [row[i] for row in listed]) for i, field in enumerate(fields))
-    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))), stale=stale)
+    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))), point=point)

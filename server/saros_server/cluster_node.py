@@ -38,7 +38,7 @@ from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import GroupId, HardState, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
-from saros_cluster.remote.questions import ReadTarget
+from saros_cluster.remote.questions import PATIENCE_MS_MAX, ReadTarget
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import META, Routing
@@ -62,8 +62,6 @@ from saros_storage.store_options import StoreOptions, parse_durability
 
 logger = logging.getLogger(__name__)
 
-#: A holder waits so long until it has applied what a reader must see.
-_APPLY_SECONDS = 5.0
 _POLL_SECONDS = 0.002
 _PULL_SECONDS = 10.0
 _FLUSH = "flush"
@@ -349,7 +347,7 @@ def _opener(host: GroupHost, replicas: Replicas, clock: Clock) -> Callable[[Read
     def open_view(target: ReadTarget) -> ReadView:
         if target.group not in replicas.machines:
             raise NotHere(target.group, "this node has no replica of it")
-        deadline_ns = clock.monotonic_ns() + int(_APPLY_SECONDS * 1e9)
+        deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
         while target.minimum_applied is not None:
             status = host.status(target.group)
             if status is not None and status.applied >= target.minimum_applied:

@@ -34,6 +34,7 @@ from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
+from saros_storage.read_point import Horizon
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.status import ErrorClass, status_of
@@ -48,6 +49,8 @@ SESSIONS_MAX = 1_000
 #: A statement whose rows took longer, the client's reading included, is logged.
 SLOW_MS = 1_000
 _TOKEN_BYTES = 32
+#: More than a cluster has groups.
+_GROUPS_MAX = 4_096
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
 _INTERNAL = 2001
@@ -266,6 +269,8 @@ class ClientService:
     def _execute(
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> Iterator[bytes]:
+        if session.horizon is not None:
+            session.horizon.note(_shown(request))
         timeout_s = request.timeout_ms / 1_000 if request.timeout_ms else None
         outcome = session.execute(
             request.statement,
@@ -275,9 +280,11 @@ class ClientService:
         )
         if not context.add_callback(outcome.close):
             outcome.close()
-        return self._stream(outcome, request.statement, context)
+        return self._stream(outcome, request.statement, context, session.horizon)
 
-    def _stream(self, outcome: EmbeddedOutcome, statement: str, context: grpc.ServicerContext) -> Iterator[bytes]:
+    def _stream(
+        self, outcome: EmbeddedOutcome, statement: str, context: grpc.ServicerContext, horizon: Horizon | None
+    ) -> Iterator[bytes]:
         started = self._clock.monotonic_ns()
         try:
             rows = outcome.names is not None
@@ -290,6 +297,9 @@ class ClientService:
             yield head.SerializeToString()
             while rows and (batch := outcome.next_batch()) is not None:
                 yield from _messages(batch)
+            if horizon is not None and rows:
+                end = client_pb2.ResultEnd(stale=outcome.stale, shown=horizon.shown)
+                context.set_trailing_metadata(((protocol.END_KEY, end.SerializeToString()),))
         except Exception as error:  # noqa: BLE001 (the top of a call)
             _refuse(context, error)
         finally:
@@ -345,6 +355,13 @@ def _read_columns(request: bytes) -> _Written:
 def _request(session: EmbeddedSession, sequence: int) -> Request:
     """Whose and which write it is; without both it cannot be told from others."""
     return (session.client_id, sequence) if session.client_id and sequence else NO_REQUEST
+
+
+def _shown(request: client_pb2.ExecuteRequest) -> dict[int, int]:
+    """What a client says that it was shown."""
+    if len(request.shown) > _GROUPS_MAX:
+        raise _BadMessage(f"a session was shown {len(request.shown)} groups: more than {_GROUPS_MAX}")
+    return dict(request.shown)
 
 
 def _messages(batch: pa.RecordBatch) -> Iterator[bytes]:

@@ -27,6 +27,7 @@ from saros_server.node import UNITS, Node, configuration_file
 from saros_server.requests import NO_REQUEST, Request
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
+from saros_storage.read_point import Horizon
 from saros_storage.types import TimeUnit
 
 #: Sets of column names that are remembered in their canonical form.
@@ -108,6 +109,11 @@ class EmbeddedSession:
     def node(self) -> Node:
         """The node that the session is one of."""
         return self._node
+
+    @property
+    def horizon(self) -> Horizon | None:
+        """What the session was shown; None: it reads strongly, so it need not be known."""
+        return None if self._context.consistency == "strong" else self._context.horizon
 
     def speak_for(self, access: Access, trail: Trail | None) -> None:
         """What the session may from now on, and who is told of it; else it may everything, and nobody is told."""

@@ -22,7 +22,7 @@ A reader belongs to one thread at a time; a view may be shared. Not here: value 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
@@ -227,18 +227,6 @@ class ReadCounters:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPoint:
-    """What a reader must see at least: by group, the log entry up to which all is applied. `stale`: it may be old."""
-
-    stale: bool = False
-    applied: Mapping[int, int] = field(default_factory=dict)
-
-
-#: Whatever is here.
-HERE = ReadPoint()
-
-
 class SeriesReader(Protocol):
     """Yields one scan's blocks and summaries in time order (descending: last first, rows within a block too)."""
 
@@ -273,6 +261,11 @@ class ReaderFactory(Protocol):
 
 class ReadView(ReaderFactory, Protocol):
     """A pinned picture of a store: writes and deletes after it do not show, files in it stay until `close`."""
+
+    @property
+    def shown(self) -> Mapping[int, int]:
+        """By group: no entry behind this one shows. Empty where there are no groups."""
+        ...
 
     def close(self) -> None:
         """Unpin. Idempotent."""

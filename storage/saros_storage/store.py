@@ -34,7 +34,8 @@ from saros_storage.node_file import check_node_file
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import parse_pattern
 from saros_storage.placing import Fitting, frames_of
-from saros_storage.reading import HERE, ReadPoint, TimeRange
+from saros_storage.read_point import HERE, Horizon, ReadPoint
+from saros_storage.reading import TimeRange
 from saros_storage.region import Region, StoreStatus
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 from saros_storage.schema_file import load_schema, save_schema
@@ -293,7 +294,7 @@ class Store:
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
-    def catch_up(self, consistency: str) -> ReadPoint:  # noqa: ARG002 (one replica is always current)
+    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
         """What a read of this consistency sees."""
         return HERE
 

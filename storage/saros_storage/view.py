@@ -19,13 +19,18 @@ class LocalReadView:
     `expiry`: what is expired by it is not seen.
     """
 
+    #: See `ReadView.shown`.
+    shown: Mapping[int, int]
+
     def __init__(
         self,
         snapshots: Mapping[str, Sequence[PartitionSnapshot]],
         cache: ChunkCache,
         release: Callable[[], None],
         expiry: Expiry | None = None,
+        shown: Mapping[int, int] | None = None,
     ) -> None:
+        self.shown = shown or {}
         self._snapshots = snapshots
         self._expiry = expiry
         self._cache = cache

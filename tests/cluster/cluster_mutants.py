@@ -23,7 +23,7 @@ from saros_cluster.raft.ready import Accepted
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.questions import ReadTarget
 from saros_storage.errors import StorageError
-from saros_storage.reading import ReadPoint
+from saros_storage.read_point import Horizon, ReadPoint
 
 MUTANTS: list[Mutant] = []
 
@@ -157,7 +157,7 @@ def reads_what_is_here(plant: Plant):
 @mutant
 def reads_what_a_holder_has(plant: Plant):
     """Other nodes' replicas do not wait until they have what must be seen."""
-    plant(database_module, "ReadTarget", lambda group, applied, version: ReadTarget(group, None, version))
+    plant(database_module, "ReadTarget", lambda group, applied, version, *_: ReadTarget(group, None, version))
 
 
 @mutant
@@ -167,6 +167,11 @@ def does_not_say_that_a_read_is_stale(plant: Plant):
         return ReadPoint(False, point.applied) if consistency == "mid" else point
 
     plant(ClusterDatabase, "catch_up", catch_up)
+
+
+@mutant
+def forgets_what_a_session_was_shown(plant: Plant):
+    plant(Horizon, "note", lambda self, shown: None)
 
 
 @mutant

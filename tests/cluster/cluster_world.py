@@ -513,7 +513,11 @@ class World:
 
     def check_histories(self) -> None:
         operations = self.registers.history
-        wrong = [*history.linearizable(operations), *history.weak_reads_invent_nothing(operations)]
+        wrong = [
+            *history.linearizable(operations),
+            *history.never_goes_back(operations),
+            *history.weak_reads_invent_nothing(operations),
+        ]
         if wrong:
             raise Violation("\n".join(violation.text() for violation in wrong[:3]))
 

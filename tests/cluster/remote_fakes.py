@@ -22,6 +22,7 @@ from saros_scheduler.task import QueryId
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
 from saros_storage.disk import File, LocalDisk, LocalFile
+from saros_storage.read_point import ReadPoint
 from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
@@ -259,14 +260,14 @@ class Plant:
         return [self.group(n) for n in SLICES if n * SLICE < time.end and time.start < (n + 1) * SLICE]
 
     @staticmethod
-    def holder(group: GroupId) -> Holder | None:
-        return None if group == 1 else Holder(NodeId(group), ReadTarget(group, 7, 3))
+    def holders(group: GroupId) -> list[Holder]:
+        return [] if group == 1 else [Holder(NodeId(group), ReadTarget(group, 7, 3))]
 
-    def view(self, local: ReadView | None = None) -> RoutedView:
+    def view(self, local: ReadView | None = None, point: ReadPoint | None = None) -> RoutedView:
         """A new query's view, on node 1."""
         self._queries += 1
         query = QueryId(f"q{self._queries}")
-        return RoutedView(query, local or self.stores[0].view(), self.routes, self.holder, self.peers)
+        return RoutedView(query, local or self.stores[0].view(), self.routes, self.holders, self.peers, point)
 
     def slice_of(self, group: int) -> ScanRequest:
         """A scan that only this group serves."""
@@ -319,6 +320,7 @@ class FakeView:
 
     def __init__(self, items: Callable[[], object]) -> None:
         self._items = items
+        self.shown: dict[int, int] = {}
         self.closed = False
         self.open_readers = 0
 

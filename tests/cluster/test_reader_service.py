@@ -37,10 +37,10 @@ from saros_cluster.remote.questions import (
     NEXT,
     OPEN,
     STREAM,
+    Opened,
     OpenQuestion,
     ReaderQuestion,
     ReadTarget,
-    decode_opened,
     encode_query,
 )
 from saros_cluster.remote.reader_service import (
@@ -90,7 +90,7 @@ def test_concurrent_opens_of_a_query_share_one_view() -> None:
     opened: list[RemoteSeriesReader] = []
 
     def run() -> None:
-        opened.extend(open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)] * 2, pinned=False))
+        opened.extend(open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)] * 2, pinned=False)[1])
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -158,7 +158,7 @@ def test_reading_on_keeps_the_query(plant: Plant) -> None:
     clock = plant.clock
     service = ReaderService(lambda _target: FakeView(lambda: (block(n, 1 << 17) for n in range(4))), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)
+    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
     assert reader.next() is not None
     for _ in range(2):
         clock.advance(40)
@@ -179,9 +179,9 @@ def test_a_reader_that_is_being_pulled_is_not_overdue_and_closed_by_its_puller()
     view = FakeView(slow)
     service = ReaderService(lambda _target: view, clock)
     handlers = service.call_handlers()
-    ((number, _),) = decode_opened(
+    ((number, _),) = Opened.decode(
         handlers[OPEN](NODE1, OpenQuestion(QUERY, TARGET, False, (request(PLAIN),)).encode())
-    )
+    ).readers
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, number).encode())
     thread = threading.Thread(target=lambda: next(stream))
     thread.start()
@@ -230,7 +230,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
     open_readers(peers, QUERY, Holder(NODE2, TARGET), [], pinned=False)
     with pytest.raises(DiskFull):
         open_readers(peers, QUERY, Holder(NODE2, other), [request(PLAIN)], pinned=False)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=True)
+    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=True)[1]
     assert 1 == len(drain(reader))
     service.close()
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
@@ -257,7 +257,7 @@ def test_another_nodes_query_of_the_same_name_is_another(plant: Plant) -> None:
     service = plant.network.services[NODE2]
     question = OpenQuestion(QUERY, TARGET, False, (plant.slice_of(2),)).encode()
     handlers = service.call_handlers()
-    ((number, _),) = decode_opened(handlers[OPEN](NODE1, question))
+    ((number, _),) = Opened.decode(handlers[OPEN](NODE1, question)).readers
     handlers[OPEN](NODE3, question)
     assert 2 == service.open_queries
     with pytest.raises(ReadLost):
@@ -270,7 +270,7 @@ def test_another_nodes_query_of_the_same_name_is_another(plant: Plant) -> None:
 def test_a_reader_has_one_stream(plant: Plant) -> None:
     service = plant.network.services[NODE2]
     question = OpenQuestion(QUERY, TARGET, False, (plant.slice_of(2),)).encode()
-    ((number, _),) = decode_opened(service.call_handlers()[OPEN](NODE1, question))
+    ((number, _),) = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     stream = ReaderQuestion(QUERY, number).encode()
     answers = service.stream_handlers()[STREAM](NODE1, stream)
     next(answers)
@@ -282,7 +282,7 @@ def test_a_reader_has_one_stream(plant: Plant) -> None:
 def test_what_a_stream_gives_is_not_to_be_had_otherwise(plant: Plant) -> None:
     service = plant.network.services[NODE2]
     question = OpenQuestion(QUERY, TARGET, False, (plant.slice_of(2),)).encode()
-    ((number, _),) = decode_opened(service.call_handlers()[OPEN](NODE1, question))
+    ((number, _),) = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     stream = ReaderQuestion(QUERY, number).encode()
     answers = service.stream_handlers()[STREAM](NODE1, stream)
     with pytest.raises(ReadLost):
@@ -332,13 +332,13 @@ def test_one_query_leaves_streams_for_others() -> None:
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
     """Readers that have their streams at once, where there are any."""
     holder = Holder(NODE2, TARGET)
-    return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[0] for _ in range(count)]
+    return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
 
 def opened(service: ReaderService, count: int, query: QueryId = QUERY) -> list[tuple[int, Batch | None]]:
     """Numbers and first batches of readers that are opened together."""
     question = OpenQuestion(query, TARGET, False, (request(PLAIN),) * count).encode()
-    answer = decode_opened(service.call_handlers()[OPEN](NODE1, question))
+    answer = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     return [(number, decode_batch(batch) if batch else None) for number, batch in answer]
 
 
@@ -403,12 +403,12 @@ def test_readers_that_were_abandoned_end_with_the_next_call() -> None:
     peers, holder = FakePeers(Network({NODE2: service}), NODE1), Holder(NODE2, TARGET)
     abandoned: deque[int] = deque()
     wanted = [request(PLAIN)] * 4
-    first = open_readers(peers, QUERY, holder, wanted, pinned=False, abandoned=abandoned)
+    first = open_readers(peers, QUERY, holder, wanted, pinned=False, abandoned=abandoned)[1]
     for reader in first[:3]:
         assert reader.next() is not None
         reader.close()
     assert 4 == service.open_readers
-    again = open_readers(peers, QUERY, holder, wanted[:2], pinned=True, abandoned=abandoned)
+    again = open_readers(peers, QUERY, holder, wanted[:2], pinned=True, abandoned=abandoned)[1]
     assert 1 + 2 == service.open_readers
     assert 9 == len(drain(again[0])) // (1 << 13)
     assert 9 == len(drain(first[3])) // (1 << 13)
@@ -424,9 +424,9 @@ def test_an_error_without_a_stream_ends_the_reader() -> None:
 
     service = ReaderService(lambda _target: FakeView(fail), FakeClock())
     handlers = service.call_handlers()
-    ((number, _),) = decode_opened(
+    ((number, _),) = Opened.decode(
         handlers[OPEN](NODE1, OpenQuestion(QUERY, TARGET, False, (request(PLAIN),)).encode())
-    )
+    ).readers
     question = ReaderQuestion(QUERY, number).encode()
     handlers[NEXT](NODE1, question)
     with pytest.raises(DiskFull):
@@ -448,9 +448,9 @@ def test_a_reader_is_pulled_by_one_call_at_a_time() -> None:
     view = FakeView(slow)
     service = ReaderService(lambda _target: view, FakeClock())
     handlers = service.call_handlers()
-    ((number, _),) = decode_opened(
+    ((number, _),) = Opened.decode(
         handlers[OPEN](NODE1, OpenQuestion(QUERY, TARGET, False, (request(PLAIN),)).encode())
-    )
+    ).readers
     question = ReaderQuestion(QUERY, number).encode()
     answers: list[bytes] = []
     thread = threading.Thread(target=lambda: answers.append(handlers[NEXT](NODE1, question)))
@@ -492,7 +492,7 @@ def test_queries_and_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 def answers_of(items: Callable[[], object], clock: FakeClock, bounds: tuple[ValueBound, ...] = ()) -> list[Batch]:
     service = ReaderService(lambda _target: FakeView(items), clock)
     question = OpenQuestion(QUERY, TARGET, False, (replace(request(PLAIN), bounds=bounds),)).encode()
-    ((number, _),) = decode_opened(service.call_handlers()[OPEN](NODE1, question))
+    ((number, _),) = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, number).encode())
     answers = [decode_batch(answer) for answer in stream]
     service.close()
@@ -555,6 +555,6 @@ def test_a_holder_that_finds_nothing_for_long_shows_that_it_lives() -> None:
     service = ReaderService(lambda _target: FakeView(items), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
     wanted = replace(request(PLAIN), bounds=(ValueBound(0, 4, None),))
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [wanted], pinned=False)
+    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [wanted], pinned=False)[1]
     assert [(4, 4.0), (5, 5.0)] == drain(reader)
     service.close()

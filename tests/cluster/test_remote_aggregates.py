@@ -255,7 +255,7 @@ def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:
 
     network = Network({NodeId(2): Altered(service, stream)})  # type: ignore[dict-item]
     peers = FakePeers(network, NodeId(1))
-    view = RoutedView(QueryId("q"), FakeView(list), lambda _d, _t: [GroupId(2)], lambda _group: HOLDER, peers)
+    view = RoutedView(QueryId("q"), FakeView(list), lambda _d, _t: [GroupId(2)], lambda _group: [HOLDER], peers)
     return view, sizes
 
 

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, Item, decode_batch, encode_batch
 from saros_cluster.remote.questions import (
+    Opened,
     OpenQuestion,
     ReaderQuestion,
     ReadTarget,
-    decode_opened,
     decode_query,
-    encode_opened,
     encode_query,
 )
 from saros_scheduler.task import QueryId
@@ -159,8 +158,8 @@ def test_questions_come_back_as_they_were(question: OpenQuestion) -> None:
 @given(st.text(max_size=9).map(QueryId), st.lists(INT64, max_size=5))
 def test_small_questions_and_answers_come_back(query: QueryId, numbers: list[int]) -> None:
     assert query == decode_query(encode_query(query))
-    opened = [(number, b"x" * (number % 3)) for number in numbers]
-    assert opened == decode_opened(encode_opened(opened))
+    opened = Opened(len(numbers), tuple((number, b"x" * (number % 3)) for number in numbers))
+    assert opened == Opened.decode(opened.encode())
     question = ReaderQuestion(query, len(numbers))
     assert question == ReaderQuestion.decode(question.encode())
 
@@ -200,7 +199,7 @@ def test_damaged_batches_are_refused_or_harmless(data: st.DataObject) -> None:
 @given(st.data())
 def test_damaged_questions_are_refused_or_harmless(data: st.DataObject) -> None:
     damaged = data.draw(QUESTIONS.map(OpenQuestion.encode).flatmap(damage))
-    for decode in (OpenQuestion.decode, ReaderQuestion.decode, decode_opened):
+    for decode in (OpenQuestion.decode, ReaderQuestion.decode, Opened.decode):
         try:
             decode(damaged)
         except ValueError:
@@ -241,7 +240,7 @@ def test_sizes_that_promise_too_much_are_refused_before_anything_is_made() -> No
         with pytest.raises(ValueError):
             decode_batch(head + bytes(64))
     with pytest.raises(ValueError):
-        decode_opened(struct.pack("<q", 1 << 40) + bytes(64))
+        Opened.decode(bytes(8) + struct.pack("<q", 1 << 40) + bytes(64))
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 2, 3], [0, 1, 2, 4], [1, 1, 2, 3], [0, -1, 2, 3], [0, 1, 2, 2]])

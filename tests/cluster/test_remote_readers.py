@@ -32,6 +32,7 @@ from cluster.remote_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saros_cluster.host import NotHere
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -42,8 +43,8 @@ from saros_cluster.remote.questions import (
     NEXT,
     OPEN,
     STREAM,
+    Opened,
     ReadTarget,
-    encode_opened,
 )
 from saros_cluster.remote.reader_service import (
     ReaderService,
@@ -53,6 +54,7 @@ from saros_cluster.remote.routed_view import MergedReader, RoutedView
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block, Column
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.read_point import Horizon, ReadPoint
 from saros_storage.reading import (
     ReadView,
     ScanRequest,
@@ -64,6 +66,7 @@ from saros_storage.reading import (
     WindowGrid,
 )
 from saros_storage.series_reader import LocalSeriesReader
+from saros_storage.store import Store
 from saros_storage.summaries import of_summaries
 from saros_storage.types import DataType, Scalar
 
@@ -366,15 +369,85 @@ def test_the_holder_is_told_what_the_coordinator_demands(plant: Plant) -> None:
 def test_a_group_has_one_holder_for_a_query(plant: Plant) -> None:
     asked: list[GroupId] = []
 
-    def holder(group: GroupId) -> Holder | None:
+    def holders(group: GroupId) -> list[Holder]:
         asked.append(group)
-        return plant.holder(group)
+        return plant.holders(group)
 
-    view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, holder, plant.peers)
+    view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, holders, plant.peers)
     for _ in range(2):
         drain(view.open(request(PLAIN)))
     view.close()
     assert [1, 2, 3] == sorted(asked)
+
+
+def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
+    """Of those that can be asked for group 2, the first does not answer and the second lags behind what is demanded."""
+
+    def lags(target: ReadTarget) -> ReadView:
+        raise NotHere(target.group, "this replica lags behind: ask another one")
+
+    gone, behind = NodeId(8), NodeId(9)
+    plant.network.services[behind] = ReaderService(lags, plant.clock)
+    plant.network.before = unreachable(gone, OPEN)
+
+    def holders(group: GroupId) -> list[Holder]:
+        found = plant.holders(group)
+        return [Holder(node, found[0].target) for node in (gone, behind, NODE2)] if group == 2 else found
+
+    view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, holders, plant.peers)
+    assert read(plant.whole.view(), request(PLAIN)) == drain(view.open(request(PLAIN)))
+    view.close()
+    del plant.network.services[behind]
+
+
+def test_of_holders_that_all_fail_the_last_one_tells_why(plant: Plant) -> None:
+    plant.network.before = unreachable(NODE2, OPEN)
+    holders = [Holder(node, TARGET) for node in (NODE2, NODE2)]
+    view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, lambda _group: holders, plant.peers)
+    with pytest.raises(Unreachable, match="node 2"):
+        view.open(request(PLAIN))
+    view.close()
+
+
+def test_a_mistake_is_a_mistake_at_every_holder(plant: Plant) -> None:
+    def refuse(_target: ReadTarget) -> ReadView:
+        raise DiskFull("no")
+
+    plant.network.services[NODE2] = ReaderService(refuse, plant.clock)
+    holders = [Holder(node, TARGET) for node in (NODE2, NODE3)]
+    view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, lambda _group: holders, plant.peers)
+    with pytest.raises(DiskFull, match="node 2: no"):
+        view.open(request(PLAIN))
+    view.close()
+
+
+def test_the_session_is_told_what_each_group_shows_and_the_read_is_stale_if_it_showed_more_before(
+    plant: Plant,
+) -> None:
+    for node, index in ((NODE1, 11), (NODE2, 22), (NODE3, 33)):
+        store = plant.stores[node - 1]
+
+        def open_view(target: ReadTarget, store: Store = store, index: int = index) -> ReadView:
+            view = store.view()
+            view.shown = {target.group: index}
+            return view
+
+        plant.network.services[node] = ReaderService(open_view, plant.clock)
+    local = plant.network.services[NODE1]._open_view(ReadTarget(GroupId(1), None, 3))
+    horizon = Horizon()
+    point = ReadPoint(wanted={1: 11, 2: 22}, horizon=horizon)
+    view = RoutedView(QUERY, local, plant.routes, plant.holders, plant.peers, point)
+    drain(view.open(plant.slice_of(2)))
+    assert ({2: 22}, False) == (horizon.shown, point.stale)
+    drain(view.open(request(PLAIN)))
+    assert ({1: 11, 2: 22, 3: 33}, False) == (horizon.shown, point.stale)
+    view.close()
+    horizon.note({3: 34})
+    point = ReadPoint(wanted=horizon.shown, horizon=horizon)
+    view = plant.view(point=point)
+    drain(view.open(plant.slice_of(3)))
+    assert ({1: 11, 2: 22, 3: 34}, True) == (horizon.shown, point.stale)
+    view.close()
 
 
 def test_a_closed_view_opens_nothing(plant: Plant) -> None:
@@ -486,7 +559,7 @@ def iter_closing(answers: list[bytes]) -> Iterator[bytes]:
 def test_a_wrong_number_of_readers_is_refused() -> None:
     class Wrong:
         def call_handlers(self) -> object:
-            return {OPEN: lambda _asker, _data: encode_opened([(1, b""), (2, b"")])}
+            return {OPEN: lambda _asker, _data: Opened(0, ((1, b""), (2, b""))).encode()}
 
     peers = FakePeers(Network({NODE2: Wrong()}), NODE1)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="2 readers for 1"):
@@ -510,7 +583,7 @@ def test_errors_of_the_holders_storage_are_what_they_are_there(raised: StorageEr
 
     service = ReaderService(lambda _target: FakeView(fail), FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)
+    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
     reader.next()
     with pytest.raises(StorageError) as caught:
         reader.next()
@@ -605,7 +678,7 @@ def test_a_view_may_be_closed_while_some_thread_waits_for_a_holder() -> None:
     service = ReaderService(lambda _target: FakeView(slow), FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     local, holder = FakeView(list), Holder(NODE2, TARGET)
-    view = RoutedView(QUERY, local, lambda _device, _time: [GroupId(2)], lambda _group: holder, peers)
+    view = RoutedView(QUERY, local, lambda _device, _time: [GroupId(2)], lambda _group: [holder], peers)
     reader = view.open(request(PLAIN))
     ended = threading.Event()
 

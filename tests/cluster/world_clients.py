@@ -25,6 +25,7 @@ from saros_cluster.proposer import NoLeader
 from saros_cluster.remote.errors import ReadLost
 from saros_storage.block import Block, Column
 from saros_storage.errors import StorageError, StoreClosed, UserMistake
+from saros_storage.read_point import Horizon, ReadPoint
 from saros_storage.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
 from saros_storage.types import DataType
 
@@ -40,6 +41,8 @@ _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
 #: Registers of the same device have operations one after the other; the search for an order wants few of each.
 OPERATIONS_MAX = 60
+#: One after the other, each at any node: what the first showed, the others must show.
+_WEAK_READS = 3
 #: Trouble that another try may not have.
 _PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
 
@@ -189,11 +192,11 @@ def write(life: Life, device: str, times: Sequence[int], value: int) -> int:
     return life.writer.insert_columns(device, np.array(times, np.int64), {MEASUREMENT: column}, aligned=None)
 
 
-def view_of(life: Life, consistency: str) -> tuple[ReadView, bool]:
-    """A view, and whether it is flagged stale; close it."""
+def view_of(life: Life, consistency: str, horizon: Horizon | None = None) -> tuple[ReadView, ReadPoint]:
+    """A view, and what it shows, which is known when it was read; close it."""
     database = life.node.database
-    point = database.catch_up(consistency)
-    return database.view(point), point.stale
+    point = database.catch_up(consistency, horizon)
+    return database.view(point), point
 
 
 class Client:
@@ -213,6 +216,8 @@ class Client:
         #: Which number a node takes for this client's.
         self._client = 1_000 + number
         self._sequence = 0
+        #: What it was shown, which it takes along to every node.
+        self._horizon = Horizon()
 
     def start(self) -> None:
         self.world.threads.spawn(self.name, None, self._run)
@@ -312,22 +317,27 @@ class Client:
 
     def _read(self, device: str) -> None:
         consistency = self.random.choice(("strong", "strong", "mid", "weak"))
+        for _ in range(_WEAK_READS if consistency == "weak" else 1):
+            self._sequence += 1
+            self._read_at(device, consistency)
+
+    def _read_at(self, device: str, consistency: str) -> None:
         began = self.world.threads.now_ns
         node = self._node()
 
         def work(life: Life) -> tuple[dict[int, object], bool]:
-            view, stale = view_of(life, consistency)
+            view, point = view_of(life, consistency, self._horizon)
             try:
                 known = life.node.database.schema.device(device)
                 if known is None or MEASUREMENT not in known.series:
-                    return {}, stale
+                    return {}, point.stale
                 version = life.node.database.schema.version
                 found = read_points(view, device)
                 counted = count_points(view, device)
                 # Where a database lies that is dropped meanwhile, nobody knows any more.
                 if version == life.node.database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
-                return found, stale
+                return found, point.stale
             finally:
                 view.close()
 

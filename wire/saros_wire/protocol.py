@@ -1,7 +1,8 @@
 """The client protocol: names of the calls, limits, and what protobuf does not carry.
 
     Open Close Ping     protobuf both ways
-    Execute             ExecuteRequest -> a stream: ResultHead, then record batches as Arrow IPC messages
+    Execute             ExecuteRequest -> a stream: ResultHead, then record batches as Arrow IPC messages; in the
+                        trailing metadata of a read that is not strong: ResultEnd
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
 
 Calls other than Open and Ping carry the session's token in their metadata. Errors end a call with a status whose
@@ -32,7 +33,7 @@ DEFAULT_PORT = 6667
 MESSAGE_BYTES_MAX = 16 << 20
 #: Columns of a write go in messages of about this size.
 INSERT_BYTES = 8 << 20
-SESSION_KEY, CODE_KEY = "saros-session-bin", "saros-code"
+SESSION_KEY, CODE_KEY, END_KEY = "saros-session-bin", "saros-code", "saros-end-bin"
 DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 _INT64 = 1 << 63
 _NANOSECONDS = 1_000_000_000

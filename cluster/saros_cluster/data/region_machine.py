@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -53,6 +53,7 @@ from saros_storage.schema import (
     SchemaChange,
     decode_change,
 )
+from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet_codec import TabletFrame
 
@@ -137,6 +138,8 @@ class RegionMachine:
             self._cache,
             self._compactor,
         )
+        #: Its files may show entries up to here, which the log has still to bring again.
+        self._found = self.region.partitions.applied
         self._told(self.news_since(-1))
 
     def _folder_of(self, generation: int) -> str:
@@ -150,6 +153,12 @@ class RegionMachine:
     def _start_region(self) -> None:
         self.region.start(self)
         self.region.start_compacting()
+
+    def pin(self) -> tuple[Region, Mapping[str, Sequence[PartitionSnapshot]], int]:
+        """The region, what can be read of it now, and the entry behind which none shows. Unpin the region."""
+        region = self.region
+        with region.lock:
+            return region, region.pin(), max(region.partitions.applied, self._found)
 
     # ------------------------------------------------------------------ entries
 

@@ -1,7 +1,7 @@
 """The questions of remote reading, their names, and their bytes.
 
-    read.open     a query, what the view must show, requests -> a number for each reader      pins the view
-                                                                and for some a first batch
+    read.open     a query, what the view must show, requests -> what it shows, a number for   pins the view
+                                                                each reader, some first batches
     read.stream   a query, a reader's number                 -> batches (`codec`), the last one with the counters
     read.next     the same                                   -> one batch, where no stream is to be had
     read.renew    a query                                    -> nothing                       it is still wanted
@@ -12,7 +12,6 @@ A query's id must be unique over restarts of the node that asks: the holder know
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from saros_cluster.raft.messages import GroupId
@@ -22,6 +21,8 @@ from saros_scheduler.task import QueryId
 from saros_storage.reading import ScanRequest
 
 OPEN, STREAM, NEXT, RENEW, CLOSE = "read.open", "read.stream", "read.next", "read.renew", "read.close"
+#: A holder waits no longer than this until it has applied what a reader must see.
+PATIENCE_MS_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class ReadTarget:
     minimum_applied: int | None
     #: The partition table by which the coordinator chose the group.
     table_version: int
+    #: How long the holder may wait until it has that much; then it refuses.
+    patience_ms: int = PATIENCE_MS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class OpenQuestion:
         out.number(self.target.group)
         out.scalar(self.target.minimum_applied)
         out.number(self.target.table_version)
+        out.number(self.target.patience_ms)
         out.flag(self.pinned)
         out.number(len(self.requests))
         for request in self.requests:
@@ -70,7 +74,7 @@ class OpenQuestion:
         group, minimum = GroupId(fields.number()), fields.scalar()
         if minimum is not None and type(minimum) is not int:
             raise ValueError(f"{minimum!r} is no index of a log")
-        target = ReadTarget(group, minimum, fields.number())
+        target = ReadTarget(group, minimum, fields.number(), fields.number())
         pinned = fields.flag()
         requests = tuple(read_request(fields) for _ in range(fields.count()))
         question = OpenQuestion(query, target, pinned, requests, tuple(fields.number() for _ in range(fields.count())))
@@ -101,22 +105,32 @@ class ReaderQuestion:
         return question
 
 
-def encode_opened(readers: Sequence[tuple[int, bytes]]) -> bytes:
-    """The answer to an OpenQuestion: each reader's number and its first batch, or nothing instead of it."""
-    out = FieldWriter()
-    out.number(len(readers))
-    for number, batch in readers:
-        out.number(number)
-        out.data(batch)
-    return out.done()
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The answer to an OpenQuestion."""
 
+    #: No entry of the group's log behind this one shows in the view.
+    shown: int
+    #: Each reader's number and its first batch, or nothing instead of it.
+    readers: tuple[tuple[int, bytes], ...]
 
-def decode_opened(data: bytes) -> list[tuple[int, bytes]]:
-    """The inverse. Raises ValueError."""
-    fields = FieldReader(data)
-    readers = [(fields.number(), fields.data()) for _ in range(fields.count())]
-    fields.end()
-    return readers
+    def encode(self) -> bytes:
+        """As bytes."""
+        out = FieldWriter()
+        out.number(self.shown)
+        out.number(len(self.readers))
+        for number, batch in self.readers:
+            out.number(number)
+            out.data(batch)
+        return out.done()
+
+    @staticmethod
+    def decode(data: bytes) -> Opened:
+        """The inverse. Raises ValueError."""
+        fields = FieldReader(data)
+        opened = Opened(fields.number(), tuple((fields.number(), fields.data()) for _ in range(fields.count())))
+        fields.end()
+        return opened
 
 
 def encode_query(query: QueryId) -> bytes:

@@ -47,11 +47,11 @@ from saros_cluster.remote.questions import (
     OPEN,
     RENEW,
     STREAM,
+    Opened,
     OpenQuestion,
     ReaderQuestion,
     ReadTarget,
     decode_query,
-    encode_opened,
 )
 from saros_cluster.remote.reduction import Piece, bytes_of, reduced
 from saros_scheduler.task import QueryId
@@ -177,9 +177,9 @@ class ReaderService:
         question = _read(OPEN, OpenQuestion.decode, data)
         key = (asker, question.query)
         self._abandon(key, question.abandoned)
-        readers = self._open_readers_of(key, question)
+        shown, readers = self._open_readers_of(key, question)
         try:
-            return encode_opened(list(self._firsts(key, readers)))
+            return Opened(shown, tuple(self._firsts(key, readers))).encode()
         except BaseException:
             for reader in readers:
                 self._end(key, reader)
@@ -192,14 +192,14 @@ class ReaderService:
         for reader in known:
             self._end(key, reader)
 
-    def _open_readers_of(self, key: _Key, question: OpenQuestion) -> list[_Reader]:
+    def _open_readers_of(self, key: _Key, question: OpenQuestion) -> tuple[int, list[_Reader]]:
         pin = self._enter(key, question)
         sources: list[SeriesReader] = []
         try:
             view = self._view_of(pin)
             for request in question.requests:
                 sources.append(view.open(request))  # noqa: PERF401 (those before one that fails must be closed)
-            return self._register(key, pin, question.requests, sources)
+            return view.shown.get(question.target.group, 0), self._register(key, pin, question.requests, sources)
         except BaseException:
             for source in sources:
                 source.close()

@@ -26,7 +26,7 @@ from saros_cluster.peers import Answers, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.remote.codec import Item, decode_batch
 from saros_cluster.remote.errors import ReadLost, TooManyReads, local_error
-from saros_cluster.remote.questions import NEXT, OPEN, STREAM, OpenQuestion, ReaderQuestion, ReadTarget, decode_opened
+from saros_cluster.remote.questions import NEXT, OPEN, STREAM, Opened, OpenQuestion, ReaderQuestion, ReadTarget
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block
 from saros_storage.errors import StoreClosed
@@ -56,8 +56,10 @@ def open_readers(
     *,
     pinned: bool,
     abandoned: deque[int] | None = None,
-) -> list[RemoteSeriesReader]:
-    """A reader for each request; `pinned`: the query has read the group there before.
+) -> tuple[int, list[RemoteSeriesReader]]:
+    """The entry behind which none shows, and a reader for each request.
+
+    `pinned`: the query has read the group there before.
 
     `abandoned` is what the readers of this query at this holder share: the numbers of those that it should end.
     Raises Unreachable, RemoteError (not the holder, too many reads, lease over), and errors of storage.
@@ -66,9 +68,10 @@ def open_readers(
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))
     question = OpenQuestion(query, holder.target, pinned, tuple(requests), ended).encode()
     try:
-        opened = decode_opened(peers.call(holder.node, OPEN, question, OPEN_TIMEOUT_S))
+        answer = Opened.decode(peers.call(holder.node, OPEN, question, OPEN_TIMEOUT_S))
     except RemoteError as error:
         raise local_error(error) from error
+    opened = answer.readers
     if len(opened) != len(requests):
         raise ValueError(f"node {holder.node} opened {len(opened)} readers for {len(requests)} requests")
     readers: list[RemoteSeriesReader] = []
@@ -84,7 +87,7 @@ def open_readers(
         for reader in readers:
             reader.close()
         raise
-    return readers
+    return answer.shown, readers
 
 
 class _Pulls:

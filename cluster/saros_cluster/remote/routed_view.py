@@ -15,8 +15,9 @@ small series have. With each call they are twice as many, unless they have too m
 
     expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
 
-A group is read at one holder for the whole query, which pinned its view when it was first asked. If that holder is lost
-the query is over; another one needs a new view.
+A group is read at one holder for the whole query: the first, of those that may be asked, that answers and has as much
+as is demanded. It pinned its view when it was first asked. If that holder is lost the query is over; another one needs
+a new view. What of each group shows, here and elsewhere, the query's `ReadPoint` is told.
 
 Thread-safe; the readers it opens are not.
 """
@@ -27,12 +28,13 @@ import bisect
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
 import numpy as np
 
+from saros_cluster.host import NotHere
 from saros_cluster.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -41,6 +43,7 @@ from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block
 from saros_storage.errors import StoreClosed
+from saros_storage.read_point import ReadPoint
 from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
 from saros_storage.types import Int64Array
 
@@ -52,10 +55,13 @@ CLOSE_TIMEOUT_S = 1.0
 #: Enough that a trip's cost vanishes; what is not wanted after all costs the holder less than a few trips would.
 AHEAD_MAX = 256
 
+#: Errors of a holder in whose place another one may do: it does not answer; it has no replica, or one that lags.
+_ELSEWHERE = (Unreachable.code, NotHere.code)
+
 #: The groups that hold a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
-#: Whom to ask for a group; None: the local view has it.
-Holders = Callable[[GroupId], Holder | None]
+#: Whom to ask for a group, one after the other; nobody: the local view has it.
+Holders = Callable[[GroupId], Sequence[Holder]]
 
 _Item = Block | Summary | Summaries
 #: A reader's next item, behind its place in the order of the scan.
@@ -65,8 +71,17 @@ _Head = tuple[int, _Item, SeriesReader]
 class RoutedView:
     """Implements `reading.ReadView`; see the module. `query` must be unique over restarts of this node."""
 
-    def __init__(self, query: QueryId, local: ReadView, routes: Routes, holders: Holders, peers: Peers) -> None:
-        """Takes over the local view."""
+    def __init__(
+        self,
+        query: QueryId,
+        local: ReadView,
+        routes: Routes,
+        holders: Holders,
+        peers: Peers,
+        point: ReadPoint | None = None,
+    ) -> None:
+        """Takes over the local view. `point` is told what shows."""
+        self._point = point or ReadPoint()
         self._query = query
         self._local = local
         self._routes = routes
@@ -74,7 +89,7 @@ class RoutedView:
         self._peers = peers
         self._lock = threading.Lock()
         self._closed = False
-        #: The first answer of `holders` counts: a group has one holder and one target. None: it is here.
+        #: The first answer of `holders` counts. None: it is here.
         self._chosen: dict[GroupId, _Group | None] = {}
         #: What will be opened, in order, and the places in it.
         self._expected: list[ScanRequest] = []
@@ -112,9 +127,11 @@ class RoutedView:
         with self._lock:
             if group in self._chosen:
                 return self._chosen[group]
-        holder = self._holders(group)  # without the lock: it may ask other nodes
+        holders = self._holders(group)
+        if not holders:
+            self._point.show(group, self._local.shown.get(group, 0))
         with self._lock:
-            return self._chosen.setdefault(group, None if holder is None else _Group(holder))
+            return self._chosen.setdefault(group, _Group(deque(holders)) if holders else None)
 
     def _open_remote(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
         with group.opening:
@@ -123,15 +140,9 @@ class RoutedView:
 
     def _open_several(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
         """Open a reader, and make those ready that will be wanted next."""
-        holder = group.holder
-        with self._lock:
-            self._check_open()
-            self._asked.add(holder.node)
         group.opened.add(request)
         requests = [request, *self._following(group, request)]
-        readers = open_readers(
-            self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
-        )
+        readers = self._ask(group, requests)
         with self._lock:
             if not self._closed:
                 self._readers.update(readers)
@@ -140,8 +151,27 @@ class RoutedView:
         # The holder may have heard of the end before it was asked.
         for reader in readers:
             reader.close()
-        self._tell(CLOSE, [holder.node])
+        self._tell(CLOSE, [group.holder.node])
         raise StoreClosed(f"query {self._query} is over")
+
+    def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
+        """Open readers at the group's holder; as long as none has been read, another one may be it."""
+        while True:
+            holder = group.holder
+            with self._lock:
+                self._check_open()
+                self._asked.add(holder.node)
+            try:
+                shown, readers = open_readers(
+                    self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
+                )
+            except (Unreachable, RemoteError) as error:
+                if group.pinned or len(group.holders) == 1 or getattr(error, "code", None) not in _ELSEWHERE:
+                    raise
+                group.holders.popleft()
+            else:
+                self._point.show(holder.target.group, shown)
+                return readers
 
     def _following(self, group: _Group, request: ScanRequest) -> Iterator[ScanRequest]:
         """What the query will want of the group after the request, as far as it is to be opened with it."""
@@ -161,6 +191,11 @@ class RoutedView:
         with self._lock:
             asked = sorted(self._asked) if not self._closed else []
         self._tell(RENEW, asked)
+
+    @property
+    def shown(self) -> Mapping[int, int]:
+        """See `ReadView.shown`; of the groups that are here."""
+        return self._local.shown
 
     def close(self) -> None:
         """See `ReadView.close`. Waits for the holders, but not long."""
@@ -186,7 +221,8 @@ class RoutedView:
 class _Group:
     """What a query has of a group that is elsewhere. Changed with `opening` held, which is held for a call."""
 
-    holder: Holder
+    #: The first one is asked; the others may be in its place until a view is pinned.
+    holders: deque[Holder]
     opening: threading.Lock = field(default_factory=threading.Lock)
     #: The holder has pinned a view.
     pinned: bool = False
@@ -197,6 +233,11 @@ class _Group:
     ready: dict[ScanRequest, RemoteSeriesReader] = field(default_factory=dict)
     #: Readers that the holder should end.
     abandoned: deque[int] = field(default_factory=deque)
+
+    @property
+    def holder(self) -> Holder:
+        """Whom the query asks."""
+        return self.holders[0]
 
     def note(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
         """A call has opened these; only the first one is wanted now."""

@@ -24,13 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0c\x63lient.proto\x12\x0fsaros.client.v1\"\x8a\x01\n\x0bOpenRequest\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x11\n\ttime_zone\x18\x02 \x01(\t\x12\x0e\n\x06\x63lient\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x10\n\x08password\x18\x05 \x01(\t\x12\x13\n\x0b\x63onsistency\x18\x06 \x01(\t\x12\x11\n\tclient_id\x18\x07 \x01(\x06\"t\n\tOpenReply\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\x11\n\ttime_unit\x18\x03 \x01(\t\x12\x0e\n\x06server\x18\x04 \x01(\t\x12\x11\n\taddresses\x18\x05 \x03(\t\x12\x0e\n\x06memory\x18\x06 \x01(\x06\"\x0e\n\x0c\x43loseRequest\"\x0c\n\nCloseReply\"\r\n\x0bPingRequest\"c\n\tPingReply\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x11\n\tuptime_ms\x18\x02 \x01(\x04\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x0f\n\x07queries\x18\x04 \x01(\r\x12\x10\n\x08problems\x18\x05 \x03(\t\"\xb6\x01\n\x05Value\x12\x0e\n\x04null\x18\x01 \x01(\x08H\x00\x12\x11\n\x07\x62oolean\x18\x02 \x01(\x08H\x00\x12\x11\n\x07integer\x18\x03 \x01(\x12H\x00\x12\x10\n\x06number\x18\x04 \x01(\x01H\x00\x12\x0e\n\x04text\x18\x05 \x01(\tH\x00\x12\x0e\n\x04\x62lob\x18\x06 \x01(\x0cH\x00\x12\x14\n\ninstant_ns\x18\x07 \x01(\x12H\x00\x12\x14\n\nlocal_time\x18\x08 \x01(\tH\x00\x12\x11\n\x07\x64\x65\x63imal\x18\t \x01(\tH\x00\x42\x06\n\x04kind\"u\n\x0e\x45xecuteRequest\x12\x11\n\tstatement\x18\x01 \x01(\t\x12*\n\nparameters\x18\x02 \x03(\x0b\x32\x16.saros.client.v1.Value\x12\x12\n\ntimeout_ms\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\"g\n\nResultHead\x12\x10\n\x08query_id\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\ntype_names\x18\x03 \x03(\t\x12\x14\n\x0cupdate_count\x18\x04 \x01(\x12\x12\r\n\x05stale\x18\x05 \x01(\x08\"-\n\x0bInsertReply\x12\x0e\n\x06points\x18\x01 \x01(\x04\x12\x0e\n\x06leader\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0c\x63lient.proto\x12\x0fsaros.client.v1\"\x8a\x01\n\x0bOpenRequest\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x11\n\ttime_zone\x18\x02 \x01(\t\x12\x0e\n\x06\x63lient\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x10\n\x08password\x18\x05 \x01(\t\x12\x13\n\x0b\x63onsistency\x18\x06 \x01(\t\x12\x11\n\tclient_id\x18\x07 \x01(\x06\"t\n\tOpenReply\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\x11\n\ttime_unit\x18\x03 \x01(\t\x12\x0e\n\x06server\x18\x04 \x01(\t\x12\x11\n\taddresses\x18\x05 \x03(\t\x12\x0e\n\x06memory\x18\x06 \x01(\x06\"\x0e\n\x0c\x43loseRequest\"\x0c\n\nCloseReply\"\r\n\x0bPingRequest\"c\n\tPingReply\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x11\n\tuptime_ms\x18\x02 \x01(\x04\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x0f\n\x07queries\x18\x04 \x01(\r\x12\x10\n\x08problems\x18\x05 \x03(\t\"\xb6\x01\n\x05Value\x12\x0e\n\x04null\x18\x01 \x01(\x08H\x00\x12\x11\n\x07\x62oolean\x18\x02 \x01(\x08H\x00\x12\x11\n\x07integer\x18\x03 \x01(\x12H\x00\x12\x10\n\x06number\x18\x04 \x01(\x01H\x00\x12\x0e\n\x04text\x18\x05 \x01(\tH\x00\x12\x0e\n\x04\x62lob\x18\x06 \x01(\x0cH\x00\x12\x14\n\ninstant_ns\x18\x07 \x01(\x12H\x00\x12\x14\n\nlocal_time\x18\x08 \x01(\tH\x00\x12\x11\n\x07\x64\x65\x63imal\x18\t \x01(\tH\x00\x42\x06\n\x04kind\"\xde\x01\n\x0e\x45xecuteRequest\x12\x11\n\tstatement\x18\x01 \x01(\t\x12*\n\nparameters\x18\x02 \x03(\x0b\x32\x16.saros.client.v1.Value\x12\x12\n\ntimeout_ms\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x39\n\x05shown\x18\x05 \x03(\x0b\x32*.saros.client.v1.ExecuteRequest.ShownEntry\x1a,\n\nShownEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"g\n\nResultHead\x12\x10\n\x08query_id\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\x0c\x12\x12\n\ntype_names\x18\x03 \x03(\t\x12\x14\n\x0cupdate_count\x18\x04 \x01(\x12\x12\r\n\x05stale\x18\x05 \x01(\x08\"~\n\tResultEnd\x12\r\n\x05stale\x18\x01 \x01(\x08\x12\x34\n\x05shown\x18\x02 \x03(\x0b\x32%.saros.client.v1.ResultEnd.ShownEntry\x1a,\n\nShownEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"-\n\x0bInsertReply\x12\x0e\n\x06points\x18\x01 \x01(\x04\x12\x0e\n\x06leader\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'client_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_EXECUTEREQUEST_SHOWNENTRY']._loaded_options = None
+  _globals['_EXECUTEREQUEST_SHOWNENTRY']._serialized_options = b'8\001'
+  _globals['_RESULTEND_SHOWNENTRY']._loaded_options = None
+  _globals['_RESULTEND_SHOWNENTRY']._serialized_options = b'8\001'
   _globals['_OPENREQUEST']._serialized_start=34
   _globals['_OPENREQUEST']._serialized_end=172
   _globals['_OPENREPLY']._serialized_start=174
@@ -45,10 +49,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PINGREPLY']._serialized_end=436
   _globals['_VALUE']._serialized_start=439
   _globals['_VALUE']._serialized_end=621
-  _globals['_EXECUTEREQUEST']._serialized_start=623
-  _globals['_EXECUTEREQUEST']._serialized_end=740
-  _globals['_RESULTHEAD']._serialized_start=742
-  _globals['_RESULTHEAD']._serialized_end=845
-  _globals['_INSERTREPLY']._serialized_start=847
-  _globals['_INSERTREPLY']._serialized_end=892
+  _globals['_EXECUTEREQUEST']._serialized_start=624
+  _globals['_EXECUTEREQUEST']._serialized_end=846
+  _globals['_EXECUTEREQUEST_SHOWNENTRY']._serialized_start=802
+  _globals['_EXECUTEREQUEST_SHOWNENTRY']._serialized_end=846
+  _globals['_RESULTHEAD']._serialized_start=848
+  _globals['_RESULTHEAD']._serialized_end=951
+  _globals['_RESULTEND']._serialized_start=953
+  _globals['_RESULTEND']._serialized_end=1079
+  _globals['_RESULTEND_SHOWNENTRY']._serialized_start=802
+  _globals['_RESULTEND_SHOWNENTRY']._serialized_end=846
+  _globals['_INSERTREPLY']._serialized_start=1081
+  _globals['_INSERTREPLY']._serialized_end=1126
 # @@protoc_insertion_point(module_scope)

@@ -89,16 +89,25 @@ class Value(_message.Message):
     def __init__(self, null: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., blob: _Optional[bytes] = ..., instant_ns: _Optional[int] = ..., local_time: _Optional[str] = ..., decimal: _Optional[str] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("statement", "parameters", "timeout_ms", "sequence")
+    __slots__ = ("statement", "parameters", "timeout_ms", "sequence", "shown")
+    class ShownEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_FIELD_NUMBER: _ClassVar[int]
     statement: str
     parameters: _containers.RepeatedCompositeFieldContainer[Value]
     timeout_ms: int
     sequence: int
-    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
+    shown: _containers.ScalarMap[int, int]
+    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., sequence: _Optional[int] = ..., shown: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class ResultHead(_message.Message):
     __slots__ = ("query_id", "schema", "type_names", "update_count", "stale")
@@ -113,6 +122,21 @@ class ResultHead(_message.Message):
     update_count: int
     stale: bool
     def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ...) -> None: ...
+
+class ResultEnd(_message.Message):
+    __slots__ = ("stale", "shown")
+    class ShownEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_FIELD_NUMBER: _ClassVar[int]
+    stale: bool
+    shown: _containers.ScalarMap[int, int]
+    def __init__(self, stale: bool = ..., shown: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class InsertReply(_message.Message):
     __slots__ = ("points", "leader")

@@ -1,0 +1,60 @@
+"""How much a read sees: what it must, what its session was shown before, and whether it may be old.
+
+    session   Horizon     by group, up to where it was shown the log      grows with every read
+    statement ReadPoint   made when it begins; `stale` may become true while it is read
+
+A database of its own has one replica, which is always current: `HERE`. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Horizon:
+    """What a session was shown: by group, the log entry up to which. It only grows; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: Never changed in place.
+        self._shown: Mapping[int, int] = {}
+
+    @property
+    def shown(self) -> Mapping[int, int]:
+        """As of now."""
+        return self._shown
+
+    def note(self, shown: Mapping[int, int]) -> None:
+        """The session was shown this, too."""
+        with self._lock:
+            newer = {group: index for group, index in shown.items() if index > self._shown.get(group, 0)}
+            if newer:
+                self._shown = {**self._shown, **newer}
+
+
+@dataclass(slots=True)
+class ReadPoint:
+    """What a reader sees at least: by group, the log entry up to which all is applied. One for each statement."""
+
+    #: It may be old: older than what was acknowledged, or than what the session was shown. While holders are asked,
+    #: it may become so.
+    stale: bool = False
+    #: What must be seen.
+    applied: Mapping[int, int] = field(default_factory=dict)
+    #: What the session was shown before: to be seen, or else the read is stale.
+    wanted: Mapping[int, int] = field(default_factory=dict)
+    #: Who is told what the reader shows; None: nobody wants to know.
+    horizon: Horizon | None = None
+
+    def show(self, group: int, index: int) -> None:
+        """The reader shows a group up to an entry."""
+        if index < self.wanted.get(group, 0):
+            self.stale = True
+        if self.horizon is not None:
+            self.horizon.note({group: index})
+
+
+#: Whatever is here.
+HERE = ReadPoint()

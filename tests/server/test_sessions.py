@@ -1,0 +1,129 @@
+"""What a weak or mid session was shown, it is shown again, by whichever node and holder it is asked: or it is told.
+
+One register is overwritten with 1, 2, 3 ...; some replica of its group is kept behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server.cluster_fixture import wait_until
+from server.town import Served, Town, a_town
+
+import saros
+from saros_cluster.catching_up import CatchingUp
+from saros_cluster.raft.messages import GroupId
+from saros_engine.coordinator import SessionContext
+from saros_storage.types import DataType
+
+GROUP = GroupId(1)
+#: Ids of the group's members, and the number of the node that has no replica.
+LEADER, OTHER, BEHIND, ASKING = 1, 2, 3, 3
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with a_town(tmp_path_factory.mktemp("town"), 4, 3) as town:
+        assert {LEADER, OTHER, BEHIND} == set(town.routing().members(GROUP))
+        yield town
+
+
+@pytest.fixture
+def town(four: Town) -> Iterator[Town]:
+    four.arrange_leaders()
+    yield four
+    four.weather.heal()
+
+
+class Register:
+    """One point of a series of the group."""
+
+    def __init__(self, town: Town) -> None:
+        self._town = town
+        self._device = f"{town.database(GROUP)}.d"
+
+    def write(self, value: int) -> None:
+        self._town.insert(LEADER - 1, self._device, [0], [value], DataType.INT64)
+
+    def read(self, session: SessionContext) -> tuple[object, bool]:
+        """The value as a session at the node without a replica is shown it, and whether it may be stale."""
+        result = self._town.nodes.node(ASKING).engine.execute(f"select x from {self._device}", session)
+        values = []
+        while (block := result.next_block()) is not None:
+            values += block.columns[0].to_list()
+        result.close()
+        return next(iter(values), None), result.stale
+
+
+def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
+    """Of the group's members, the asking node asks this one before the others."""
+    holders = CatchingUp.holders
+    patch.setattr(CatchingUp, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
+
+
+def leave_behind(town: Town) -> None:
+    """What the group does from now on does not reach one of its members."""
+    for node in (LEADER, OTHER):
+        town.weather.cut(node, BEHIND)
+
+
+@pytest.mark.parametrize("consistency", ["weak", "mid"])
+def test_a_holder_that_is_behind_leaves_the_answer_to_another(
+    town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1. The session reads 2 at the leader. 2. It lost the leader, and asks a replica that has 1. 3. A third has 2."""
+    register, session = Register(town), SessionContext(consistency=consistency)
+    register.write(1)
+    wait_until(lambda: register.read(session) == (1, False), 20)
+    leave_behind(town)
+    register.write(2)
+    ask_first(monkeypatch, LEADER)
+    assert (2, False) == register.read(session)
+    town.weather.cut(ASKING + 1, LEADER)
+    ask_first(monkeypatch, BEHIND)
+    value, stale = register.read(session)
+    assert 2 == value
+    assert not (stale and consistency == "weak")
+    # Whoever was shown nothing newer may be shown what the replica has.
+    assert (1, False) == register.read(SessionContext(consistency="weak"))
+
+
+def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    register, session = Register(town), SessionContext(consistency="weak")
+    register.write(1)
+    wait_until(lambda: register.read(session) == (1, False), 20)
+    leave_behind(town)
+    register.write(2)
+    ask_first(monkeypatch, LEADER)
+    assert (2, False) == register.read(session)
+    for node in (LEADER, OTHER):
+        town.weather.cut(ASKING + 1, node)
+    assert (1, True) == register.read(session)
+    assert (1, True) == register.read(session)
+    town.weather.heal()
+    wait_until(lambda: register.read(session) == (2, False), 20)
+
+
+def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Path) -> None:
+    """Weak reads go to all nodes in turn, and one of them is cut off from the others."""
+    with a_town(tmp_path, 3, 3, Served) as town:
+        town.arrange_leaders(of_all=0)
+        device = f"{town.database(GROUP)}.d"
+        town.insert(0, device, [0], [1], DataType.INT64)
+        assert [[(0, 1)]] * 3 == town.on_all(f"select x from {device}")
+        addresses = ",".join(server.address for server in town.nodes.servers.values())
+        with saros.connect(f"saros://{addresses}", consistency="weak", timestamps="epoch") as connection:
+            cursor = connection.cursor()
+
+            def found() -> tuple[int, bool]:
+                ((_, value),) = cursor.execute(f"select x from {device}").fetchall()
+                return value, cursor.stale
+
+            town.weather.isolate(3)
+            town.insert(0, device, [0], [2], DataType.INT64)
+            wait_until(lambda: found()[0] == 2, 20)
+            assert {(2, False), (1, True)} == {found() for _ in range(6)}
+            town.weather.heal()
+            wait_until(lambda: {(2, False)} == {found() for _ in range(3)}, 20)
