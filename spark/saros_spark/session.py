@@ -1,0 +1,115 @@
+"""What users call: registering the sources, one relation, a server for a folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from saros_spark.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Make the formats `saros` and `tsfile` known to the session."""
+    from saros_spark.source import SarosSource
+
+    spark.dataSource.register(SarosSource)
+
+
+def scan(
+    spark: SparkSession,
+    url: str,
+    devices: str | Sequence[str] = (),
+    *,
+    columns: Sequence[str] = (),
+    start: object = None,
+    end: object = None,
+    where: str | None = None,
+    aggregate: str | None = None,
+    interval: str | None = None,
+    sql: str | None = None,
+    layout: str | None = None,
+    **options: object,
+) -> DataFrame:
+    """A DataFrame of a relation, all of which the server cuts down before anything travels.
+
+    url      saros://..., or the folder of a running server
+    devices  patterns such as root.plant.**
+    columns  measurements (default: all)
+    start, end   times: [start, end); datetimes, ISO dates, or integers in the database's unit
+    where    a condition of the SQL dialect on measurements
+    aggregate, interval   such as "avg(temperature), max_value(pressure)", in windows of "5m" (else a row per device)
+    sql      instead of all of these: a query
+    layout   by_device (default), by_time, narrow
+    options  the others of docs/spark.md, such as user, passwordFile, timeType
+
+    Each call is a relation of its own: make a new one to see devices that are new. Raises SourceError (options).
+    """
+    given = scan_options(
+        url=url,
+        devices=",".join([devices] if isinstance(devices, str) else devices),
+        columns=",".join(columns),
+        startTime=start,
+        endTime=end,
+        where=where,
+        aggregate=aggregate,
+        interval=interval,
+        sql=sql,
+        layout=layout,
+        **options,
+    )
+    register(spark)
+    return spark.read.format("saros").options(**given).load()
+
+
+def scan_options(**options: object) -> dict[str, str]:
+    """Options as texts, checked, without those that are None or empty. Raises SourceError."""
+    from saros_spark.options import scan_options as check
+
+    given = {name: _text(value) for name, value in options.items() if value is not None and value not in ("", ())}
+    check(given)
+    return given
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def serving(folder: str) -> Iterator[str]:
+    """Serve a data folder to Spark's processes while the block runs; the target is what the block gets.
+
+    A folder that is served already stays served. Raises SourceError: the server does not start, such as when this
+    process has the folder open.
+    """
+    from saros_server.server import serving as found_server
+
+    found = found_server(folder)
+    if found is not None:
+        yield f"saros://{found.address}"
+        return
+    started = _command("start", "--data", folder, "--port", "0")
+    target = re.search(r"saros://\S+", started.stdout)
+    if started.returncode or target is None:
+        raise SourceError(started.stderr.strip() or started.stdout.strip())
+    try:
+        yield target[0]
+    finally:
+        stopped = _command("stop", "--data", folder)
+        if stopped.returncode:
+            raise SourceError(stopped.stderr.strip())
+
+
+def _command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 (our own command)
+        [sys.executable, "-m", "saros_server", *words], capture_output=True, text=True, check=False
+    )

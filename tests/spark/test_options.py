@@ -1,0 +1,73 @@
+"""Options from texts: what is taken, what is refused, and what the refusal says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saros_spark.connecting import address_of
+from saros_spark.errors import SourceError
+from saros_spark.options import scan_options, split_words, stream_options, write_options
+
+URL = {"url": "saros://h"}
+
+
+def test_options_of_a_scan_are_typed() -> None:
+    made = scan_options(
+        {**URL, "PATH": "root.a.*, root.b", "columns": "x,`p, q`", "starttime": "5", "pointsPerPartition": "7"}
+    )
+    assert ("root.a.*", "root.b") == made.devices
+    assert ("x", "`p, q`") == made.columns
+    assert ("5", None) == (made.start, made.end)
+    assert 7 == made.points_per_partition
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"path": "root.a"}, "option url is missing"),
+        ({**URL}, "say what to read"),
+        ({**URL, "path": "root.a", "colums": "x"}, "no option colums: did you mean columns?"),
+        ({**URL, "path": "root.a", "endtme": "5"}, "did you mean endTime?"),
+        ({**URL, "path": "root.a", "devices": "root.b"}, "devices and path both say which devices"),
+        ({**URL, "path": "root.a", "layout": "wide"}, "layout is by_device, by_time, narrow, not 'wide'"),
+        ({**URL, "path": "root.a", "maxPartitions": "0"}, "maxPartitions is at least 1, not 0"),
+        ({**URL, "path": "root.a", "maxPartitions": "many"}, "maxPartitions is a number, not 'many'"),
+        ({**URL, "sql": "select 1", "where": "x > 1"}, "where cannot be given with it"),
+        ({**URL, "path": "root.a", "interval": "5m"}, "give aggregate, too"),
+        ({**URL, "path": "root.a", "aggregate": "avg(x)", "layout": "narrow"}, "leave out columns and layout"),
+        ({**URL, "path": "root.a", "password": "a", "passwordFile": "b"}, "not both"),
+        ({**URL, "path": "root.a", "passwordFile": "/nowhere/at/all"}, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, str], said: str) -> None:
+    with pytest.raises(SourceError, match=said.replace("?", r"\?")):
+        scan_options(options)
+
+
+def test_options_of_other_directions_are_not_taken() -> None:
+    with pytest.raises(SourceError, match="no option batchrows"):
+        scan_options({**URL, "path": "root.a", "batchRows": "5"})
+    with pytest.raises(SourceError, match="no option where"):
+        write_options({**URL, "where": "x"})
+    with pytest.raises(SourceError, match="aggregate is for batch reads"):
+        stream_options({**URL, "path": "root.a", "aggregate": "avg(x)"})
+    with pytest.raises(SourceError, match="needs the option bulkFolder"):
+        write_options({**URL, "method": "bulk"})
+
+
+def test_no_repr_shows_a_password(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("correct horse\n")
+    made = scan_options({**URL, "path": "root.a", "passwordFile": str(tmp_path / "password")})
+    assert "correct horse" == made.connecting.password
+    assert "correct" not in repr(made)
+
+
+def test_words_end_at_commas_outside_quotes_and_brackets() -> None:
+    assert ("avg(x)", "f(a, b)", "`,`") == split_words("avg(x), f(a, b), `,`,")
+
+
+def test_a_folder_that_nobody_serves_says_how_to_serve_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="saros start --data"):
+        address_of(str(tmp_path))

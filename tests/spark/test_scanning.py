@@ -1,0 +1,273 @@
+"""Relations without Spark: schemas and rows as Arrow, of each type, layout and option."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from server.cluster_fixture import make_folders
+
+import saros
+from saros_server.security import Security
+from saros_server.server import Server
+from saros_server.tls import CertificateFiles
+from saros_spark.connecting import _connection
+from saros_spark.errors import SourceError
+from saros_spark.options import scan_options
+from saros_spark.scanning import Relation, read_task
+
+T0 = 1_704_067_200_000
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+TYPES = {
+    "b": "BOOLEAN",
+    "d": "DATE",
+    "f": "FLOAT",
+    "g": "DOUBLE",
+    "i": "INT32",
+    "l": "INT64",
+    "o": "BLOB",
+    "s": "STRING",
+    "t": "TEXT",
+    "w": "TIMESTAMP",
+}
+ROW = {
+    "b": True,
+    "d": date(1969, 12, 31),
+    "f": 0.5,
+    "g": 1e300,
+    "i": -(2**31),
+    "l": 2**63 - 1,
+    "o": b"\x00\xff",
+    "s": "é",
+    "t": "",
+    "w": NOON,
+}
+
+
+@pytest.fixture(autouse=True)
+def no_connection_stays() -> Iterator[None]:
+    yield
+    _connection.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def plant(url: str) -> str:
+    """All types in root.p.all; root.p.m*, whose x differs in type; root.p.long of 1,000 rows."""
+    with saros.connect(url) as connection:
+        for name, type_ in TYPES.items():
+            connection.execute(f"create timeseries root.p.all.{name} with datatype={type_}")
+        names = ", ".join(ROW)
+        marks = ", ".join("?" for _ in ROW)
+        connection.execute(f"insert into root.p.all(time, {names}) values ({T0}, {marks})", list(ROW.values()))
+        connection.execute(f"insert into root.p.all(time, i) values ({T0 + 1}, 7)")
+        connection.insert("root.p.m1", [T0, T0 + 1], {"x": np.array([1, 2], np.int32), "p q": [0.5, None]})
+        connection.insert("root.p.m2", [T0], {"x": np.array([2**40])})
+        times = T0 + np.arange(1000) * 1000
+        connection.insert("root.p.long", times, {"v": np.arange(1000.0), "u": np.arange(1000.0) % 7})
+    return url
+
+
+def read(url: str, **options: object) -> tuple[pa.Table, int]:
+    """All rows, and how many tasks brought them."""
+    made = scan_options({"url": url, **{name: str(value) for name, value in options.items()}})
+    relation = Relation(made)
+    tasks = relation.tasks()
+    batches = [batch for task in tasks for batch in read_task(task, made, relation.schema)]
+    assert all(batch.schema.equals(relation.schema) for batch in batches)
+    return pa.Table.from_batches(batches, relation.schema), len(tasks)
+
+
+def rows(url: str, **options: object) -> list[dict[str, Any]]:
+    return read(url, **options)[0].to_pylist()
+
+
+def test_all_types_and_nulls_are_exact(plant: str) -> None:
+    table, _ = read(plant, path="root.p.all")
+    assert table.schema.names == ["time", "device", *TYPES]
+    assert table.schema.field("w").type == table.schema.field("time").type == pa.timestamp("us", "UTC")
+    assert [str(table.schema.field(name).type) for name in "bdfgilost"] == (
+        ["bool", "date32[day]", "float", "double", "int32", "int64", "binary", "string", "string"]
+    )
+    first, second = table.to_pylist()
+    moment = datetime(2024, 1, 1, tzinfo=UTC)
+    assert {"time": moment, "device": "root.p.all", **ROW} == first
+    empty = dict.fromkeys(TYPES)
+    assert {"time": moment.replace(microsecond=1000), "device": "root.p.all", **empty, "i": 7} == second
+
+
+def test_types_of_one_name_are_widened(plant: str) -> None:
+    found = rows(plant, path="root.p.m*", timeType="long")
+    assert [
+        {"time": T0, "device": "root.p.m1", "p q": 0.5, "x": 1},
+        {"time": T0 + 1, "device": "root.p.m1", "p q": None, "x": 2},
+        {"time": T0, "device": "root.p.m2", "p q": None, "x": 2**40},
+    ] == sorted(found, key=lambda row: (row["device"], row["time"]))
+    with pytest.raises(SourceError, match=r"no type holds both|no column holds both"):
+        read(plant, path="root.p.all", layout="narrow")
+
+
+def test_narrow_rows_are_the_points(plant: str) -> None:
+    found = rows(plant, path="root.p.m*", layout="narrow", columns="x", timeType="long")
+    assert {
+        (T0, "root.p.m1", "x", 1),
+        (T0 + 1, "root.p.m1", "x", 2),
+        (T0, "root.p.m2", "x", 2**40),
+    } == {tuple(row.values()) for row in found}
+    texts = rows(plant, path="root.p.all", layout="narrow", columns="i, w, l", valueType="string")
+    assert {("i", str(-(2**31))), ("i", "7"), ("l", str(2**63 - 1)), ("w", "2024-01-01 12:00:00.000000Z")} == {
+        (row["measurement"], row["value"]) for row in texts
+    }
+
+
+def test_rows_by_time_have_a_column_per_series(plant: str) -> None:
+    found = rows(plant, path="root.p.m*", layout="by_time", timeType="long")
+    assert [
+        {"time": T0, "root.p.m1.`p q`": 0.5, "root.p.m1.x": 1, "root.p.m2.x": 2**40},
+        {"time": T0 + 1, "root.p.m1.`p q`": None, "root.p.m1.x": 2, "root.p.m2.x": None},
+    ] == found
+
+
+@pytest.mark.parametrize("layout", ["by_device", "by_time", "narrow"])
+def test_many_tasks_bring_each_row_once(plant: str, layout: str) -> None:
+    table, tasks = read(plant, path="root.p.long", columns="v", layout=layout, pointsPerPartition=90, timeType="long")
+    assert 12 == tasks
+    assert [T0 + number * 1000 for number in range(1000)] == sorted(table.column("time").to_pylist())
+    assert list(range(1000)) == sorted(table.column(table.num_columns - 1).to_pylist())
+
+
+def test_times_and_conditions_are_the_servers(plant: str) -> None:
+    found = rows(
+        plant,
+        path="root.p.long",
+        startTime="2024-01-01T00:00:10",
+        endTime=T0 + 100_000,
+        where="u = 3 or u = 4",
+        columns="v",
+        pointsPerPartition=20,
+    )
+    assert sorted(n for n in range(10, 100) if n % 7 in (3, 4)) == sorted(row["v"] for row in found)
+
+
+def test_aggregates_come_by_device_and_window(plant: str) -> None:
+    assert [{"device": "root.p.long", "avg(v)": 499.5, "count(u)": 1000}] == rows(
+        plant, path="root.p.long", aggregate="avg(v), count(u)"
+    )
+    found = rows(plant, path="root.p.long", aggregate="sum(v)", interval="5m", timeType="long")
+    expected = [(T0 + a * 1000, sum(range(a, min(a + 300, 1000)))) for a in range(0, 1000, 300)]
+    assert expected == [(row["time"], row["sum(v)"]) for row in found]
+    part = rows(
+        plant, path="root.p.long", aggregate="count(v)", interval="10s", startTime=T0 + 5000, endTime=T0 + 30_000
+    )
+    assert [10, 10, 5] == [row["count(v)"] for row in part]
+
+
+def test_a_query_is_a_relation(plant: str) -> None:
+    found = rows(plant, sql="select last v from root.p.long")
+    assert [("root.p.long.v", "999.0")] == [(row["Timeseries"], row["Value"]) for row in found]
+
+
+def test_what_is_not_there_is_said(plant: str) -> None:
+    with pytest.raises(SourceError, match=r"root\.q\.\*\* has no series"):
+        read(plant, path="root.q.**")
+    with pytest.raises(SourceError, match=r"no device of root\.p\.\*\* has nope"):
+        read(plant, path="root.p.**", columns="nope")
+    with pytest.raises(SourceError, match="none of the devices has a series of avg"):
+        read(plant, path="root.p.long", aggregate="avg(nope)")
+    with pytest.raises(SourceError, match="devices: "):
+        read(plant, path="root..x")
+    with pytest.raises(saros.ProgrammingError):
+        read(plant, path="root.p.long", where="v >")
+
+
+def test_a_measurement_called_device_needs_another_layout(url: str) -> None:
+    with saros.connect(url) as connection:
+        connection.insert("root.clash.a", [1], {"Device": [1.0]})
+    with pytest.raises(SourceError, match="a measurement is called Device"):
+        read(url, path="root.clash.a")
+    assert [1.0] == [row["value"] for row in rows(url, path="root.clash.a", layout="narrow")]
+
+
+def test_nanoseconds_are_whole_numbers_unless_one_asks_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "saros.toml").write_text('time_unit = "ns"\ndurability = "os"\n')
+    server = Server(str(tmp_path), "127.0.0.1", 0)
+    server.start()
+    target = f"saros://{server.address}"
+    try:
+        with saros.connect(target) as connection:
+            connection.insert("root.n.d", [1_704_067_200_000_000_001], {"x": [1.0]})
+        assert 1_704_067_200_000_000_001 == rows(target, path="root.n.d")[0]["time"]
+        assert datetime(2024, 1, 1, tzinfo=UTC) == rows(target, path="root.n.d", timeType="timestamp")[0]["time"]
+    finally:
+        server.stop()
+
+
+def test_times_beyond_sparks_name_the_way_out(url: str) -> None:
+    with saros.connect(url) as connection:
+        connection.insert("root.far.d", [2**62], {"x": [1.0]})
+    with pytest.raises(SourceError, match="timeType=long"):
+        read(url, path="root.far.d")
+    assert 2**62 == rows(url, path="root.far.d", timeType="long")[0]["time"]
+
+
+def test_users_read_what_they_may_over_tls(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
+    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(["openssl", *words.split(), *more], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    key.chmod(0o600)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
+    password = "correct horse battery"
+    subprocess.run(
+        [sys.executable, "-m", "saros_server", "user", "init", "--data", str(folder)],
+        input=f"{password}\n",
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    server = Server(str(folder), "127.0.0.1", 0, security=Security(tls=CertificateFiles(str(certificate), str(key))))
+    server.start()
+    target = f"saros://{server.address}"
+    try:
+        with saros.connect(target, user="root", password=password, tls_ca=str(certificate)) as connection:
+            connection.insert("root.a.d", [1], {"x": [1.0]})
+            connection.insert("root.b.d", [1], {"x": [2.0]})
+            connection.execute("create user ann 'correct horse battery'")
+            connection.execute("grant read on root.a.** to user ann")
+        login = {"user": "ann", "password": password, "tlsCa": certificate}
+        assert [1.0] == [row["x"] for row in rows(target, path="root.**", **login)]
+        with pytest.raises(saros.OperationalError):
+            read(target, path="root.**", user="ann", password="wrong horse battery", tlsCa=certificate)
+    finally:
+        _connection.cache_clear()
+        server.stop()
+
+
+def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAROS_DURABILITY", "os")
+    servers = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]
+    for server in servers:
+        server.start()
+    try:
+        with saros.connect(f"saros://{servers[0].address}") as connection:
+            for number in range(4):
+                connection.insert(f"root.g{number}.d", np.arange(100) * 10**9, {"x": np.arange(100.0)})
+        for server in servers:
+            table, tasks = read(f"saros://{server.address}", path="root.**", pointsPerPartition=50)
+            assert 8 == tasks
+            assert sorted([*range(100)] * 4) == sorted(table.column("x").to_pylist())
+    finally:
+        _connection.cache_clear()
+        for server in servers:
+            server.stop()

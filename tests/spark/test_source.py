@@ -1,0 +1,133 @@
+"""Format `saros` in Spark: types as Spark has them, what Spark does with filters, and errors that users read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import saros
+import saros_spark
+from saros_spark.connecting import _connection
+from saros_spark.errors import SourceError
+from saros_spark.options import scan_options
+from saros_spark.scanning import Relation, read_task
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+T0 = 1_704_067_200_000
+
+
+@pytest.fixture(scope="module")
+def plant(spark: Any, url: str) -> str:
+    with saros.connect(url) as connection:
+        connection.execute("create timeseries root.p.a.s with datatype=STRING")
+        connection.execute("create timeseries root.p.a.d with datatype=DATE")
+        connection.execute("create timeseries root.p.a.w with datatype=TIMESTAMP")
+        moment = datetime(2024, 1, 1, 12, tzinfo=UTC)
+        connection.execute(
+            f"insert into root.p.a(time, b, d, o, s, w, x) values ({T0}, true, ?, X'00ff', 'é', ?, 1.5)",
+            [date(1600, 2, 29), moment],
+        )
+        connection.execute(f"insert into root.p.a(time, x) values ({T0 + 1}, NaN)")
+        connection.insert("root.ten.d", np.arange(10), {"s0": np.arange(10.0)})
+    return url
+
+
+def test_rows_are_what_was_written(spark: Any, plant: str) -> None:
+    frame = saros_spark.scan(spark, plant, "root.p.a")
+    assert "time timestamp, device string, b boolean, d date, o binary, s string, w timestamp, x double" == ", ".join(
+        f"{name} {type_}" for name, type_ in frame.dtypes
+    )
+    assert "STRING" == frame.schema["s"].metadata["saros.type"]
+    table = frame.orderBy("time").toArrow()
+    first, second = table.to_pylist()
+    assert {
+        "time": datetime(2024, 1, 1, tzinfo=UTC),
+        "device": "root.p.a",
+        "b": True,
+        "d": date(1600, 2, 29),
+        "o": b"\x00\xff",
+        "s": "é",
+        "w": datetime(2024, 1, 1, 12, tzinfo=UTC),
+        "x": 1.5,
+    } == first
+    assert [None] * 5 == [second[name] for name in "bdosw"]
+    assert np.isnan(second["x"])
+
+
+def test_a_schema_of_the_users_chooses_columns(spark: Any, plant: str) -> None:
+    reader = spark.read.format("saros").option("url", plant).schema("x double, time timestamp")
+    assert [(1.5,)] == [tuple(row) for row in reader.load("root.p.a").where("x < 2").select("x").collect()]
+
+
+@pytest.mark.parametrize("push_down", ["false", "true"])
+def test_spark_answers_rightly_when_a_frame_is_used_twice(spark: Any, plant: str, push_down: str) -> None:
+    """Where Spark 4.3 answers wrongly for sources that take filters, whether it would push them or not."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", push_down)
+    try:
+        frame = saros_spark.scan(spark, plant, "root.ten.d")
+        assert (3, 10) == (frame.where("s0 > 6").count(), frame.count())
+        assert 10 == frame.where("s0 > 6").union(frame.where("s0 > 2")).count()
+        assert 10 == frame.where("s0 > 2").union(frame.where("s0 > 6")).count()
+        few = frame.where("s0 > 6").alias("a")
+        assert 10 == few.join(frame.alias("b"), few.s0 == frame.s0, "right").count()
+        frame.createOrReplaceTempView("ten")
+        assert [3, 10] == [
+            spark.sql(text).first()[0] for text in ("select count(*) from ten where s0 > 6", "select count(*) from ten")
+        ]
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+
+
+def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
+    spark.sql(f"create temporary view late using saros options (url '{plant}', devices 'root.ten.d', startTime '7')")
+    assert 3 == spark.sql("select count(*) from late").first()[0]
+
+
+def test_a_later_action_sees_what_was_written_since(spark: Any, url: str) -> None:
+    """As docs/spark.md says: the slices are those of the first action, the rows those of each."""
+    with saros.connect(url) as connection:
+        connection.insert("root.grows.d", [1], {"x": [1.0]})
+        frame = saros_spark.scan(spark, url, "root.grows.*")
+        assert 1 == frame.count()
+        connection.insert("root.grows.d", [10**15], {"x": [2.0]})
+        assert 2 == frame.count()
+
+
+def test_errors_are_sentences(spark: Any, plant: str) -> None:
+    with pytest.raises(SourceError, match="did you mean columns"):
+        saros_spark.scan(spark, plant, "root.p.a", colums="x")
+    with pytest.raises(Exception, match="did you mean startTime"):
+        spark.read.format("saros").option("url", plant).option("startTme", "5").load("root.p.a")
+    with pytest.raises(Exception, match="has no series"):
+        spark.read.format("saros").option("url", plant).load("root.nowhere")
+
+
+def test_a_folder_is_served_while_the_block_runs(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    with saros.connect(folder) as connection:
+        connection.insert("root.a.d", [1, 2], {"x": [1.0, 2.0]})
+        with pytest.raises(SourceError, match="in use"), saros_spark.serving(folder):
+            pass
+    with saros_spark.serving(folder) as url:
+        assert url.startswith("saros://127.0.0.1:")
+        assert [2] == [row["count(x)"] for row in rows_of(folder)]
+        with saros_spark.serving(folder) as again:
+            assert again == url
+        _connection.cache_clear()
+    with saros.connect(folder) as connection:
+        assert [(2,)] == connection.execute("select count(x) from root.a.d").fetchall()
+
+
+def rows_of(url: str) -> list[dict[str, Any]]:
+    options = scan_options({"url": url, "path": "root.a.d", "aggregate": "count(x)"})
+    relation = Relation(options)
+    return [
+        row
+        for task in relation.tasks()
+        for part in read_task(task, options, relation.schema)
+        for row in part.to_pylist()
+    ]
