@@ -10,7 +10,8 @@ Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durabi
 numbers up to n a second time, to entries that a replay would skip.
 
 A full disk is waited for: the problem is named (`problem`), writers that would wait for memory get DiskFull, and the
-flush is tried again every second. Any other failure ends flushing for good and is named as well.
+flush is tried again every second: from the manifest on, if the files are written, since the manifest may name them
+already. Any other failure ends flushing for good and is named as well; then the log keeps all until the next start.
 
 The lock is the region's; the flusher holds `folders` while it works in partitions' folders, so that nobody removes one.
 """
@@ -26,7 +27,7 @@ from typing import Protocol
 
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS, Disk
-from saros_storage.errors import CorruptFile, UnsupportedFile
+from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.flush_files import FileFlush, WrittenFile
 from saros_storage.layout import RESOURCE, FileName
 from saros_storage.loading.adopting import adopt
@@ -98,9 +99,15 @@ class Flusher:
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
         #: Damaged files to be moved: (partition, path).
+        #: The last that was written, until it is in its partition's manifest: what, beside which files, and its own.
+        self._written_of: tuple[MemTable | LoadedFile, tuple[FileSource, ...], list[WrittenFile]] | None = None
+        #: Milliseconds in the name of the last file: no name is given twice.
+        self._name_ms = 0
         self._aside: list[tuple[Partition, str]] = []
         self._stopping = False
         #: Why nothing can be flushed at the moment, or ever.
+        #: Whether the log is to keep all: see `give_up`.
+        self._gave_up = False
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
@@ -133,10 +140,13 @@ class Flusher:
         self._partitions.changed()
         self.add(partition)
 
-    def give_up(self, problem: OSError) -> None:
-        """A dropped partition's folder could not be removed: end, so that the log keeps all until the next start."""
-        self.problem = problem
-        self._stopping = True
+    def give_up(self, problem: OSError | StorageError) -> None:
+        """A dropped partition's folder could not be removed: end, so that the log keeps all until the next start.
+
+        With `folders` held.
+        """
+        self.problem = StorageError(f"the files of a deleted database could not be removed: {problem}")
+        self._gave_up = self._stopping = True
         self._lock.notify_all()
 
     def is_waiting(self, partition: Partition) -> bool:
@@ -163,8 +173,9 @@ class Flusher:
                     self.expire()
                     continue
                 with self.folders:
-                    self._save(partition)
-                    self._journal.release(self.first_needed())
+                    if not self._gave_up:
+                        self._save(partition)
+                        self._journal.release(self.first_needed())
             except OSError as error:
                 if not self._note(error, final=error.errno not in FULL_ERRNOS):
                     return
@@ -221,7 +232,8 @@ class Flusher:
     def _note(self, error: BaseException, *, final: bool) -> bool:
         """Name the problem; unless it is final, wait a little. False: the thread is to end."""
         with self._lock:
-            self.problem = error
+            if not self._gave_up:
+                self.problem = error
             self._lock.notify_all()
             if not final and not self._stopping:
                 self._lock.wait(_RETRY_SECONDS)
@@ -235,20 +247,30 @@ class Flusher:
                     self._lock.notify_all()
                     return
                 frozen = partition.immutable[0] if partition.immutable else None
-            written = [] if frozen is None else self._write(partition, frozen)
+            written = [] if frozen is None else self._files_of(partition, frozen)
+                    self._written_of = None
             self._commit(partition, frozen, written)
             if isinstance(frozen, LoadedFile):
                 self._staging.release(frozen)
 
     def _unsaved(self, partition: Partition) -> bool:
         deleted = partition.active is None and partition.unsaved is not None
+            self._written_of = None
         return deleted or any(owner is partition for owner, _ in self._aside)
 
     def _write(self, partition: Partition, memtable: MemTable | LoadedFile) -> list[WrittenFile]:
-        time_ms = self._clock.now_ns() // 1_000_000
+        self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1)
         if isinstance(memtable, LoadedFile):
-            return adopt(self._disk, partition.folder, memtable, partition.files, time_ms)
-        name = FileName(time_ms, memtable.rank.version)
+            return adopt(self._disk, partition.folder, memtable, partition.files, self._name_ms)
+        name = FileName(self._name_ms, memtable.rank.version)
+    def _files_of(self, partition: Partition, frozen: MemTable | LoadedFile) -> list[WrittenFile]:
+        """Written now, or by an attempt that did not come to its manifest."""
+        with self._lock:
+            live = partition.files
+        if self._written_of is None or self._written_of[0] is not frozen or self._written_of[1] is not live:
+            self._written_of = frozen, live, self._write(partition, frozen)
+        return self._written_of[2]
+
         flush = FileFlush(
             self._disk,
             partition.folder,

@@ -173,11 +173,6 @@ class Region:
     def take_effect(self, index: int, mutation: Mutation) -> None:
         """Carry out an entry that was checked."""
         dropped = self.partitions.apply(index, mutation)
-        if dropped:
-            # Else a power cut could take the deletion back, and not all of the files.
-            self._journal.sync_due()
-        for partition in dropped:
-            self._remove_folder(partition)
         for staged in mutation.loads:
             loaded = self.partitions.load(index, staged, self.staging.open)
             if loaded is None:
@@ -187,6 +182,21 @@ class Region:
         if any(isinstance(change, SetTtl) for change in mutation.changes):
             self._flusher.expire_soon()
 
+        if dropped:
+            self._remove_dropped(dropped)
+
+    def _remove_dropped(self, dropped: Sequence[Partition]) -> None:
+        """Take the folders of dropped partitions away; open views keep their files.
+
+        The deletion has taken effect, whatever fails here. It must stay in the log until the folders are gone.
+        """
+        try:
+            # Else a power cut could take the deletion back, and not all of the files.
+            self._journal.sync_due()
+            for partition in dropped:
+                self._remove_folder(partition)
+        except (OSError, StorageError) as error:
+            self._flusher.give_up(error)
     def sweep_staged(self) -> None:
         """Remove staged files that no LOAD waits for: once, when the log is replayed."""
         with self.lock:
@@ -223,7 +233,6 @@ class Region:
             raise StorageError(f"flushing to {self._folder} failed: {problem}; restart after checking the disk")
 
     def _remove_folder(self, partition: Partition) -> None:
-        """Take a dropped partition's folder away; open views keep its files."""
         self._keep_for_views(partition)
         for loaded in partition.loaded:
             self.staging.release(loaded)
@@ -232,14 +241,10 @@ class Region:
             trash = os.path.join(
                 os.path.dirname(parent), f"{TRASH_PREFIX}{os.path.basename(parent)}-{partition.key[1]}"
             )
-            try:
-                self._disk.remove_tree(trash)
-                self._disk.replace(partition.folder, trash)
-                self._disk.sync_folder(parent)
-                self._disk.remove_tree(trash)
-            except OSError as error:
-                # The deletion has taken effect. It must stay in the log until the folder is gone.
-                self._flusher.give_up(error)
+            self._disk.remove_tree(trash)
+            self._disk.replace(partition.folder, trash)
+            self._disk.sync_folder(parent)
+            self._disk.remove_tree(trash)
 
     def keep_for_views(self) -> None:
         """Open all files that views may still read: the region's folder is about to go."""

@@ -245,11 +245,15 @@ class Store:
     def _take_effect(self, ticket: tuple[int, int]) -> None:
         """Carry out all entries up to one that the log has."""
         index, round_ = ticket
-        while self._pending and self._pending[0][0][0] <= index:
-            (number, its_round), mutation = self._pending.popleft()
-            if its_round != round_ and self._log.is_lost((number, its_round)):
-                continue
-            self._region.take_effect(number, mutation)
+        while self._pending:
+            (number, its_round), mutation = self._pending[0]
+            # What a full disk took back may stand in front, with a number that is given again, or was not yet.
+            is_lost = its_round != round_ and self._log.is_lost((number, its_round))
+            if not is_lost and number > index:
+                break
+            self._pending.popleft()
+            if not is_lost:
+                self._region.take_effect(number, mutation)
         self._region.freeze_large()
 
     # ------------------------------------------------------------------ the log, for the region's flusher

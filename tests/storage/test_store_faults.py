@@ -15,6 +15,9 @@ from saros_storage.block import Column
 from saros_storage.clock import SystemClock
 from saros_storage.disk import File, LocalDisk
 from saros_storage.errors import DiskFull, LogFailed, StorageError
+from saros_storage.layout import MANIFEST
+from saros_storage.mutation import Mutation
+from saros_storage.placing import frames_of
 from saros_storage.reading import ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
@@ -200,4 +203,88 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(tmp_path: Pat
     again = open_store(tmp_path, LocalDisk())
     again.flush()
     assert 1_000 == len(seen(again))
+    again.close()
+
+
+def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(tmp_path: Path) -> None:
+    """1. Two writes are queued and refused. 2. Only one of the writers has heard of it. 3. A third one writes."""
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(1)], CREATES)
+    with store._lock:
+        refused = [store._append(Mutation(tablets=store._place(frames_of([rows(n)]), store.schema))) for n in (2, 3)]
+    disk.fail("/log/", errno.ENOSPC)
+    with pytest.raises(DiskFull):
+        store._await(refused[0])
+    disk.heal()
+    store.change_schema([CreateDatabase("root.b")])
+    assert ["root.a", "root.b"] == store.schema.databases()
+    store.write([rows(4)])
+    with pytest.raises(DiskFull):
+        store._await(refused[1])
+    assert [1, 4] == seen(store)
+    store.close()
+    again = open_store(tmp_path, LocalDisk())
+    assert ["root.a", "root.b"] == again.schema.databases()
+    assert [1, 4] == seen(again)
+    again.close()
+
+
+class StubbornDisk(LocalDisk):
+    """Some of its operations on paths that end in `where` fail, `times` times."""
+
+    def __init__(self, operation: str, where: str, number: int, times: int = 1) -> None:
+        self.operation, self.where, self.number, self.times = operation, where, number, times
+
+    def _look(self, operation: str, path: str) -> None:
+        if self.times and operation == self.operation and path.endswith(self.where):
+            self.times -= 1
+            raise OSError(self.number, "injected")
+
+    def replace(self, source: str, target: str) -> None:
+        self._look("replace", target)
+        super().replace(source, target)
+
+    def sync_folder(self, path: str) -> None:
+        super().sync_folder(path)
+        if self.exists(f"{path}/{MANIFEST}"):
+            self._look("sync_folder", path)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_database_whose_files_cannot_be_removed_is_gone_all_the_same(tmp_path: Path, number: int) -> None:
+    store = open_store(tmp_path, StubbornDisk("replace", "root.a-0", number))
+    store.write([rows(1, 2)], CREATES)
+    store.flush()
+    store.delete_database("root.a")
+    assert [] == store.schema.databases()
+    assert "could not be removed" in store.status().problems[0]
+    store.write([rows(3)], CREATES)
+    assert [3] == seen(store)
+    with pytest.raises(StorageError, match="restart"):
+        store.flush()
+    store.close()
+    assert list(tmp_path.rglob("*.tsfile"))
+    again = open_store(tmp_path, LocalDisk())
+    assert [3] == seen(again)
+    assert [] == list(tmp_path.rglob("*.tsfile"))
+    assert () == again.status().problems
+    again.close()
+
+
+def test_a_manifest_that_found_no_room_is_tried_again_with_the_same_files(tmp_path: Path) -> None:
+    store = open_store(tmp_path, StubbornDisk("sync_folder", "root.a/0", errno.ENOSPC, times=3))
+    store.write([rows(1, 2)], CREATES)
+    while True:
+        try:
+            store.flush()
+        except DiskFull:
+            assert 1 == len(list(tmp_path.rglob("*.tsfile")))
+        else:
+            break
+    assert 1 == len(list(tmp_path.rglob("*.tsfile")))
+    assert [1, 2] == seen(store)
+    store.close()
+    again = open_store(tmp_path, LocalDisk())
+    assert (1, ()) == (again.status().files, again.status().problems)
     again.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from saros_storage.disk import Disk
 from saros_storage.flush_files import WrittenFile
@@ -27,10 +28,15 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
     kind = os.path.join(folder, kind_folder(sequence=sequence))
     disk.make_folder(kind)
     path = os.path.join(kind, name)
-    for suffix in (RESOURCE, ""):
-        disk.remove(path + suffix)  # of an attempt that found the disk full
-        disk.link(source.path + suffix, path + suffix)
-    disk.sync_folder(kind)
+    try:
+        for suffix in (RESOURCE, ""):
+            disk.link(source.path + suffix, path + suffix)
+        disk.sync_folder(kind)
+    except OSError:
+        with suppress(OSError):
+            for suffix in (RESOURCE, ""):
+                disk.remove(path + suffix)
+        raise
     entry = FileEntry(name, sequence, loaded.rank, staged.size, staged.crc32, staged.resource_crc32)
     return [WrittenFile(entry, path, source.devices)]
 
