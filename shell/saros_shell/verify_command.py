@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from saros_cluster.node_check import NodeResult, check_node
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 from saros_storage.folder_check import FolderResult, check_folder
@@ -26,13 +27,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         owner = FolderLock.acquire(options.folder)
         try:
-            result = check_folder(options.folder, LocalDisk(), lambda path: _tell(path, options))
+            disk = LocalDisk()
+            result = check_folder(options.folder, disk, lambda path: _tell(path, options))
+            node = check_node(options.folder, disk)
         finally:
             owner.release()
     except (StorageError, OSError) as error:
         sys.stderr.write(f"saros verify: {error}\n")
         return 1
-    (_print_json if options.json else _print)(options.folder, result)
+    result.problems += node.problems
+    (_print_json if options.json else _print)(options.folder, result, node)
     return 1 if result.problems else 0
 
 
@@ -51,17 +55,18 @@ def _tell(path: str, options: argparse.Namespace) -> None:
         sys.stderr.write(f"{path}\n")
 
 
-def _counts(result: FolderResult) -> dict[str, int]:
+def _counts(result: FolderResult, node: NodeResult) -> dict[str, int]:
     names = ("partitions", "files", "file_bytes", "points", "log_records")
-    return {name: getattr(result, name) for name in names}
+    counts = {name: getattr(result, name) for name in names}
+    return counts | {"groups": node.groups, "log_entries": node.entries} if node.groups else counts
 
 
-def _print(folder: str, result: FolderResult) -> None:
+def _print(folder: str, result: FolderResult, node: NodeResult) -> None:
     for error in result.problems:
         sys.stdout.write(f"{error}\n")
     for path, reason in result.set_aside:
         sys.stdout.write(f"set aside before: {path}: {reason}\n")
-    counts = _counts(result)
+    counts = _counts(result, node)
     width = max(map(len, counts))
     sys.stdout.writelines(f"{name.replace('_', ' '):<{width}}  {count:>15,}\n" for name, count in counts.items())
     problems = len(result.problems)
@@ -69,11 +74,11 @@ def _print(folder: str, result: FolderResult) -> None:
     sys.stdout.write(f"{folder}: {verdict}\n")
 
 
-def _print_json(folder: str, result: FolderResult) -> None:
+def _print_json(folder: str, result: FolderResult, node: NodeResult) -> None:
     words = {
         "folder": folder,
         "ok": not result.problems,
-        **_counts(result),
+        **_counts(result, node),
         "problems": [str(error) for error in result.problems],
         "set_aside": [list(item) for item in result.set_aside],
     }

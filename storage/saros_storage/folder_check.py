@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
-from saros_storage.log.record import scan
+from saros_storage.log.record import Record, scan
 from saros_storage.manifest import FileEntry, Manifest, decode_manifest
 from saros_storage.partition_files import file_path
 from saros_storage.resource import decode_resource, devices_of_file
@@ -52,6 +52,26 @@ class FolderResult:
 def check_folder(folder: str, disk: Disk, progress: Callable[[str], None]) -> FolderResult:
     """Check all that lies in a data folder; `progress` is told each TsFile before it is read."""
     return _FolderCheck(folder, disk, progress).run()
+
+
+def sound_segments(folder: str, disk: Disk) -> Iterator[tuple[str, Sequence[Record]]]:
+    """Paths of the segments of a data folder's log, oldest first, with their records. Raises CorruptFile.
+
+    The end of the last one may be cut off, as a power cut leaves it.
+    """
+    log = os.path.join(folder, LOG_FOLDER)
+    names = [name for name in disk.list(log) if name.endswith(_SEGMENT)]
+    expected = None
+    for name in names:
+        path = os.path.join(log, name)
+        first = int(name.removesuffix(_SEGMENT))
+        if expected not in (None, first):
+            raise CorruptFile(path, 0, f"the log lacks the records from {expected}")
+        found = scan(disk.map(path), first)
+        if found.damaged or (found.end < disk.size(path) and name != names[-1]):
+            raise CorruptFile(path, found.end, "a record of the log is damaged")
+        expected = first + len(found.records)
+        yield path, found.records
 
 
 class _FolderCheck:
@@ -96,19 +116,8 @@ class _FolderCheck:
         load_schema(self._disk, os.path.join(self._folder, SCHEMA_FILE))
 
     def _check_log(self) -> None:
-        folder = os.path.join(self._folder, LOG_FOLDER)
-        names = [name for name in self._disk.list(folder) if name.endswith(_SEGMENT)]
-        expected = None
-        for name in names:
-            path = os.path.join(folder, name)
-            first = int(name.removesuffix(_SEGMENT))
-            if expected not in (None, first):
-                raise CorruptFile(path, 0, f"the log lacks the records from {expected}")
-            found = scan(self._disk.map(path), first)
-            if found.damaged or (found.end < self._disk.size(path) and name != names[-1]):
-                raise CorruptFile(path, found.end, "a record of the log is damaged")
-            self._result.log_records += len(found.records)
-            expected = first + len(found.records)
+        for _, records in sound_segments(self._folder, self._disk):
+            self._result.log_records += len(records)
 
     # ------------------------------------------------------------------ partitions
 
