@@ -100,7 +100,9 @@ class Configuration:
     memtable_bytes: int = _option(64 << 20, _size, "A partition's MemTable is flushed when it holds so many bytes.")
     memtables_total_bytes: int = _option(512 << 20, _size, "Writers wait while all MemTables together hold more.")
     compaction: str = _option(
-        "on", _one_of("on", "off"), "Whether files are merged in the background; MERGE does it either way."
+        "on",
+        _one_of("on", "off"),
+        "Whether files are merged in the background (or rewritten when half of one is dead); MERGE does it either way.",
     )
     compaction_bytes_per_second: int = _option(
         64 << 20, _size, "What merging files may read and write in a second; 0: no limit, and no pauses for others."

@@ -57,6 +57,16 @@ class DeletedTimes:
         position = bisect_right(self._starts, first) - 1
         return position >= 0 and self._ends[position] > last
 
+    def live_span(self, first: int, last: int) -> tuple[int, int] | None:
+        """From the first to the last time (inclusive) from `first` to `last` that is not deleted; None: all are."""
+        position = bisect_right(self._starts, first) - 1
+        if position >= 0:
+            first = max(first, self._ends[position])
+        position = bisect_right(self._starts, last) - 1
+        if position >= 0 and self._ends[position] > last:
+            last = self._starts[position] - 1
+        return (first, last) if first <= last else None
+
     def kept(self, times: Int64Array) -> BoolArray:
         """Which of the (sorted) times are not deleted."""
         mask = np.ones(len(times), np.bool_)

@@ -4,7 +4,8 @@
                        --adopt each loaded file in its turn--------->
                        --save tombstones, files set aside--------->        manifest
     then `journal.release(first)`: entries before the first one that some partition still needs are in files
-    now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`)
+    now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`); compaction is told
+                             where more is expired, and rewrites what keeps little
 
 Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
 numbers up to n a second time, to entries that a replay would skip.
@@ -74,11 +75,11 @@ class Flusher:
         journal: Journal,
         lock: threading.Condition,
         report: Report,
-        written: Callable[[Partition], None],
+        changed: Callable[[Partition], None],
         staging: Staging,
         expiry: Callable[[], Expiry],
     ) -> None:
-        """`written` is told which partition has new files; with no lock but `folders` held."""
+        """`changed` is told where there are new files or tombstones, or more is expired; without the lock."""
         self._options = options
         self._disk = disk
         self._clock = clock
@@ -87,7 +88,7 @@ class Flusher:
         #: The region's lock; notified whenever a partition came out of the queue.
         self._lock = lock
         self._report = report
-        self._written = written
+        self._changed = changed
         self._staging = staging
         self._expiry = expiry
         #: Monotonic time at which files are looked through for expired ones.
@@ -98,16 +99,16 @@ class Flusher:
         self.folders = threading.Lock()
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
-        #: Damaged files to be moved: (partition, path).
         #: The last that was written, until it is in its partition's manifest: what, beside which files, and its own.
         self._written_of: tuple[MemTable | LoadedFile, tuple[FileSource, ...], list[WrittenFile]] | None = None
         #: Milliseconds in the name of the last file: no name is given twice.
         self._name_ms = 0
+        #: Damaged files to be moved: (partition, path).
         self._aside: list[tuple[Partition, str]] = []
         self._stopping = False
-        #: Why nothing can be flushed at the moment, or ever.
         #: Whether the log is to keep all: see `give_up`.
         self._gave_up = False
+        #: Why nothing can be flushed at the moment, or ever.
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
@@ -205,7 +206,9 @@ class Flusher:
             with self._lock:
                 self._expire_at_ns = self._clock.monotonic_ns() + int(_EXPIRY_SECONDS * 1e9)
                 expiry = self._expiry()
-                found = [(p, gone) for p in self._partitions if (gone := expiry.expired(p.files))]
+                limit, interval = expiry.expired_before_at_most, self._options.time_partition_interval
+                aging = [p for p in self._partitions if limit is not None and p.key[1] * interval < limit]
+                found = [(p, gone) for p in aging if (gone := expiry.expired(p.files))]
                 for partition, gone in found:
                     names = {(os.path.basename(file.path), file.sequence) for file in gone}
                     manifest = partition.manifest.with_merged(names, (), partition.manifest.tombstones)
@@ -216,6 +219,8 @@ class Flusher:
                 self._journal.sync_due()  # the rule must not be lost when its effect is not
             for partition, gone in found:
                 self._remove(partition, gone)
+        for partition in aging:
+            self._changed(partition)
 
     def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
         """Under `folders`. Views that are open keep the files."""
@@ -243,26 +248,21 @@ class Flusher:
         while True:
             with self._lock:
                 if partition.dropped or (not partition.immutable and not self._unsaved(partition)):
+                    self._written_of = None
                     del self._waiting[id(partition)]
                     self._lock.notify_all()
                     return
                 frozen = partition.immutable[0] if partition.immutable else None
             written = [] if frozen is None else self._files_of(partition, frozen)
-                    self._written_of = None
             self._commit(partition, frozen, written)
+            self._written_of = None
             if isinstance(frozen, LoadedFile):
                 self._staging.release(frozen)
 
     def _unsaved(self, partition: Partition) -> bool:
         deleted = partition.active is None and partition.unsaved is not None
-            self._written_of = None
         return deleted or any(owner is partition for owner, _ in self._aside)
 
-    def _write(self, partition: Partition, memtable: MemTable | LoadedFile) -> list[WrittenFile]:
-        self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1)
-        if isinstance(memtable, LoadedFile):
-            return adopt(self._disk, partition.folder, memtable, partition.files, self._name_ms)
-        name = FileName(self._name_ms, memtable.rank.version)
     def _files_of(self, partition: Partition, frozen: MemTable | LoadedFile) -> list[WrittenFile]:
         """Written now, or by an attempt that did not come to its manifest."""
         with self._lock:
@@ -271,6 +271,11 @@ class Flusher:
             self._written_of = frozen, live, self._write(partition, frozen)
         return self._written_of[2]
 
+    def _write(self, partition: Partition, memtable: MemTable | LoadedFile) -> list[WrittenFile]:
+        self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1)
+        if isinstance(memtable, LoadedFile):
+            return adopt(self._disk, partition.folder, memtable, partition.files, self._name_ms)
+        name = FileName(self._name_ms, memtable.rank.version)
         flush = FileFlush(
             self._disk,
             partition.folder,
@@ -293,7 +298,8 @@ class Flusher:
     def _commit(self, partition: Partition, memtable: MemTable | LoadedFile | None, written: list[WrittenFile]) -> None:
         with self._lock:
             flushed = self._complete_up_to(partition, memtable)
-            manifest = _grown(partition.manifest, memtable, written, flushed)
+            before = partition.manifest
+            manifest = _grown(before, memtable, written, flushed)
             manifest = replace(manifest, tombstones=partition.tombstones)
             aside = [path for owner, path in self._aside if owner is partition]
             self._aside = [item for item in self._aside if item[0] is not partition]
@@ -311,8 +317,8 @@ class Flusher:
             self.bytes_written += sum(w.entry.size for w in written)
             self._partitions.changed()
             self._lock.notify_all()
-        if written:
-            self._written(partition)
+        if written or manifest.tombstones != before.tombstones:
+            self._changed(partition)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
         """The last entry that the files have, once `memtable` is in them."""

@@ -120,6 +120,7 @@ class Region:
             self._flusher.storing,
             journal.sync_due,
             self.report_corrupt,
+            self.expiry,
         )
         self._flusher.start()
 
@@ -181,7 +182,6 @@ class Region:
                 self._flusher.add(loaded)
         if any(isinstance(change, SetTtl) for change in mutation.changes):
             self._flusher.expire_soon()
-
         if dropped:
             self._remove_dropped(dropped)
 
@@ -197,6 +197,7 @@ class Region:
                 self._remove_folder(partition)
         except (OSError, StorageError) as error:
             self._flusher.give_up(error)
+
     def sweep_staged(self) -> None:
         """Remove staged files that no LOAD waits for: once, when the log is replayed."""
         with self.lock:

@@ -3,7 +3,7 @@
     now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00       a point at 08:59:59.999 is expired
     reads                                  begin there: at once, whatever lies on the disk
     file: root.db.d up to 08:30            nothing of it lives: it leaves the manifest as a whole
-    file: root.db.d up to 09:30            what is expired of it goes when it is merged
+    file: root.db.d up to 09:30            what is expired of it goes when it is merged, or rewritten since it is most
 
 An immutable value: any thread.
 """
@@ -33,7 +33,14 @@ class Expiry:
         """The first time that is not expired; None: nothing is."""
         if not self.rules:
             return None
-        milliseconds = self.rules.milliseconds(device)
+        return self._limit(self.rules.milliseconds(device))
+
+    @property
+    def expired_before_at_most(self) -> int | None:
+        """The first time that is not expired of any device; None: nothing is."""
+        return self._limit(min((ms for _, ms in self.rules.live() if ms is not None), default=None))
+
+    def _limit(self, milliseconds: int | None) -> int | None:
         if milliseconds is None:
             return None
         now = self.now_ns * self.unit.value // _NS_PER_SECOND

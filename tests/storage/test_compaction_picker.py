@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.compaction.picker import Limits, hull, is_closed, overlap, pick
+from saros_storage.compaction.picker import Limits, hull, is_closed, overlap, pick, pick_dead
 from saros_storage.disk import LocalDisk
 from saros_storage.opened_file import OpenedFile
 from saros_storage.snapshot import DeviceSpan, FileSource, Rank
@@ -41,6 +41,7 @@ class Table:
     def __init__(self) -> None:
         self.files: list[FileSource] = []
         self.limits = Limits()
+        self.dead: dict[str, float] = {}
 
     def run(self, line: str) -> list[str]:
         """The answer to a line, if it has one."""
@@ -51,7 +52,13 @@ class Table:
         if verb in ("seq", "unseq"):
             self.files.append(parsed(line))
             return []
-        assert verb in ("pick", "repeat")
+        if verb == "dead":
+            self.dead[words[0]] = float(words[1])
+            return []
+        assert verb in ("pick", "repeat", "rewrite")
+        if verb == "rewrite":
+            chosen = pick_dead(self.files, self.limits, self._share, refused=words[1:])
+            return ["nothing" if chosen is None else " ".join(f.path for f in chosen.files)]
         everything = "everything" in words
         refused = words[words.index("refusing") + 1 :] if "refusing" in words else []
         answers = []
@@ -68,6 +75,9 @@ class Table:
                 self.files = [f for f in self.files if f not in found.files]
                 self.files.append(file(kind, found.rank.version, found.bytes, spans))
         return answers
+
+    def _share(self, file: FileSource) -> float:
+        return self.dead.get(file.path, 0.0)
 
 
 def stories(text: str) -> Iterator[tuple[list[str], list[str], list[str]]]:

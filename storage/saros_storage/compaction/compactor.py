@@ -1,7 +1,7 @@
 """The thread that compacts, of one store or of all regions of a node: when, how fast, and what becomes of a failure.
 
-    flushed, opened ─▶ due partitions ─┐
-    MERGE ─▶ requests, which go first ─┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worth it
+    flushed, deleted, expired, opened ─▶ due ─┐
+    MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worth it
 
     cancelled (close, drop of the database, KILL)     nothing is left of the job
     a damaged source                                  reported, so set aside; the rest is picked anew
@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from saros_storage.clock import Clock
+from saros_storage.compaction.dead import DeadShares
 from saros_storage.compaction.merging import Merge, MergeOptions, Unmergeable
 from saros_storage.compaction.pace import Pace
-from saros_storage.compaction.picker import Kind, Limits, Pick, pick
+from saros_storage.compaction.picker import Kind, Limits, Pick, pick, pick_dead
 from saros_storage.compaction.swap import Ground, Overtaken, Swap
 from saros_storage.deletions import may_hold
 from saros_storage.disk import FULL_ERRNOS
@@ -33,7 +34,6 @@ from saros_storage.layout import TEMPORARY, FileName
 from saros_storage.partition import Partition
 from saros_storage.snapshot import FileSource, Tombstone
 from saros_storage.store_options import StoreOptions
-from saros_storage.ttl import Expiry
 
 logger = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
@@ -102,6 +102,7 @@ class Compactor:
         self._not_before_ns = 0
         #: Paths of files that stay as they are.
         self._refused: set[str] = set()
+        self._dead = DeadShares()
         #: Milliseconds in the name of the last file.
         self._name_ms = 0
         self._counters = CompactionCounters()
@@ -278,16 +279,24 @@ class Compactor:
 
     # ------------------------------------------------------------------ a job
 
-    def _pick(self, task: _Task, files: Sequence[FileSource], tombstones: Sequence[Tombstone]) -> Pick | None:
+    def _pick(self, task: _Task, files: Sequence[FileSource], tombstones: tuple[Tombstone, ...]) -> Pick | None:
         refused = [file.path for file in files if file.path in self._refused]
         request = task.request
         found = pick(files, self._limits, everything=request is not None, refused=refused)
-        if found is None and request is not None and request.full:
+        if found is not None:
+            return found
+        expiry = task.ground.expiry()
+
+        def share(file: FileSource) -> float:
+            return self._dead.share(file, tombstones, expiry)
+
+        if request is not None and request.full:
             for file in files:
                 settled = file.path in request.settled or file.path in refused
-                if not settled and any(t.rank >= file.rank and may_hold(file, t.pattern, t.time) for t in tombstones):
+                deleted = any(t.rank >= file.rank and may_hold(file, t.pattern, t.time) for t in tombstones)
+                if not settled and (deleted or share(file) > 0):
                     return Pick.of([file])
-        return found
+        return pick_dead(files, self._limits, share, refused=refused)
 
     def _merge(self, task: _Task, found: Pick, tombstones: tuple[Tombstone, ...]) -> None:
         ground, partition = task.ground, task.partition
@@ -302,7 +311,7 @@ class Compactor:
         def new_path() -> str:
             return self._new_path(partition, found)
 
-        expiry = Expiry(ground.partitions.schema.ttl, self._clock.now_ns(), ground.options.time_unit)
+        expiry = ground.expiry()
         merge = Merge(
             ground.disk,
             found.files,

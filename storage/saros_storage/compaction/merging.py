@@ -7,9 +7,9 @@
     out      copied            decoded, merged, written     decoded, written with its neighbours
 
 What is read is what the series reader reads, over the sources and the tombstones alone: so a query finds the same rows
-in the merged file as it would find in the sources. A chunk that nothing overlaps, that no tombstone touches and that is
-large enough goes into the new file as it is, without being decoded; since that would carry damage along, every source
-is first compared with its checksum.
+in the merged file as it would find in the sources. A chunk that nothing overlaps, that no tombstone touches, that is
+not expired and that is large enough goes into the new file as it is, without being decoded; since that would carry
+damage along, every source is first compared with its checksum.
 
 Two sources may hold a device differently (aligned and not, or a series with another type) if it was dropped and made
 anew; what tombstones hide of it is left out here. If more is left, the files do not go together: `Unmergeable`.
@@ -44,6 +44,8 @@ from saros_storage.types import DataType
 #: Pages of a chunk that is written, or its bytes in memory, whichever comes first.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
+#: A chunk of which less than one of so many parts is expired may be copied. (A file is rewritten for more, see `dead`.)
+_EXPIRED_PARTS = 8
 #: What the pages that are loaded at a time may take, as far as pages are small enough.
 _LOADED_BYTES = 64 << 20
 #: A value with its share of a mask.
@@ -110,7 +112,7 @@ class Merge:
         checkpoint: Checkpoint,
         expired_before: ExpiredBefore = lambda _: None,
     ) -> None:
-        """`files` in the order of ranks. Of what `expired_before` says of a device, only whole chunks are copied."""
+        """`files` in the order of ranks. What `expired_before` says of a device is left out, but for a small part."""
         self._disk = disk
         self._files = files
         self._tombstones = tombstones
@@ -213,7 +215,7 @@ class Merge:
         copies = _Copies(request.device)
         for cluster in reader.clusters(PartitionSnapshot("", 0, files, (), self._tombstones)):
             lone = _lone_chunk(cluster, self._options.page_rows)
-            if lone is not None:
+            if lone is not None and _is_mostly_within(lone, request.time):
                 for block in gathered.rest():
                     self._write(request, block)
                 self._copy(request, lone, copies)
@@ -306,6 +308,11 @@ def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
     if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces):
         return None
     return None if source.touched(chunk.start, chunk.end) else chunk
+
+
+def _is_mostly_within(chunk: Piece, time: TimeRange) -> bool:
+    """Whether so little of the chunk is expired that it is copied with it."""
+    return (time.start - chunk.start) * _EXPIRED_PARTS <= chunk.end - chunk.start
 
 
 class _Copies:

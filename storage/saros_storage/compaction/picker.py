@@ -18,12 +18,14 @@ Inner merges take at least `files_min` files, none of them larger than all other
 once per doubling of its file at most. `everything` asks for all that makes fewer files, or fewer unsequence
 files, whatever it costs.
 
+    rewriting           one file, when half of it is dead (`dead`): it gives back what it costs at least
+
 Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,6 +35,9 @@ from saros_storage.snapshot import DeviceSpan, FileSource, Rank
 _LATE_SHARE = 4
 #: ... or, if they lie in `files_min` files, times this: readers then have that many overlaps less.
 _LATE_SHARE_OF_MANY = 128
+#: A file is rewritten if so much of it is dead, and that is worth a job beside the size that files are to have.
+_DEAD_SHARE = 0.5
+_DEAD_PART = 1 / 1_024
 #: A job reads at most so many times the size that files are to have, ...
 _JOB_FILES_BYTES = 4
 #: ... of so many files: each has pages in memory at the same time.
@@ -98,6 +103,22 @@ def pick(
     picker = _Picker(files, limits, refused, everything=everything)
     found = picker.cross() or picker.inner(sequence=False) or picker.inner(sequence=True)
     return None if found is None else Pick.of(found)
+
+
+def pick_dead(
+    files: Sequence[FileSource], limits: Limits, share: Callable[[FileSource], float], *, refused: Collection[str] = ()
+) -> Pick | None:
+    """The file to rewrite next, or None: the one with most dead bytes. `share` tells how much of a file is dead."""
+    least = _DEAD_PART * limits.file_bytes
+    found: tuple[float, FileSource] | None = None
+    for file in files:
+        if file.size < least or file.size > limits.job_bytes_max or file.path in refused:
+            continue
+        known = share(file)
+        dead = known * file.size
+        if known >= _DEAD_SHARE and dead >= least and (found is None or dead > found[0]):
+            found = dead, file
+    return None if found is None else Pick.of([found[1]])
 
 
 def is_closed(members: Sequence[FileSource], files: Iterable[FileSource]) -> bool:

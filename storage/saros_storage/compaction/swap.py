@@ -35,6 +35,7 @@ from saros_storage.resource import encode_resource
 from saros_storage.schema import TtlRules
 from saros_storage.snapshot import FileSource, Tombstone
 from saros_storage.store_options import StoreOptions
+from saros_storage.ttl import Expiry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,8 @@ class Ground:
     #: Makes durable what was applied so far.
     sync_log: Callable[[], None]
     report: Report
+    #: What is expired as of now.
+    expiry: Callable[[], Expiry]
 
 
 class Overtaken(Exception):

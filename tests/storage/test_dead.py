@@ -1,0 +1,164 @@
+"""Files of which most is expired or deleted are rewritten in the background, once, and give their space back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, QuickDisk, creates, points, tablet
+from storage.test_ttl import HandClock
+
+from saros_storage.clock import Clock, SystemClock
+from saros_storage.deletions import DeletedTimes
+from saros_storage.reading import TimeRange
+from saros_storage.schema import SetTtl
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+
+#: Nothing is merged, and a few dead bytes are worth a job.
+OPTIONS = StoreOptions(
+    durability="os",
+    time_partition_interval=100_000,
+    page_rows=10,
+    compaction_files_min=1_000,
+    compaction_bytes_per_second=0,
+    compaction_file_bytes=10_000,
+)
+#: Rows of a file.
+ROWS = 400
+
+
+@contextmanager
+def open_store(folder: Path, clock: Clock | None = None) -> Iterator[Store]:
+    store = Store.open(str(folder), OPTIONS, QuickDisk(), clock or SystemClock())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def filled(store: Store) -> None:
+    """A file with a plain and an aligned device, 0 to 399."""
+    store.change_schema(creates())
+    for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+        store.write([tablet(device, range(ROWS), i=list(range(ROWS)), d=[t / 2 for t in range(ROWS)])])
+    store.flush()
+
+
+def seen(store: Store, device: str, name: str = "i") -> list[int]:
+    return [t for t, _ in points(store, device, name)]  # type: ignore[misc]
+
+
+def size(folder: Path) -> int:
+    return sum(os.path.getsize(path) for path in folder.rglob("*.tsfile"))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def settle(store: Store) -> int:
+    """Wait until the compactor has nothing to do; how many jobs it has done."""
+    until(lambda: store._compactor._running is None and not store._compactor._due)
+    return store.compaction.jobs
+
+
+RANGES = st.lists(st.tuples(st.integers(-5, 25), st.integers(0, 9)), max_size=6)
+
+
+@given(RANGES, st.integers(-5, 25), st.integers(0, 9))
+def test_the_live_span_leaves_out_what_is_deleted_at_the_ends(
+    ranges: list[tuple[int, int]], first: int, more: int
+) -> None:
+    times = DeletedTimes([TimeRange(start, start + size) for start, size in ranges])
+    dead = {t for start, size in ranges for t in range(start, start + size)}
+    live = [t for t in range(first, first + more + 1) if t not in dead]
+    assert ((live[0], live[-1]) if live else None) == times.live_span(first, first + more)
+
+
+def test_a_file_that_is_mostly_expired_is_rewritten_in_the_background(tmp_path: Path) -> None:
+    clock = HandClock(1_000)
+    with open_store(tmp_path, clock) as store:
+        filled(store)
+        before = size(tmp_path)
+        store.change_schema([SetTtl("root.**", 850)])
+        assert 0 == settle(store)
+        assert before == size(tmp_path)
+        clock.ms = 1_200
+        store.expire()
+        until(lambda: store.compaction.jobs == 1)
+        assert size(tmp_path) < before / 2
+        for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+            assert list(range(350, ROWS)) == seen(store, device)
+        clock.ms = 1_210
+        store.expire()
+        assert 1 == settle(store)
+        clock.ms = 1_250
+        store.expire()
+        assert 0 == store.status().files
+
+
+def test_a_file_that_is_mostly_deleted_is_rewritten_and_the_tombstone_goes(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        filled(store)
+        before = size(tmp_path)
+        store.delete(["root.db.**"], TimeRange(0, 150))
+        store.flush()
+        assert 0 == settle(store)
+        store.delete(["root.db.**"], TimeRange(250, ROWS))
+        store.flush()
+        until(lambda: store.compaction.jobs == 1)
+        assert size(tmp_path) < before / 2
+        assert 0 == store.partitions()[0].tombstones
+        for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+            assert list(range(150, 250)) == seen(store, device)
+            assert list(range(150, 250)) == seen(store, device, "d")
+
+
+def test_a_series_that_is_gone_counts_by_its_points(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        filled(store)
+        store.delete_series(f"{PLAIN_DEVICE}.*")
+        store.flush()
+        until(lambda: store.compaction.jobs == 1)
+        assert [] == seen(store, PLAIN_DEVICE)
+        assert list(range(ROWS)) == seen(store, ALIGNED_DEVICE)
+
+
+def test_a_file_is_not_rewritten_for_a_hole_again_and_again(tmp_path: Path) -> None:
+    """A tombstone that another file still needs: the hole that it left does not count a second time."""
+    with open_store(tmp_path) as store:
+        filled(store)
+        for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+            store.write([tablet(device, range(200, 1_200), i=[1] * 1_000)])
+        store.flush()
+        store.delete(["root.db.**"], TimeRange(50, 360))
+        store.flush()
+        jobs = settle(store)
+        assert 1 <= jobs <= 2
+        assert 1 == store.partitions()[0].tombstones
+    with open_store(tmp_path) as store:
+        assert 0 == settle(store)
+        for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
+            assert [*range(50), *range(360, 1_200)] == seen(store, device)
+
+
+def test_merge_full_gives_back_what_is_expired(tmp_path: Path) -> None:
+    clock = HandClock(1_000)
+    with open_store(tmp_path, clock) as store:
+        filled(store)
+        store.change_schema([SetTtl("root.**", 900)])
+        before = size(tmp_path)
+        store.merge()
+        assert before == size(tmp_path)
+        store.merge(full=True)
+        assert size(tmp_path) < before
+        assert list(range(100, ROWS)) == seen(store, PLAIN_DEVICE)
