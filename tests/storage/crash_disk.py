@@ -288,9 +288,7 @@ class CrashDisk:
         for path in sorted(folders):
             disk._made(path)
         for path, data in files.items():
-            parent, _, name = path.rpartition("/")
-            folder = disk._made(parent)
-            folder.names[name] = folder.durable[name] = Inode(data, data)
+            disk.place(path, data)
         return disk
 
     def _made(self, path: str) -> Folder:
@@ -301,6 +299,13 @@ class CrashDisk:
             folder.durable[name] = inner
             folder = inner
         return folder
+
+    def place(self, path: str, data: bytes) -> None:
+        """A file that somebody else made, durable; no operation of the store's."""
+        with self._lock:
+            parent, _, name = path.rpartition("/")
+            folder = self._made(parent)
+            folder.names[name] = folder.durable[name] = Inode(data, data)
 
     def after_power_cut(self) -> CrashDisk:
         """What was fsynced, and nothing else."""

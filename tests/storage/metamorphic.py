@@ -1,7 +1,7 @@
 """Random operations on a store under random settings, beside plain dictionaries: each plan gives the same answers.
 
     settings     durability, sizes of segments, MemTables, pages, caches: drawn anew at each restart
-    operations   `store_model.DRAWN`, and restarts: closed, killed, or the power cut
+    operations   `store_drawing.DRAWN`, and restarts: closed, killed, or the power cut
     plans        a range of time forwards and backwards, in runs of any size; rows or statistics; bounds on values
 
 Whatever is drawn comes from one seed; a failure names it, and the operations so far.
@@ -16,7 +16,8 @@ from random import Random
 
 from storage.crash_disk import CrashDisk
 from storage.store_crashes import Wrong, open_store
-from storage.store_model import SLICE, TYPES, Device, State, drawn, read_store, take_points
+from storage.store_drawing import drawn
+from storage.store_model import SLICE, TYPES, Device, State, read_store, take_points
 
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
@@ -83,6 +84,7 @@ class Metamorphic:
             cache_bytes=chance.choice((0, 1 << 20)),
             compaction=chance.random() < 0.5,
             compaction_files_min=2,
+            compaction_file_bytes=chance.choice((2_000, 1 << 30)),
         )
 
     def _restart(self) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
 
 from storage.crash_disk import CrashDisk, Picture
-from storage.store_model import SLICE, Operation, State, read_store
+from storage.store_model import NOW_MS, SLICE, Operation, State, read_store
 
 from saros_storage.errors import DiskFull, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
@@ -40,13 +40,13 @@ class Wrong(AssertionError):
 
 
 class CountingClock:
-    """Every look is a millisecond later."""
+    """Every look is a nanosecond later: a test is over in less than a tick."""
 
     def __init__(self) -> None:
-        self._now_ns = 0
+        self._now_ns = NOW_MS * 1_000_000
 
     def now_ns(self) -> int:
-        self._now_ns += 1_000_000
+        self._now_ns += 1
         return self._now_ns
 
     def monotonic_ns(self) -> int:
@@ -108,7 +108,7 @@ class Teller:
             self._take_back(before, states, error)
             return False
         except StorageError as error:
-            self._fail(operation, before, error)
+            self._fail(operation, before, states, error)
             return False
         if self.is_over:
             if states[-1] != states[0]:
@@ -120,21 +120,31 @@ class Teller:
     def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
         """Entries of the operation that came before the one that was refused have taken effect, and stay."""
         self._note = before
-        found = read_store(self.store)
-        if found not in states:
-            raise Wrong(f"{error!r} left {found}, which is none of {states}")
+        found = self._found_after(states, error)
         if found != self.state:
             self._note = Note((*before.states, found), before.acknowledged)
             self._settle(found, is_durable=self._is_synced)
 
-    def _fail(self, operation: Operation, before: Note, error: StorageError) -> None:
+    def _fail(self, operation: Operation, before: Note, states: Sequence[State], error: StorageError) -> None:
         """Whether it is done, the next start tells, if the log failed in it; later ones are not done."""
         if self.is_over or not operation.changes:
             self._note = before
+        elif self.store._log.failure is None and operation.may_be_refused:
+            self._take_back(before, states, error)
         elif self.store._log.failure is None:
             raise Wrong(f"{operation.name} failed, and the log did not: {error!r}") from error
         else:
             self.is_over = True
+            self.state = self._found_after(states, error)
+            if self._is_synced:
+                self._note = Note(tuple(states[states.index(self.state) :]))
+
+    def _found_after(self, states: Sequence[State], error: StorageError) -> State:
+        """What the store shows after an operation that failed: entries of it that came before stay."""
+        found = read_store(self.store)
+        if found not in states:
+            raise Wrong(f"{error!r} left {found}, which is none of {states}") from error
+        return found
 
     def _settle(self, state: State, *, is_durable: bool) -> None:
         self.state = state
@@ -153,14 +163,17 @@ class Teller:
 def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context: object) -> State:
     """What the store holds that a crash left. Raises Wrong."""
     try:
-        store = open_store(disk, options)
+        store = open_store(disk, replace(options, compaction=False))
     except StorageError as error:
         raise Wrong(f"after {context}, {how}: {error}") from error
     try:
         found = read_store(store)
         problems = store.status().problems
-        for partition in store._region.partitions:
-            partition.validate()
+        with store._lock:
+            for partition in store._region.partitions:
+                partition.validate()
+    except StorageError as error:
+        raise Wrong(f"after {context}, {how}, reading: {error}") from error
     finally:
         store.close()
     if problems:

@@ -1,8 +1,9 @@
 """What a store must hold, as plain dictionaries, and operations that change both.
 
     Operation        run(store): carries it out          changes: what it makes of the dictionaries, step by step
-    write_rows, delete_points, ..., merge      make one; a new operation is one more function here
-    DRAWN            functions that draw one by chance for a state of the dictionaries
+    write_rows, delete_points, ..., load, keep_from      make one; a new operation is one more function here
+
+What is expired is gone from the dictionaries. The clock of these stores stands still, about (`NOW_MS`).
 
 A power cut may leave any first part of an operation's changes, but what was acknowledged all of it.
 """
@@ -11,20 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 
 import numpy as np
+from storage.crash_disk import CrashDisk
 
 from saros_storage.block import Block, Column
 from saros_storage.errors import StorageError
+from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Mutation
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.placing import frames_of
 from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
+from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema, SetTtl, UnsetTtl
 from saros_storage.store import Store
 from saros_storage.tablet import Tablet
-from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Scalar
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 
 #: Ticks of a partition in these tests.
 SLICE = 100
@@ -33,6 +36,9 @@ TYPES = {"x": DataType.INT64, "y": DataType.DOUBLE, "t": DataType.TEXT, "b": Dat
 DEVICES = {"root.a.d1": "root.a", "root.a.d2": "root.a", "root.b.c.d1": "root.b.c"}
 ALIGNED = frozenset({"root.a.d2"})
 _EVERYTHING = parse_pattern("root.**")
+
+#: Now, of the stores' clock. It goes on by less than a tick in a test.
+NOW_MS = 1_000_000
 
 Points = Mapping[int, Scalar]
 
@@ -51,12 +57,30 @@ class State:
 
     databases: frozenset[str] = frozenset()
     devices: Mapping[str, Device] = field(default_factory=dict)
+    #: The first time that is kept, by pattern of a TTL.
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def with_device(self, name: str, device: Device | None) -> State:
         devices = {n: d for n, d in self.devices.items() if n != name}
         if device is not None and device.series:
             devices[name] = device
         return replace(self, devices=devices)
+
+    def limit(self, device: str) -> int | None:
+        """The first time of a device that is kept; the most precise rule counts."""
+        nodes = device.split(".")
+        prefixes = [".".join(nodes[:count]) + ".**" for count in range(len(nodes) - 1, 0, -1)]
+        return next((self.limits[pattern] for pattern in (device, *prefixes) if pattern in self.limits), None)
+
+    def kept(self) -> State:
+        """Without what is expired."""
+        state = self
+        for name, device in self.devices.items():
+            limit = self.limit(name)
+            if limit is not None:
+                series = {m: {t: v for t, v in points.items() if t >= limit} for m, points in device.series.items()}
+                state = state.with_device(name, replace(device, series=series))
+        return state
 
 
 Change = Callable[[State], State]
@@ -71,6 +95,8 @@ class Operation:
     changes: Sequence[Change] = ()
     #: Whether all that was acknowledged before survives a power cut afterwards, whatever the durability.
     makes_durable: bool = False
+    #: Whether it may be refused because the disk fails, and then is as if it had not been.
+    may_be_refused: bool = False
 
 
 def read_store(store: Store, *, descending: bool = False) -> State:
@@ -90,7 +116,8 @@ def read_store(store: Store, *, descending: bool = False) -> State:
             reader.close()
         devices[device.path] = Device(device.aligned, points)
     view.close()
-    return State(frozenset(store.schema.databases()), devices)
+    limits = {pattern: NOW_MS - ms for pattern, ms in store.schema.ttl.live() if ms is not None}
+    return State(frozenset(store.schema.databases()), devices, limits)
 
 
 def take_points(points: dict[str, dict[int, Scalar]], names: Sequence[str], block: Block) -> None:
@@ -186,7 +213,7 @@ def _ignored(_: object) -> None:
 def delete_database(database: str) -> Operation:
     def change(state: State) -> State:
         devices = {name: device for name, device in state.devices.items() if DEVICES[name] != database}
-        return State(state.databases - {database}, devices)
+        return replace(state, databases=state.databases - {database}, devices=devices)
 
     return Operation(f"delete database {database}", lambda store: store.delete_database(database), [change])
 
@@ -221,6 +248,75 @@ def merge() -> Operation:
     return Operation("merge", lambda store: store.merge(full=True))
 
 
+def load(*rows: tuple[str, Sequence[int], int]) -> Operation:
+    """LOAD of a file with rows of devices below one database: all of it or nothing."""
+    tablets = [_tablet(device, times, mark, ("x", "y")) for device, times, mark in rows]
+    path = "foreign/1.tsfile"
+
+    def change(state: State) -> State:
+        for tablet in tablets:
+            state = _writing(tablet)(state)
+        return state
+
+    def run(store: Store) -> None:
+        disk = store._disk
+        assert isinstance(disk, CrashDisk)
+        disk.place(path, _file_of(tablets))
+        level = max(len(split_path(DEVICES[tablet.device])) for tablet in tablets) - 1
+        store.load(path, LoadOptions(level))
+
+    name = f"load {[(d, list(t), m) for d, t, m in rows]}"
+    return Operation(name, run, [change], makes_durable=True, may_be_refused=True)
+
+
+def _file_of(tablets: Sequence[Tablet]) -> bytes:
+    disk = CrashDisk()
+    file = disk.create("made")
+    writer = TsFileWriter(file, page_rows=4)
+    for tablet in sorted(tablets, key=lambda t: t.device):
+        how = [(name, c, DEFAULT_ENCODING[c.type]) for name, c in zip(tablet.measurements, tablet.columns, strict=True)]
+        if tablet.aligned:
+            columns = [AlignedColumn(name, c.type, encoding, Compressor.LZ4, c) for name, c, encoding in how]
+            writer.write_aligned(tablet.device, tablet.times, columns)
+        else:
+            for name, c, encoding in how:
+                writer.write_series(tablet.device, name, c.type, encoding, Compressor.LZ4, tablet.times, c.values)
+    writer.finish()
+    return disk.files["made"]
+
+
+def keep_from(pattern: str, limit: int | None) -> Operation:
+    """A TTL that keeps what is not before `limit`; None: it is unset.
+
+    What is expired may be gone from the disk or not; it is deleted before, so that no other rule shows it again.
+    """
+
+    def clear(store: Store) -> None:
+        known = read_store(store)
+        for device in DEVICES:
+            expired = known.limit(device)
+            if expired is not None:
+                store.delete([f"{device}.*"], TimeRange(TIME_MIN, expired))
+
+    def run(store: Store) -> None:
+        clear(store)
+        if limit is None:
+            store.change_schema([UnsetTtl(pattern)])
+        else:
+            store.change_schema([SetTtl(pattern, NOW_MS - limit)])
+
+    def change(state: State) -> State:
+        limits = {p: found for p, found in state.limits.items() if p != pattern}
+        return replace(state, limits=limits if limit is None else {**limits, pattern: limit}).kept()
+
+    return Operation(f"keep {pattern} from {limit}", run, [change])
+
+
+def expire() -> Operation:
+    """Files of which all is expired leave the disk."""
+    return Operation("expire", lambda store: store.expire())
+
+
 def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChange]:
     database = DEVICES[device]
     known = store.schema.device(device)
@@ -244,7 +340,7 @@ def _writing(tablet: Tablet) -> Change:
             series.setdefault(name, {})
         take_points(series, tablet.measurements, Block.timed(tablet.times, tablet.columns))
         state = replace(state, databases=state.databases | {DEVICES[tablet.device]})
-        return state.with_device(tablet.device, Device(tablet.aligned, series))
+        return state.with_device(tablet.device, Device(tablet.aligned, series)).kept()
 
     return change
 
@@ -273,113 +369,3 @@ def _value(type_: DataType, time: int, mark: int) -> Scalar:
             return (time + mark) % 3 == 0
         case _:
             return f"{time}/{mark}"
-
-
-# ---------------------------------------------------------------------- drawn by chance
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What operations are drawn from."""
-
-    chance: Random
-    state: State
-    #: Of this operation: values that it writes are told from all others by it.
-    mark: int
-    #: Times are below.
-    times: int = 3 * SLICE
-    rows: int = 8
-
-    def range(self) -> tuple[int, int]:
-        start = self.chance.randrange(-10, self.times)
-        return start, start + self.chance.choice((0, 1, 10, SLICE, 10 * SLICE))
-
-    def device(self) -> str:
-        return self.chance.choice(list(DEVICES))
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.chance.sample(list(TYPES), self.chance.choice((1, 2, 2, len(TYPES))))))
-
-    def pattern(self) -> str:
-        known = [f"{d}.{m}" for d, device in self.state.devices.items() for m in device.series] or ["root.a.none.x"]
-        path = self.chance.choice(known)
-        above, _, last = path.rpartition(".")
-        return self.chance.choice((path, path, f"{above}.*", f"root.**.{last}", "root.a.**", "root.**"))
-
-
-def _draw_late(draw: Drawing) -> Operation:
-    count = draw.chance.randrange(1, draw.rows + 1)
-    times = [draw.chance.randrange(draw.times) for _ in range(count)]
-    return write_rows(draw.device(), times, draw.mark, draw.names())
-
-
-def _draw_next(draw: Drawing) -> Operation:
-    device = draw.device()
-    known = draw.state.devices.get(device)
-    last = max((max(points, default=0) for points in known.series.values()), default=0) if known else 0
-    return write_rows(device, range(last + 1, last + 1 + draw.rows), draw.mark, draw.names())
-
-
-def _draw_overwrite(draw: Drawing) -> Operation | None:
-    known = [(d, m, p) for d, device in draw.state.devices.items() for m, p in device.series.items() if p]
-    if not known:
-        return None
-    device, measurement, points = draw.chance.choice(known)
-    times = draw.chance.sample(sorted(points), min(len(points), draw.chance.randrange(1, draw.rows + 1)))
-    return write_rows(device, sorted(times), draw.mark, (measurement,))
-
-
-def _draw_batch(draw: Drawing) -> Operation:
-    start = draw.chance.randrange(draw.times)
-    return write_batch(*((draw.device(), range(start, start + 1 + n), draw.mark * 10 + n) for n in range(4)))
-
-
-def _draw_delete(draw: Drawing) -> Operation:
-    patterns = [draw.pattern() for _ in range(draw.chance.choice((1, 1, 2)))]
-    return delete_points(patterns, *draw.range())
-
-
-def _draw_delete_series(draw: Drawing) -> Operation | None:
-    return delete_series(draw.pattern()) if draw.chance.random() < 0.3 else None
-
-
-def _draw_delete_database(draw: Drawing) -> Operation | None:
-    if not draw.state.databases or draw.chance.random() < 0.6:
-        return None
-    return delete_database(draw.chance.choice(sorted(draw.state.databases)))
-
-
-def _draw_flush(draw: Drawing) -> Operation:
-    return flush()
-
-
-def _draw_flush_database(draw: Drawing) -> Operation | None:
-    return flush_database(draw.chance.choice(sorted(draw.state.databases))) if draw.state.databases else None
-
-
-def _draw_merge(draw: Drawing) -> Operation:
-    return merge()
-
-
-Draw = Callable[[Drawing], Operation | None]
-DRAWN: tuple[Draw, ...] = (
-    _draw_late,
-    _draw_next,
-    _draw_next,
-    _draw_overwrite,
-    _draw_batch,
-    _draw_delete,
-    _draw_delete_series,
-    _draw_delete_database,
-    _draw_flush,
-    _draw_flush_database,
-    _draw_merge,
-)
-
-
-def drawn(chance: Random, state: State, mark: int, **limits: int) -> Operation:
-    """An operation by chance that can be carried out."""
-    while True:
-        found = chance.choice(DRAWN)(Drawing(chance, state, mark, **limits))
-        if found is not None:
-            return found

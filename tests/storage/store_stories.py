@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from storage.store_drawing import drawn
 from storage.store_model import (
     Operation,
     State,
@@ -11,9 +12,11 @@ from storage.store_model import (
     delete_database,
     delete_points,
     delete_series,
-    drawn,
+    expire,
     flush,
     flush_database,
+    keep_from,
+    load,
     merge,
     write_batch,
     write_rows,
@@ -63,6 +66,47 @@ def merging_story() -> list[Operation]:
         flush(),
         merge(),
         delete_database("root.a"),
+    ]
+
+
+def loading_story() -> list[Operation]:
+    """Files of others come in: between rows in memory, over them, split over slices, and among deletions."""
+    return [
+        write_rows("root.a.d1", range(20, 30), 1),
+        load(("root.a.d1", range(25, 45), 2), ("root.a.d2", range(30), 3)),
+        write_rows("root.a.d1", range(40, 50), 4),
+        flush(),
+        load(("root.a.d1", range(90, 110, 2), 5)),
+        delete_points(["root.a.d1.x"], 26, 28),
+        load(("root.b.c.d1", range(10), 6)),
+        write_rows("root.b.c.d1", range(5, 15), 7),
+        merge(),
+        delete_database("root.b.c"),
+        load(("root.b.c.d1", range(3), 8)),
+        flush(),
+    ]
+
+
+def expiring_story() -> list[Operation]:
+    """Rules come, change and go; whole files expire, and parts of files that are merged or loaded."""
+    return [
+        write_rows("root.a.d1", range(40), 1),
+        flush(),
+        write_rows("root.a.d2", range(150), 2),
+        keep_from("root.a.**", 30),
+        flush(),
+        keep_from("root.a.d1", 200),
+        expire(),
+        write_rows("root.a.d1", range(195, 206), 3),
+        load(("root.a.d1", range(190, 210, 3), 4)),
+        keep_from("root.a.**", 110),
+        merge(),
+        expire(),
+        keep_from("root.a.d1", None),
+        write_rows("root.a.d1", range(105, 115), 5),
+        flush(),
+        keep_from("root.a.**", 500),
+        expire(),
     ]
 
 

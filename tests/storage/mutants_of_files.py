@@ -1,0 +1,126 @@
+"""Mistakes of files, manifests, and of what they let the log forget. See `planting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from storage.planting import Plant, crashes, crashes_unsynced, mutant
+
+from saros_storage import flush_files, node_file, partition_files
+from saros_storage import schema_file as schema_file_module
+from saros_storage import store as store_module
+from saros_storage.flusher import Flusher
+from saros_storage.layout import TEMPORARY
+from saros_storage.partition import Partition
+from saros_storage.store import Store
+
+
+def _write_durably_but(order: Sequence[str]) -> Callable[..., None]:
+    def write(disk, path, data):
+        file = disk.create(path + TEMPORARY)
+        file.write([data])
+        for step in order:
+            match step:
+                case "sync":
+                    file.sync()
+                case "rename":
+                    disk.replace(path + TEMPORARY, path)
+                case "folder":
+                    disk.sync_folder(path.rpartition("/")[0])
+
+    return write
+
+
+def _plant_writing(plant: Plant, order: Sequence[str], modules: Iterable[object]) -> None:
+    for module in modules:
+        plant(module, "write_durably", _write_durably_but(order))
+
+
+_WRITERS = (partition_files, schema_file_module, node_file)
+
+
+@mutant(crashes)
+def renames_before_the_fsync(plant):
+    _plant_writing(plant, ("rename", "sync", "folder"), _WRITERS)
+
+
+@mutant(crashes)
+def does_not_sync_the_folder_of_a_manifest(plant):
+    _plant_writing(plant, ("sync", "rename"), (partition_files,))
+
+
+@mutant(crashes)
+def writes_in_place(plant):
+    def write(disk, path, data):
+        file = disk.create(path)
+        file.write([data])
+        file.sync()
+        disk.sync_folder(path.rpartition("/")[0])
+
+    for module in _WRITERS:
+        plant(module, "write_durably", write)
+
+
+@mutant(crashes)
+def does_not_fsync_a_flushed_file(plant):
+    class Unsynced:
+        def __init__(self, disk):
+            self._disk = disk
+
+        def __getattr__(self, name):
+            return getattr(self._disk, name)
+
+        def create(self, path):
+            file = self._disk.create(path)
+            file.sync = lambda: None
+            return file
+
+    def run(self, memtable, run=flush_files.FileFlush.run):
+        self._disk = Unsynced(self._disk)
+        return run(self, memtable)
+
+    plant(flush_files.FileFlush, "run", run)
+
+
+@mutant(crashes)
+def does_not_sync_the_folder_of_a_flushed_file(plant):
+    class Unsynced:
+        def __init__(self, disk):
+            self._disk = disk
+
+        def __getattr__(self, name):
+            return getattr(self._disk, name)
+
+        def sync_folder(self, path):
+            return
+
+    def run(self, memtable, run=flush_files.FileFlush.run):
+        self._disk = Unsynced(self._disk)
+        return run(self, memtable)
+
+    plant(flush_files.FileFlush, "run", run)
+
+
+@mutant(crashes)
+def frees_the_log_while_rows_are_only_in_memory(plant):
+    plant(Flusher, "first_needed", lambda self: self._partitions.applied + 1)
+
+
+@mutant(crashes)
+def frees_the_log_while_tombstones_are_only_in_memory(plant):
+    def first_unflushed(self):
+        known = [m.first_index for m in (*self.immutable[:1], *([self.active] if self.active else []))]
+        return min(known, default=None)
+
+    plant(Partition, "first_unflushed", property(first_unflushed))
+
+
+@mutant(crashes)
+def frees_the_log_without_saving_the_schema(plant):
+    plant(store_module, "save_schema", lambda disk, path, dump, index: None)
+
+
+@mutant(crashes_unsynced)
+def writes_the_manifest_before_the_log_is_fsynced(plant):
+    """And removes a database's files before."""
+    plant(Store, "sync_due", lambda self: None)

@@ -1,0 +1,113 @@
+"""Planting mistakes that stores have made, one at a time, and the suites that must find them. `make mutants` shows it.
+
+    @mutant(CRASHES, ...)                  the suites that are to find it, in turn
+    def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, what to do instead)
+
+Each is a few lines against the real code. If that code moves, a mutant that no longer does what it says is found out,
+since then nothing is found.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from storage import bad_files
+from storage.bad_files import NotSurvived, see_damage
+from storage.metamorphic import Metamorphic, Tally
+from storage.store_crashes import OPTIONS, Wrong, enumerate_crashes, enumerate_failures
+from storage.store_stories import afterwards, expiring_story, loading_story, story
+
+Plant = Callable[[object, str, object], None]
+Suite = Callable[[], object]
+
+
+def crashes() -> None:
+    enumerate_crashes(story(), afterwards())
+
+
+def second_crashes() -> None:
+    enumerate_crashes(story()[:5], afterwards(), again=12, one_of=4)
+
+
+def loads() -> None:
+    enumerate_crashes(loading_story(), afterwards())
+
+
+def loads_unsynced() -> None:
+    enumerate_crashes(loading_story(), afterwards(), replace(OPTIONS, durability="os"), one_of=2)
+
+
+def expiries() -> None:
+    enumerate_crashes(expiring_story(), afterwards(), one_of=2)
+
+
+def crashes_unsynced() -> None:
+    enumerate_crashes(story(), afterwards(), replace(OPTIONS, durability="os"), one_of=2)
+
+
+def failing_disk() -> None:
+    enumerate_failures(story(), errno.EIO)
+
+
+def full_disk() -> None:
+    enumerate_failures(story(), errno.ENOSPC)
+
+
+def answers() -> None:
+    for seed in range(40):
+        Metamorphic(seed, Tally()).run(30)
+
+
+def bad() -> None:
+    see_damage()
+    bad_files.attack(bad_files.kinds(), 0, 3_000, bad_files.Survivals())
+
+
+@dataclass(frozen=True)
+class Mutant:
+    do: Callable[[Plant], None]
+    suites: tuple[Suite, ...]
+
+    @property
+    def name(self) -> str:
+        return self.do.__name__
+
+    def found_by(self) -> str | None:
+        """The suite that complains while the mistake is there."""
+        with _planted(self.do):
+            for suite in self.suites:
+                try:
+                    suite()
+                except (Wrong, NotSurvived):
+                    return suite.__name__
+        return None
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(*suites: Suite) -> Callable[[Callable[[Plant], None]], Callable[[Plant], None]]:
+    def note(do: Callable[[Plant], None]) -> Callable[[Plant], None]:
+        MUTANTS.append(Mutant(do, suites))
+        return do
+
+    return note
+
+
+@contextmanager
+def _planted(do: Callable[[Plant], None]) -> Iterator[None]:
+    places: list[tuple[object, str, object]] = []
+
+    def plant(holder: object, name: str, value: object) -> None:
+        places.append((holder, name, vars(holder)[name]))
+        setattr(holder, name, value)
+
+    try:
+        do(plant)
+        yield
+    finally:
+        for holder, name, value in reversed(places):
+            setattr(holder, name, value)
