@@ -46,3 +46,26 @@ def test_folders_above_that_are_not_ours_need_not_be_synced(tmp_path: Path) -> N
     Forbidding().make_folder(str(tmp_path / "theirs"))
     with pytest.raises(PermissionError):
         Forbidding().make_folder(str(tmp_path / "theirs" / "new"))
+
+
+class FullOnce(Watched):
+    """No room for the first sync of `where`."""
+
+    def __init__(self, where: Path) -> None:
+        super().__init__()
+        self.where = str(where)
+
+    def sync_folder(self, path: str) -> None:
+        if path == self.where:
+            self.where = ""
+            raise OSError(errno.ENOSPC, "full", path)
+        super().sync_folder(path)
+
+
+def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(tmp_path: Path) -> None:
+    """What is put into it is taken for durable, and lets the log go."""
+    disk = FullOnce(tmp_path)
+    with pytest.raises(OSError, match="full"):
+        disk.make_folder(str(tmp_path / "new"))
+    disk.make_folder(str(tmp_path / "new"))
+    assert [str(tmp_path)] == disk.synced[-1:]

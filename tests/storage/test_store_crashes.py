@@ -12,15 +12,37 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from storage.store_crashes import OPTIONS, enumerate_crashes, enumerate_failures
+from storage.crash_disk import CrashDisk
+from storage.store_crashes import FOLDER, OPTIONS, enumerate_crashes, enumerate_failures, open_store
 from storage.store_model import Operation
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
+
+from saros_storage.errors import StorageError
+from saros_storage.layout import NODE_FILE
 
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Torn ends are told of; here there are thousands."""
     caplog.set_level(logging.ERROR)
+
+
+def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> None:
+    """And once it is there, no restart makes it another."""
+    other = replace(OPTIONS, time_partition_interval=7)
+    disk = CrashDisk()
+    disk.keeps_pictures = True
+    open_store(disk).close()
+    made = set()
+    for picture in disk.pictures:
+        for _, found in picture.crashes():
+            is_made = found.exists(f"{FOLDER}/{NODE_FILE}")
+            made.add(is_made)
+            first, second = (OPTIONS, other) if is_made else (other, OPTIONS)
+            open_store(found, first).close()
+            with pytest.raises(StorageError, match="time_partition_interval"):
+                open_store(found.after_power_cut(), second)
+    assert {True, False} == made
 
 
 @pytest.mark.slow
