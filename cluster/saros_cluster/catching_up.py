@@ -25,13 +25,14 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost, NotHere
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import NoLeader
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routes
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
 
@@ -62,7 +63,7 @@ class CatchingUp:
         host: GroupHost,
         peers: Peers,
         clock: Clock,
-        routing: Routing,
+        routes: Routes,
         replicas: Replicas,
         schema: ClusterSchema,
         pool: ThreadPoolExecutor,
@@ -71,7 +72,7 @@ class CatchingUp:
         self._host = host
         self._peers = peers
         self._clock = clock
-        self._routing = routing
+        self._routes = routes
         self._replicas = replicas
         self._schema = schema
         self._pool = pool
@@ -89,7 +90,7 @@ class CatchingUp:
     def holders(self, group: GroupId) -> list[NodeId]:
         """The members of a group, whoever answered last first, whoever does not answer last."""
         answering = self._answering.get(group)
-        return sorted(self._routing.members(group), key=lambda node: (self._is_down(node), node != answering))
+        return sorted(self._routes.now.members(group), key=lambda node: (self._is_down(node), node != answering))
 
     def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
         """By group: the index that a view must have applied. Raises NoLeader."""

@@ -26,6 +26,7 @@ from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
@@ -39,7 +40,7 @@ from saros_cluster.remote.questions import ReadTarget
 from saros_cluster.remote.remote_reader import Holder
 from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routes, Routing
 from saros_cluster.users.commands import Command as UsersCommand
 from saros_scheduler.task import QueryId
 from saros_storage import schema as changes_of
@@ -80,7 +81,7 @@ class Parts:
     """What the cluster is made of, as this node has it."""
 
     client: int
-    routing: Routing
+    routes: Routes
     host: GroupHost
     peers: Peers
     proposer: Proposer
@@ -102,7 +103,6 @@ class ClusterDatabase:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._routing = parts.routing
         self._sequence = itertools.count(1)
         self._fitting = Fitting()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
@@ -112,9 +112,14 @@ class ClusterDatabase:
         self._lock = threading.Lock()
         self._views: WeakSet[RoutedView] = WeakSet()
         self._catching_up = CatchingUp(
-            parts.host, parts.peers, parts.clock, parts.routing, parts.replicas, parts.schema, self._pool, parts.is_down
+            parts.host, parts.peers, parts.clock, parts.routes, parts.replicas, parts.schema, self._pool, parts.is_down
         )
         self._all_here = all(self._catching_up.is_here(group) for group in self._routing.groups)
+
+    @property
+    def _routing(self) -> Routing:
+        """As of now: it may be another one the next time."""
+        return self._parts.routes.now
 
     @property
     def schema(self) -> SchemaTree:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.placement.table import PartitionTable
 from saros_cluster.raft.messages import GroupId
 from saros_storage.mutation import Placed
 from saros_storage.paths import join_nodes, split_path
@@ -20,22 +20,22 @@ from saros_storage.reading import TimeRange
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame, decode_tablet, encode_tablet
 
-#: The group of all nodes, which knows the databases.
-META = GroupId(0)
-
 
 class Routing:
     """See the module. An immutable value: a new table makes a new one."""
 
-    def __init__(self, table: PartitionTable, interval: int) -> None:
-        self.table = table
+    def __init__(self, topology: Topology, interval: int) -> None:
+        self.topology = topology
+        self.table = topology.table
         self._interval = interval
+        #: All nodes of the cluster, by id.
+        self.nodes = topology.standing(Standing.IN)
         #: All data groups, by id.
-        self.groups = tuple(GroupId(head) for head in sorted(table.groups))
+        self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
         """The nodes of a group."""
-        return self.table.nodes if group == META else self.table.groups[NodeId(group)].members
+        return self.topology.wanted[META].voters if group == META else self.table.groups[NodeId(group)].members
 
     def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
         """The data groups that a node is a member of."""
@@ -71,6 +71,28 @@ class Routing:
             places = np.flatnonzero(numbers == number)
             part = TabletFrame(encode_tablet(_rows(tablet, places)))
             yield self.group_at(database, number), Placed(placed.depth, part.frame, part)
+
+
+class Routes:
+    """The routing of now: as the meta group's log had it last, as far as this node has applied it. Thread-safe."""
+
+    def __init__(self, topology: Topology, interval: int) -> None:
+        self._interval = interval
+        self._now = Routing(topology, interval)
+
+    @property
+    def now(self) -> Routing:
+        """Take it once for each thing that is done."""
+        return self._now
+
+    def members(self, group: GroupId) -> tuple[NodeId, ...]:
+        """See `Routing.members`, as of now."""
+        return self._now.members(group)
+
+    def learn(self, topology: Topology) -> None:
+        """The meta group's state changed; by one thread at a time."""
+        if topology is not self._now.topology:
+            self._now = Routing(topology, self._interval)
 
 
 def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:

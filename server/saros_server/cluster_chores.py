@@ -15,6 +15,7 @@ from contextlib import suppress
 from saros_cluster.catching_up import SchemaUnknown
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.placement.ring import NodeId
@@ -22,7 +23,6 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import Role
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
-from saros_cluster.routing import META
 from saros_server.cluster_status import ClusterStatus
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock

@@ -27,21 +27,22 @@ from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data import snapshots
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase, Parts
+from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.host import GroupHost, NotHere
 from saros_cluster.host_threads import HostThreads
 from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
 from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.meta.state import MetaState
 from saros_cluster.peers import BadRequest, CallHandler, Unreachable
-from saros_cluster.placement import NodeId, PartitionTable
+from saros_cluster.placement import NodeId
 from saros_cluster.proposer import Proposer
-from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import GroupId, HardState, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
 from saros_cluster.remote.questions import PATIENCE_MS_MAX, ReadTarget
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_cluster.users.cluster_directory import ClusterDirectory
@@ -69,8 +70,6 @@ _FLUSH_SECONDS = 60.0
 #: A node answers within a second how far it is.
 _MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
-#: The membership that a cluster begins with.
-_FIRST_VERSION = 1
 AddressOf = Callable[[NodeId], str | None]
 
 
@@ -157,37 +156,40 @@ class _Opening:
         self._clock = clock
         self._closing = closing
         check_node_file(folder, options, disk)
-        table = PartitionTable.first(sorted(file.nodes), file.replicas, file.slots)
-        self._routing = Routing(table, options.time_partition_interval)
-        groups = self._routing.groups_of(file.node)
+        first = Topology.first(
+            {node: Node(address.peer, address.client) for node, address in file.nodes.items()},
+            file.replicas,
+            file.slots,
+        )
+        disk.make_folder(os.path.join(folder, "meta"))
+        self._routes = Routes(first, options.time_partition_interval)
+        self._schema = ClusterSchema()
+        self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
+        _check_administrator(file, self._meta)
+        self._groups = self._routes.now.groups_of(file.node)
         # One budget for the node's MemTables: each group has its share.
-        share = options.memtables_total_bytes_max // len(groups)
+        share = options.memtables_total_bytes_max // len(self._groups)
         self._options = replace(
             options,
             memtables_total_bytes_max=share,
             memtable_bytes_max=min(options.memtable_bytes_max, max(share // 4, 1)),
         )
-        self._groups = groups
-        self._schema = ClusterSchema()
         self._cache = ChunkCache(options.cache_bytes)
         self._compactor = Compactor(self._options, clock)
 
+    def _agree(self, state: MetaState) -> None:
+        """The meta group's state has changed."""
+        self._routes.learn(state.topology)
+        self._schema.agree(state.databases, state.drops, state.version)
+
     def open(self, credentials: PeerCredentials | None) -> ClusterNode:
         """See `ClusterNode.open`."""
-        disk, file = self._disk, self._file
-        disk.make_folder(os.path.join(self._folder, "meta"))
+        disk, file, meta = self._disk, self._file, self._meta
         log, contents = self._open_log()
         identity = Identity(file.cluster, file.node)
         peers = self._outside.peers(identity, self._address_of, credentials, self._clock)
         self._closing.callback(peers.close)
         host = GroupHost(file.node, log, peers, self._clock, self._outside.randomness)
-        meta = MetaMachine(
-            self._state_path(META),
-            disk,
-            lambda state: self._schema.agree(state.databases, state.drops, state.version),
-            file.users,
-        )
-        _check_administrator(file, meta)
         meta.start(partial(host.compact, META))
         self._closing.callback(self._compactor.stop)
         shelf = Shelf(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
@@ -195,13 +197,13 @@ class _Opening:
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
         for group, machine in machines.items():
             host.add(group, _restored(contents[group], machine.installed), machine, self._raft)
-        proposer = Proposer(file.node, host, peers, self._clock, self._routing.members, time.sleep)
+        proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
         replicas = Replicas(machines, self._cache)
-        status = ClusterStatus(file, self._routing, host, replicas, peers, self._schema)
+        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema)
         database = ClusterDatabase(
             Parts(
                 self._outside.randomness.getrandbits(63),
-                self._routing,
+                self._routes,
                 host,
                 peers,
                 proposer,
@@ -246,7 +248,7 @@ class _Opening:
         return os.path.join(self._folder, "meta", f"group-{group}")
 
     def _address_of(self, node: NodeId) -> str | None:
-        found = self._file.nodes.get(node)
+        found = self._routes.now.topology.nodes.get(node)
         return None if found is None else found.peer
 
     def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
@@ -260,7 +262,7 @@ class _Opening:
         missing = [group for group in (META, *self._groups) if group not in contents]
         if missing:
             for group in missing:
-                base = Position(0, 0, membership(_FIRST_VERSION, self._routing.members(group)))
+                base = Position(0, 0, self._routes.now.topology.wanted[group])
                 ticket = log.create(group, base)
                 contents[group] = LogContents(base, HardState(), ())
             log.wait(ticket)
@@ -276,7 +278,7 @@ class _Opening:
             self._disk,
             self._clock,
             self._cache,
-            lambda database: self._routing.schema_group(database) == group,
+            lambda database: self._routes.now.schema_group(database) == group,
             partial(self._schema.learn_news, group),
             shelf,
             lambda node, name, request: peers.call(node, name, request, _PULL_SECONDS),
@@ -289,7 +291,7 @@ class _Opening:
     def _flush_all(self, database: ClusterDatabase, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
         database.flush_here(databases)
         request = "\n".join(databases or ()).encode()
-        for node in self._file.nodes:
+        for node in self._routes.now.nodes:
             if node != self._file.node:
                 try:
                     peers.call(node, _FLUSH, request, _FLUSH_SECONDS)
@@ -306,7 +308,7 @@ class _Opening:
                 return merges.answer(request)
             return peers.call(node, MERGE, request, _MERGE_SECONDS)
 
-        merge_everywhere(request, self._file.nodes, ask, stopped)
+        merge_everywhere(request, self._routes.now.nodes, ask, stopped)
 
 
 def _restored(contents: LogContents, installed: Position | None) -> Restored:

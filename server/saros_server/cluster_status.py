@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from saros_cluster.cluster_file import ClusterFile
 from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import Role
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routes
+from saros_cluster.transport.handshake import Identity
 from saros_engine.cluster_info import Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
 
 logger = logging.getLogger(__name__)
@@ -56,15 +57,16 @@ class ClusterStatus:
 
     def __init__(
         self,
-        file: ClusterFile,
-        routing: Routing,
+        identity: Identity,
+        routes: Routes,
         host: GroupHost,
         replicas: Replicas,
         peers: Peers,
         schema: ClusterSchema,
     ) -> None:
-        self._file = file
-        self._routing = routing
+        self._identity = identity
+        self._node = identity.node
+        self._routes = routes
         self._host = host
         self._replicas = replicas
         self._peers = peers
@@ -76,8 +78,8 @@ class ClusterStatus:
 
     def refresh(self) -> None:
         """Ask the other nodes."""
-        for node in self._file.nodes:
-            if node != self._file.node:
+        for node in self._routes.now.nodes:
+            if node != self._node:
                 self._told[node] = self._ask(node)
 
     def _ask(self, node: NodeId) -> _Told | None:
@@ -108,12 +110,12 @@ class ClusterStatus:
         return found
 
     def _all(self) -> dict[NodeId, _Told | None]:
-        return {**self._told, self._file.node: _Told(version("saros"), self._here())}
+        return {**self._told, self._node: _Told(version("saros"), self._here())}
 
     def current_members(self, group: GroupId) -> list[NodeId]:
         """The other members of a group that answered last time and had all that was committed then, in ring order."""
         found = []
-        for node in self._routing.members(group):
+        for node in self._routes.now.members(group):
             told = self._told.get(node)
             replica = None if told is None else told.replicas.get(group)
             if replica is not None and replica.applied >= replica.commit:
@@ -130,8 +132,8 @@ class ClusterStatus:
         """See `ClusterInfo.nodes`."""
         told = self._all()
         rows = []
-        for node in sorted(self._file.nodes):
-            address, found = self._file.nodes[node], told.get(node)
+        for node in self._routes.now.nodes:
+            address, found = self._routes.now.topology.nodes[node], told.get(node)
             status = NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING
             known = None if found is None else found.version
             rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known))
@@ -142,8 +144,8 @@ class ClusterStatus:
         told = self._all()
         return [
             self._row(group, node, told.get(node))
-            for group in (META, *self._routing.groups)
-            for node in self._routing.members(group)
+            for group in (META, *self._routes.now.groups)
+            for node in self._routes.now.members(group)
         ]
 
     def _row(self, group: GroupId, node: NodeId, told: _Told | None) -> RegionRow:
@@ -152,7 +154,7 @@ class ClusterStatus:
         if found is not None:
             role = ReplicaRole.LEADER if found.leads else ReplicaRole.FOLLOWER
         tree = self._schema.tree
-        owned = [d for d in tree.databases() if group != META and self._routing.schema_group(d) == group]
+        owned = [d for d in tree.databases() if group != META and self._routes.now.schema_group(d) == group]
         return RegionRow(
             region=group,
             type=RegionType.CONFIG if group == META else RegionType.DATA,
@@ -160,7 +162,7 @@ class ClusterStatus:
             status=NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING,
             role=role,
             databases=tuple(owned),
-            slots=0 if group == META else len(self._routing.table.slots_of(NodeId(group))),
+            slots=0 if group == META else len(self._routes.now.table.slots_of(NodeId(group))),
             partitions=None if found is None else found.partitions,
             term=None if found is None else found.term,
             applied=None if found is None else found.applied,
@@ -169,22 +171,23 @@ class ClusterStatus:
 
     def variables(self) -> Sequence[tuple[str, str]]:
         """See `ClusterInfo.variables`."""
-        file = self._file
+        table = self._routes.now.table
         return (
-            ("ClusterId", file.cluster),
-            ("NodeId", str(file.node)),
-            ("DataReplicationFactor", str(file.replicas)),
-            ("SlotNum", str(file.slots)),
+            ("ClusterId", self._identity.cluster),
+            ("NodeId", str(self._node)),
+            ("DataReplicationFactor", str(table.replicas)),
+            ("SlotNum", str(len(table.owners))),
         )
 
     def client_addresses(self) -> list[str]:
         """host:port of all nodes for clients, this one's first."""
-        own = self._file.nodes[self._file.node].client
-        return [own, *(address.client for node, address in self._file.nodes.items() if node != self._file.node)]
+        routing = self._routes.now
+        nodes = sorted(routing.nodes, key=lambda node: (node != self._node, node))
+        return [routing.topology.nodes[node].client for node in nodes]
 
     def client_address_elsewhere(self, node: NodeId | None) -> str:
         """Where clients reach another node; empty for this one, and if it is not known."""
-        found = None if node in (None, self._file.node) else self._file.nodes.get(node)
+        found = None if node in (None, self._node) else self._routes.now.topology.nodes.get(node)
         return "" if found is None else found.client
 
 

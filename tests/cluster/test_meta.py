@@ -9,6 +9,7 @@ import pytest
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request
 from saros_cluster.data.region_machine import SchemaNews
+from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
     BeginDrop,
@@ -30,6 +31,9 @@ from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.types import Compressor, DataType, Encoding
 
+#: How the cluster begins.
+FIRST = Topology.first({NodeId(n): Node(f"host{n}:1", f"host{n}:2") for n in (1, 2, 3)}, 3, 12)
+
 
 def series(name: str = "x") -> tuple[changes.SeriesSchema, ...]:
     return (changes.SeriesSchema(name, DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED),)
@@ -43,11 +47,11 @@ def entries(*commands: MetaCommand, first: int = 1, request: Request = NO_REQUES
 
 
 def machine(folder: Path) -> MetaMachine:
-    return MetaMachine(str(folder / "group-0"), LocalDisk(), lambda state: None)
+    return MetaMachine(str(folder / "group-0"), LocalDisk(), lambda state: None, FIRST)
 
 
 def test_databases_do_not_overlap_whoever_asks() -> None:
-    state = MetaState()
+    state = MetaState(FIRST)
     state.apply(CreateDatabase("root.a"), 1)
     for path, code in (("root.a", 501), ("root.a.b", 501), ("root", 509)):
         with pytest.raises(UserMistake) as caught:
@@ -57,7 +61,7 @@ def test_databases_do_not_overlap_whoever_asks() -> None:
 
 
 def test_a_name_is_taken_until_the_drop_is_done() -> None:
-    state = MetaState()
+    state = MetaState(FIRST)
     state.apply(CreateDatabase("root.a"), 1)
     state.apply(BeginDrop("root.a"), 2)
     state.apply(BeginDrop("root.a"), 3)
@@ -109,7 +113,7 @@ CHANGES: list[Command] = [CreateUser("ann", "$x$y"), CreateRole("r"), GrantRole(
 
 
 def test_users_change_in_the_order_of_the_log_and_a_mistake_changes_nothing(tmp_path: Path) -> None:
-    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, FIRST, ROOT)
     mistakes: list[Command] = [CreateUser("root", "$x$z"), DropUser("root"), GrantRole("r", "nobody")]
     outcomes = found.apply(entries(*(ChangeUsers(change) for change in (*CHANGES, *mistakes))))
     assert [None, None, None, 805, 701, 804] == [getattr(outcome, "code", outcome) for outcome in outcomes]
@@ -120,7 +124,7 @@ def test_users_change_in_the_order_of_the_log_and_a_mistake_changes_nothing(tmp_
 
 
 def test_users_are_in_the_file_and_in_a_snapshot(tmp_path: Path) -> None:
-    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, FIRST, ROOT)
     found.apply(entries(*map(ChangeUsers, CHANGES)))
     index, token = found.take_snapshot()
     (tmp_path / "other").mkdir()
@@ -130,7 +134,7 @@ def test_users_are_in_the_file_and_in_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_what_is_known_of_users_outlives_the_process(tmp_path: Path) -> None:
-    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, ROOT)
+    found = MetaMachine(str(tmp_path / "group-0"), LocalDisk(), lambda state: None, FIRST, ROOT)
     for index, change in enumerate(CHANGES, 1):
         found.apply(entries(ChangeUsers(change), first=index))
         assert found.state.users == machine(tmp_path).state.users
@@ -139,7 +143,7 @@ def test_what_is_known_of_users_outlives_the_process(tmp_path: Path) -> None:
 def test_a_group_begins_with_its_first_users_once(tmp_path: Path) -> None:
     path = str(tmp_path / "group-0")
     log = entries(ChangeUsers(CHANGES[0]))
-    MetaMachine(path, LocalDisk(), lambda state: None, ROOT)
+    MetaMachine(path, LocalDisk(), lambda state: None, FIRST, ROOT)
     assert ROOT == machine(tmp_path).state.users
     (tmp_path / "other").mkdir()
     other = machine(tmp_path / "other")

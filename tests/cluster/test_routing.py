@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_cluster.placement import NodeId, PartitionTable
-from saros_cluster.routing import META, Routing
+from saros_cluster.growth.topology import META, Node, Topology
+from saros_cluster.placement import NodeId
+from saros_cluster.routing import Routing
 from saros_storage.block import Column
 from saros_storage.mutation import Placed
 from saros_storage.reading import TimeRange
@@ -14,7 +15,7 @@ from saros_storage.tablet_codec import TabletFrame, decode_tablet, encode_tablet
 from saros_storage.types import DataType
 
 NODES = [NodeId(n) for n in (1, 2, 3, 4, 5)]
-ROUTING = Routing(PartitionTable.first(NODES, 3), 100)
+ROUTING = Routing(Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in NODES}, 3, 10_000), 100)
 
 
 def placed(times: list[int]) -> Placed:

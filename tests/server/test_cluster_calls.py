@@ -107,11 +107,11 @@ def test_strangers_are_answered_nothing(town: Town) -> None:
     """Another cluster's node, and one that means another node: for every name, before anything is looked at."""
     cluster = town.nodes.node(0).cluster
     assert isinstance(cluster, ClusterNode)
-    address = cluster.status._file.nodes[ONE].peer
+    address = town.routing().topology.nodes[ONE].peer
     before = town.ends()
     for identity, meant in (
         (Identity("another-cluster", TWO), ONE),
-        (Identity(cluster.status._file.cluster, TWO), NodeId(3)),
+        (Identity(cluster.status._identity.cluster, TWO), NodeId(3)),
     ):
         peers = GrpcPeers(identity, lambda _: address, None, SystemClock())
         try:

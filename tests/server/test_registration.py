@@ -38,11 +38,12 @@ from server.town import WEEK, Town, a_town, at_once
 from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import decode_command
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.growth.topology import META
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import EntryKind, GroupId
 from saros_cluster.raft_log import LogContents, RaftLog
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routing
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock

@@ -16,11 +16,12 @@ from server.faulty_peers import Calls, Weather
 
 from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import META, Routing
+from saros_cluster.routing import Routing
 from saros_engine.coordinator import SessionContext
 from saros_server.node import Node
 from saros_server.server import Server

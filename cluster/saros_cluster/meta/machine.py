@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from saros_cluster.data.command import Request
 from saros_cluster.data.requests import Requests
+from saros_cluster.growth.topology import Topology
 from saros_cluster.machine import Outcome
 from saros_cluster.meta.state import MetaCommand, MetaState, decode_meta, encode_meta
 from saros_cluster.placement.ring import NodeId
@@ -48,13 +49,15 @@ def decode_meta_entry(data: bytes) -> tuple[Request, MetaCommand]:
 class MetaMachine:
     """See the module. Implements `StateMachine`."""
 
-    def __init__(self, path: str, disk: Disk, changed: Callable[[MetaState], None], users: Users | None = None) -> None:
-        """Load the state at `path`; without one, begin with `users`. Raises CorruptFile."""
+    def __init__(
+        self, path: str, disk: Disk, changed: Callable[[MetaState], None], first: Topology, users: Users | None = None
+    ) -> None:
+        """Load the state at `path`; without one, begin with `first` and `users`. Raises CorruptFile."""
         self._path = path
         self._disk = disk
         self._changed = changed
         self._compact: Callable[[int], None] = lambda _: None
-        self.state, self._requests, self._applied = MetaState(users), Requests(), 0
+        self.state, self._requests, self._applied = MetaState(first, users), Requests(), 0
         self._installed: list[object] | None = None
         self._lock = threading.RLock()
         if disk.exists(path):

@@ -1,10 +1,11 @@
-"""What the meta group agrees on: the databases, which drops the data groups are to carry out, and the users.
+"""What the meta group agrees on: databases, the drops that the data groups are to carry out, users, and the topology.
 
     CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
     BeginDrop(path)            the database takes no more writes; its name stays taken
     BeginDropSeries(pattern)   the series that match go
     EndDrop(number)            all data groups have carried it out: a database's name is free
     ChangeUsers(change)        users, roles, privileges (`users.users`)
+    Grow(step)                 nodes, groups, who owns which slots (`growth.topology`)
 
 The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its
 outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
@@ -20,6 +21,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from saros_cluster.data.drops import Drop
+from saros_cluster.growth import steps
+from saros_cluster.growth.commands import GrowthCommand, decode_growth, encode_growth
+from saros_cluster.growth.topology import Topology
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
 from saros_storage.errors import CorruptFile, StorageError, UserMistake
@@ -63,13 +67,21 @@ class ChangeUsers:
     change: changes_of_users.Command
 
 
-MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """A step of growing or shrinking."""
+
+    step: GrowthCommand
+
+
+MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers | Grow
 _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
     "create database": CreateDatabase,
     "begin drop": BeginDrop,
     "begin drop series": BeginDropSeries,
     "end drop": lambda number: EndDrop(int(number)),
     "change users": lambda text: ChangeUsers(changes_of_users.decode_command(text.encode())),
+    "grow": lambda text: Grow(decode_growth(text)),
 }
 
 
@@ -86,6 +98,8 @@ def encode_meta(command: MetaCommand) -> bytes:
             words = ["end drop", str(number)]
         case ChangeUsers(change):
             words = ["change users", changes_of_users.encode_command(change).decode()]
+        case Grow(step):
+            words = ["grow", encode_growth(step)]
     return json.dumps(words, ensure_ascii=False).encode()
 
 
@@ -101,9 +115,10 @@ def decode_meta(data: bytes) -> MetaCommand:
 class MetaState:
     """See the module."""
 
-    def __init__(self, users: Users | None = None) -> None:
-        """`users`: those to begin with."""
+    def __init__(self, topology: Topology, users: Users | None = None) -> None:
+        """How the cluster begins."""
         self.version = 0
+        self.topology = topology
         self.users = users or Users()
         self._tree = SchemaTree()
         #: Begun and not ended, by number.
@@ -123,7 +138,7 @@ class MetaState:
         return DeleteDatabase(path) in self._drops.values()
 
     def apply(self, command: MetaCommand, index: int) -> None:
-        """Carry out a command of entry `index`. Raises UserMistake (501, 504, 509); then nothing changed."""
+        """Carry out a command of entry `index`. Raises UserMistake; then nothing changed."""
         match command:
             case CreateDatabase(path):
                 change = MakeDatabase(path)
@@ -149,22 +164,31 @@ class MetaState:
                         code=2004,
                     )
                 self.users = self.users.apply(users_change)
+            case Grow(step):
+                self.topology = steps.apply(self.topology, step, index)
         self.version = index
 
     def dump(self) -> dict[str, object]:
         """As values that JSON knows."""
         drops = [[number, encode_change(drop).decode()] for number, drop in self._drops.items()]
         databases = self._tree.databases()
-        return {"version": self.version, "databases": databases, "drops": drops, "users": self.users.dump()}
+        return {
+            "version": self.version,
+            "databases": databases,
+            "drops": drops,
+            "users": self.users.dump(),
+            "topology": self.topology.words(),
+        }
 
     @staticmethod
     def load(words: dict[str, object]) -> MetaState:
         """The inverse. Raises ValueError, TypeError, KeyError."""
-        state = MetaState()
-        databases, drops, users = words["databases"], words["drops"], words["users"]
-        if not isinstance(databases, list) or not isinstance(drops, list) or not isinstance(users, dict):
-            raise TypeError("lists of databases and drops, and users, are expected")
-        state.users = Users.load(users)
+        databases, drops, users, topology = (words[key] for key in ("databases", "drops", "users", "topology"))
+        if not isinstance(databases, list) or not isinstance(drops, list):
+            raise TypeError("lists of databases and drops are expected")
+        if not isinstance(users, dict) or not isinstance(topology, dict):
+            raise TypeError("users and a topology are expected")
+        state = MetaState(Topology.of_words(topology), Users.load(users))
         for path in databases:
             state._tree.apply(MakeDatabase(str(path)))
         for number, text in drops:

@@ -3,7 +3,7 @@
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
-A group is named by its head. Members are listed explicitly: the ring is only the policy that fills the list at first.
+A group is named by its head. Members are listed explicitly: the ring is only the policy that fills in the lists.
 `version` is the index of the meta log entry that made the table; an older table never replaces a newer one (`newer`).
 
 A value: changes give a new table. Pure: any thread.
@@ -12,16 +12,17 @@ A value: changes give a new table. Pure: any thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from saros_cluster.placement.balancer import Owners, moves_to_new, moves_when_leaving
+from saros_cluster.placement.balancer import Owners
 from saros_cluster.placement.ring import NodeId, Ring
 from saros_cluster.placement.slots import SLOTS, slot_of
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,84 +97,74 @@ class PartitionTable:
 
     # ------------------------------------------------------------------ changing
 
-    def add_node(self, node: NodeId, version: int) -> PartitionTable:
-        """With one node more: it heads a group with an even share of the slots, which are on the move to it."""
-        assert node not in self.groups
-        self._check_quiet(version)
-        moves = moves_to_new(self.owners, list(self.groups), node)
+    def with_groups(self, groups: Iterable[Group], version: int) -> PartitionTable:
+        """With groups that are new, or have other members than before."""
+        assert version > self.version
+        return replace(self, version=version, groups={**self.groups, **{group.head: group for group in groups}})
+
+    def moved(self, slots: Sequence[int], target: NodeId, version: int) -> PartitionTable:
+        """Slots belong to another group now, and are still read at the one that had them."""
+        assert version > self.version
+        assert target in self.groups
+        assert not self.previous.keys() & set(slots)
         owners = self.owners.copy()
-        owners[list(moves)] = node
-        groups = self._ring_groups([*self.groups, node])
-        return replace(self, version=version, groups=groups, owners=owners, previous=moves)
+        owners[list(slots)] = target
+        previous = {slot: NodeId(int(self.owners[slot])) for slot in slots}
+        return replace(self, version=version, owners=owners, previous={**self.previous, **previous})
 
-    def remove_node(self, node: NodeId, version: int) -> PartitionTable:
-        """With one node less as an owner: its slots are on the move to the others.
-
-        Its group stays until the slots have arrived (`arrived`, then `drop_group`), since they are read there.
-        """
-        assert node in self.groups
-        assert len(self.groups) > 1
-        self._check_quiet(version)
-        moves = moves_when_leaving(self.owners, list(self.groups), node)
-        owners = self.owners.copy()
-        owners[list(moves)] = list(moves.values())
-        return replace(self, version=version, owners=owners, previous=dict.fromkeys(moves, node))
-
-    def arrived(self, slots: list[int], version: int) -> PartitionTable:
+    def arrived(self, slots: Sequence[int], version: int) -> PartitionTable:
         """Slots whose data is all at their owner."""
         assert version > self.version
-        left = {slot: head for slot, head in self.previous.items() if slot not in set(slots)}
+        gone = set(slots)
+        left = {slot: head for slot, head in self.previous.items() if slot not in gone}
         return replace(self, version=version, previous=left)
 
-    def drop_group(self, head: NodeId, version: int) -> PartitionTable:
-        """Without a group that owns nothing and holds nothing; the other groups lose the node as a member."""
+    def without_group(self, head: NodeId, version: int) -> PartitionTable:
+        """Without a group that owns nothing and holds nothing."""
         assert version > self.version
         assert not self.slots_of(head)
         assert head not in self.previous.values()
-        groups = self._ring_groups([node for node in self.groups if node != head])
-        return replace(self, version=version, groups=groups)
-
-    def _ring_groups(self, nodes: list[NodeId]) -> dict[NodeId, Group]:
-        ring = Ring(nodes)
-        return {node: Group(ring.group(node, self.replicas)) for node in ring.nodes}
-
-    def _check_quiet(self, version: int) -> None:
-        """One change at a time: the one before has moved all its slots."""
-        assert version > self.version
-        assert not self.previous
+        return replace(self, version=version, groups={h: g for h, g in self.groups.items() if h != head})
 
     # ------------------------------------------------------------------ bytes
 
-    def serialize(self) -> bytes:
-        """The table's bytes: one line of JSON, then the owners."""
-        words = {
+    def words(self) -> dict[str, object]:
+        """As values that JSON knows; owners as [head, count] of slots in a row."""
+        places = np.flatnonzero(np.diff(self.owners, prepend=self.owners[0] - 1))
+        counts = np.diff(places, append=len(self.owners)).tolist()
+        return {
             "format": _FORMAT,
             "version": self.version,
             "replicas": self.replicas,
             "groups": [list(self.groups[head].members) for head in sorted(self.groups)],
+            "owners": [[head, count] for head, count in zip(self.owners[places].tolist(), counts, strict=True)],
             "previous": [[slot, self.previous[slot]] for slot in sorted(self.previous)],
-            "slots": len(self.owners),
         }
-        return json.dumps(words, separators=(",", ":")).encode() + b"\n" + self.owners.astype("<i8").tobytes()
+
+    @staticmethod
+    def of_words(words: Mapping[str, Any]) -> PartitionTable:
+        """The inverse. Raises ValueError, TypeError, KeyError if they are no table."""
+        if words["format"] != _FORMAT:
+            raise ValueError("other format")
+        groups = {NodeId(m[0]): Group(tuple(NodeId(int(i)) for i in m)) for m in words["groups"]}
+        heads, counts = zip(*words["owners"], strict=True)
+        owners = np.repeat(np.array(heads, np.int64), counts)
+        previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
+        if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
+            raise ValueError("a slot's group is missing")
+        return PartitionTable(int(words["version"]), int(words["replicas"]), groups, owners, previous)
+
+    def serialize(self) -> bytes:
+        """The table's bytes."""
+        return json.dumps(self.words(), separators=(",", ":")).encode()
 
     @staticmethod
     def deserialize(data: bytes) -> PartitionTable:
         """The inverse. Raises ValueError if the bytes are no table."""
-        line, _, rest = data.partition(b"\n")
         try:
-            words = json.loads(line)
-            if words["format"] != _FORMAT or len(rest) != 8 * words["slots"]:
-                raise ValueError("other format or length")
-            groups = {NodeId(m[0]): Group(tuple(NodeId(int(i)) for i in m)) for m in words["groups"]}
-            previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
-            owners = np.frombuffer(rest, "<i8").astype(np.int64)
-            table = PartitionTable(int(words["version"]), int(words["replicas"]), groups, owners, previous)
-        except (KeyError, TypeError, IndexError) as error:
+            return PartitionTable.of_words(json.loads(data))
+        except (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"not a partition table: {error}") from error
-        known = set(groups)
-        if not set(owners.tolist()) <= known or not set(previous.values()) <= known:
-            raise ValueError("not a partition table: a slot's group is missing")
-        return table
 
 
 def newer(current: PartitionTable | None, offered: PartitionTable) -> PartitionTable:

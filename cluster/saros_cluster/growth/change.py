@@ -1,0 +1,199 @@
+"""A change of the cluster under way: slots that move from group to group, groups that get other members.
+
+    PREPARING     groups that are new elect a leader; who joins a group gets its log as a learner
+                                                                            this is the end of the way back
+    MOVING        each move: the source's log says stop (fence), the table says whose the slots are, the target's log
+                  says go (open)                                            and this of stage one
+    LOADING       each node that is to have the target's slots fetches their files, and says so; then the source lets
+                  go of them (drop)
+    REGROUPING    learners become voters, those who leave a group leave it
+    ABORTING      instead of all that, while it is prepared: learners leave again
+
+Values that the meta group agrees on (`topology`); each step is an entry of its log, so whoever drives the change may be
+anybody, and twice. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+
+
+class Stage(Enum):
+    """See the module."""
+
+    PREPARING = "preparing"
+    MOVING = "moving"
+    LOADING = "loading"
+    REGROUPING = "regrouping"
+    ABORTING = "aborting"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Slots on their way from one group to another."""
+
+    source: GroupId
+    target: GroupId
+    #: Rising.
+    slots: tuple[int, ...]
+    #: The source's members when the change began: they have the data, whatever becomes of the group.
+    holders: tuple[NodeId, ...]
+    #: The entry of the source's log behind which it takes nothing for the slots.
+    fence: int | None = None
+    #: The table's version since which the slots are the target's: the generation of what is written there.
+    version: int | None = None
+    #: The target's log says so too.
+    opened: bool = False
+    #: Who has all files of the slots, durably.
+    loaded: frozenset[NodeId] = frozenset()
+    #: All who need them have them: nobody reads the slots at the source any more.
+    arrived: bool = False
+    #: The source's log says that it lets go of them.
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """A group that gets other members."""
+
+    before: tuple[NodeId, ...]
+    after: tuple[NodeId, ...]
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """See the module. `id` is the entry of the meta group's log that began it."""
+
+    id: int
+    joining: tuple[NodeId, ...]
+    leaving: tuple[NodeId, ...]
+    #: Groups that are new: whether they have a leader.
+    new_groups: Mapping[GroupId, bool]
+    regroups: Mapping[GroupId, Regroup]
+    #: A move's number is its place.
+    moves: tuple[Move, ...]
+    #: There is no way back.
+    going: bool = False
+    aborting: bool = False
+    #: Nodes that join and are not waited for.
+    given_up: frozenset[NodeId] = frozenset()
+
+    @property
+    def stage(self) -> Stage:
+        """How far it is."""
+        if self.aborting:
+            return Stage.ABORTING
+        if not self.going:
+            return Stage.PREPARING
+        if not all(move.opened for move in self.moves):
+            return Stage.MOVING
+        if not all(move.dropped for move in self.moves):
+            return Stage.LOADING
+        return Stage.REGROUPING
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it may go."""
+        return not self.aborting and all(self.new_groups.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.stage in (Stage.REGROUPING, Stage.ABORTING) and all(r.done for r in self.regroups.values())
+
+    def with_move(self, number: int, move: Move) -> Change:
+        """With a move that is further."""
+        return replace(self, moves=(*self.moves[:number], move, *self.moves[number + 1 :]))
+
+    def with_regroup(self, group: GroupId, regroup: Regroup) -> Change:
+        """With a group that is further, or is to have other members."""
+        return replace(self, regroups={**self.regroups, group: regroup})
+
+    # ------------------------------------------------------------------ words
+
+    def words(self) -> dict[str, object]:
+        """As values that JSON knows."""
+        return {
+            "id": self.id,
+            "joining": self.joining,
+            "leaving": self.leaving,
+            "new_groups": [[group, ready] for group, ready in self.new_groups.items()],
+            "regroups": [[group, r.before, r.after, r.done] for group, r in self.regroups.items()],
+            "moves": [_words_of(move) for move in self.moves],
+            "going": self.going,
+            "aborting": self.aborting,
+            "given_up": sorted(self.given_up),
+        }
+
+    @staticmethod
+    def of_words(words: Mapping[str, Any]) -> Change:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        return Change(
+            int(words["id"]),
+            nodes_of(words["joining"]),
+            nodes_of(words["leaving"]),
+            {GroupId(int(group)): bool(ready) for group, ready in words["new_groups"]},
+            {GroupId(int(g)): Regroup(nodes_of(b), nodes_of(a), bool(done)) for g, b, a, done in words["regroups"]},
+            tuple(_move_of(move) for move in words["moves"]),
+            bool(words["going"]),
+            bool(words["aborting"]),
+            frozenset(nodes_of(words["given_up"])),
+        )
+
+
+def nodes_of(words: Sequence[Any]) -> tuple[NodeId, ...]:
+    """Ids as JSON gives them."""
+    return tuple(NodeId(int(word)) for word in words)
+
+
+def runs(slots: Sequence[int]) -> list[list[int]]:
+    """Rising slots as [first, count] of those in a row."""
+    found: list[list[int]] = []
+    for slot in slots:
+        if found and sum(found[-1]) == slot:
+            found[-1][1] += 1
+        else:
+            found.append([slot, 1])
+    return found
+
+
+def slots_of_runs(words: Sequence[Any]) -> tuple[int, ...]:
+    """The inverse."""
+    return tuple(slot for first, count in words for slot in range(int(first), int(first) + int(count)))
+
+
+def _words_of(move: Move) -> list[object]:
+    flags = [move.opened, move.arrived, move.dropped]
+    return [
+        move.source,
+        move.target,
+        runs(move.slots),
+        move.holders,
+        move.fence,
+        move.version,
+        sorted(move.loaded),
+        flags,
+    ]
+
+
+def _move_of(words: Sequence[Any]) -> Move:
+    source, target, slots, holders, fence, version, loaded, (opened, arrived, dropped) = words
+    return Move(
+        GroupId(int(source)),
+        GroupId(int(target)),
+        slots_of_runs(slots),
+        nodes_of(holders),
+        None if fence is None else int(fence),
+        None if version is None else int(version),
+        bool(opened),
+        frozenset(nodes_of(loaded)),
+        bool(arrived),
+        bool(dropped),
+    )

@@ -1,0 +1,164 @@
+"""Steps of growing and shrinking, as entries of the meta group's log.
+
+    Admit ... Begin ─ Ready ─ Go ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped      one change, from left to right
+                └─ Abort       └─ GiveUp: a node that joins and does not come back is not waited for
+    Dismiss     an admitted node that is not to join after all
+
+All steps of a change but the first name it by its id: what comes late, for a change that is over, has no effect; nor
+has what comes twice. Pure values: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_storage.errors import CorruptFile
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """A process may become a node: it gets an id, and the meta group's log. Its addresses are host:port."""
+
+    peer: str
+    client: str
+    #: What the process calls itself, so that asking again gives the same id.
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """An admitted node is not to join: its id is gone for good."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Admitted nodes join, others leave, in one change; `owners` names slots that go to another group besides."""
+
+    joining: tuple[NodeId, ...] = ()
+    leaving: tuple[NodeId, ...] = ()
+    #: By head: slots that it is to have. Without nodes that join or leave only.
+    owners: Mapping[NodeId, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A group that is new has a leader."""
+
+    change: int
+    group: GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Everything is prepared: from here there is only forward. Before it nothing may be fenced."""
+
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """A move's source takes nothing for the slots behind entry `fence` of its log. So they are the target's."""
+
+    change: int
+    move: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A move's target takes reads and writes of the slots."""
+
+    change: int
+    move: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A node has all files of a move's slots, durably."""
+
+    change: int
+    move: int
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A move's source has let go of the slots."""
+
+    change: int
+    move: int
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """A group has the members that membership `version` of the topology says."""
+
+    change: int
+    group: GroupId
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Back to how it was before the change; refused once it goes."""
+
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A node that joins does not come back: the change ends without waiting for it, and another one removes it."""
+
+    change: int
+    node: NodeId
+
+
+GrowthCommand = Admit | Dismiss | Begin | Ready | Go | Fenced | Opened | Loaded | Dropped | Regrouped | Abort | GiveUp
+_COMMANDS: Mapping[str, type[GrowthCommand]] = {
+    kind.__name__.lower(): kind
+    for kind in (Admit, Dismiss, Begin, Ready, Go, Fenced, Opened, Loaded, Dropped, Regrouped, Abort, GiveUp)
+}
+
+
+def encode_growth(command: GrowthCommand) -> str:
+    """The command as one line of JSON."""
+    values: list[object]
+    if isinstance(command, Begin):
+        owners = [[head, runs(sorted(slots))] for head, slots in sorted(command.owners.items())]
+        values = [command.joining, command.leaving, owners]
+    else:
+        values = [getattr(command, f.name) for f in fields(command)]
+    return json.dumps([type(command).__name__.lower(), *values], separators=(",", ":"))
+
+
+def decode_growth(text: str) -> GrowthCommand:
+    """The inverse. Raises CorruptFile."""
+    try:
+        name, *values = json.loads(text)
+        kind = _COMMANDS[name]
+        if kind is Begin:
+            return _begin_of(values)
+        wanted = fields(kind)
+        if len(values) != len(wanted):
+            raise ValueError(f"{len(values)} values")
+        for value, field_ in zip(values, wanted, strict=True):
+            if type(value) is not (str if field_.type == "str" else int):
+                raise TypeError(f"{field_.name} is {value!r}")
+        return kind(*values)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptFile("log", 0, f"not a step of a change of the cluster: {error}") from error
+
+
+def _begin_of(values: list[Any]) -> Begin:
+    joining, leaving, owners = values
+    return Begin(
+        nodes_of(joining), nodes_of(leaving), {NodeId(int(head)): slots_of_runs(slots) for head, slots in owners}
+    )

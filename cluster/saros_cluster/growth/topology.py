@@ -1,0 +1,135 @@
+"""What the meta group agrees on about nodes and groups: who is there, who has what, what is changing (R-3.5, R-4).
+
+    nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
+    table     which group has which slots, at which version
+    wanted    of each group the membership that it is to have: its leader compares, and changes its own log's
+    change    see `change`; there is one at a time
+
+`steps` says what a command makes of it. A value: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from saros_cluster.growth.change import Change, Move
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import PartitionTable
+from saros_cluster.raft.membership import Membership, membership
+from saros_cluster.raft.messages import GroupId
+
+#: The group of all nodes, which agrees on this.
+META = GroupId(0)
+#: The version of the memberships that a cluster begins with.
+FIRST_VERSION = 1
+
+
+class Standing(Enum):
+    """Whether a node is one of the cluster."""
+
+    #: It gets the meta group's log, and nothing else.
+    WAITING = "waiting"
+    IN = "in"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Where a node listens (host:port), and what it is."""
+
+    peer: str
+    client: str
+    standing: Standing = Standing.IN
+    #: See `Admit.token`.
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """See the module."""
+
+    nodes: Mapping[NodeId, Node]
+    table: PartitionTable
+    wanted: Mapping[GroupId, Membership] = field(repr=False)
+    change: Change | None = None
+    #: The last change that is over, and whether it was aborted.
+    last: tuple[int, bool] | None = None
+
+    @staticmethod
+    def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
+        """Of a new cluster."""
+        table = PartitionTable.first(sorted(nodes), replicas, slots)
+        wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
+        return Topology(dict(nodes), table, {META: membership(FIRST_VERSION, nodes), **wanted})
+
+    # ------------------------------------------------------------------ looking
+
+    def standing(self, standing: Standing) -> list[NodeId]:
+        """The nodes that are so, by id."""
+        return sorted(node for node, found in self.nodes.items() if found.standing is standing)
+
+    def node_of(self, token: str) -> NodeId | None:
+        """The node that was admitted under a token."""
+        return next((node for node, found in self.nodes.items() if token and found.token == token), None)
+
+    def groups_of(self, node: NodeId) -> list[GroupId]:
+        """The groups that a node is to have a replica of: as a member now, or as one to be."""
+        found = {group for group, members in self.wanted.items() if node in members.nodes}
+        if self.change is not None:
+            found |= {g for g, r in self.change.regroups.items() if not r.done and node in (*r.before, *r.after)}
+        return sorted(found)
+
+    def needed(self, move: Move) -> frozenset[NodeId]:
+        """Who must have a move's files before its source lets go of them."""
+        assert self.change is not None
+        regroup = self.change.regroups.get(move.target)
+        members = self.table.groups[NodeId(move.target)].members if regroup is None else regroup.after
+        return frozenset(members) - self.change.given_up
+
+    # ------------------------------------------------------------------ changing
+
+    def with_change(self, change: Change) -> Topology:
+        """With a change that is further."""
+        return replace(self, change=change)
+
+    def with_standing(self, nodes: Iterable[NodeId], standing: Standing) -> Topology:
+        """With nodes that are something else."""
+        changed = {node: replace(self.nodes[node], standing=standing) for node in nodes}
+        return replace(self, nodes={**self.nodes, **changed})
+
+    def with_wanted(
+        self, group: GroupId, version: int, voters: Collection[NodeId], learners: Collection[NodeId] = ()
+    ) -> Topology:
+        """With other members that a group is to have. The meta group's log goes to all who wait, too."""
+        if group == META:
+            learners = {*learners, *self.standing(Standing.WAITING)} - set(voters)
+        return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
+
+    # ------------------------------------------------------------------ words
+
+    def words(self) -> dict[str, object]:
+        """As values that JSON knows."""
+        return {
+            "nodes": [[node, n.peer, n.client, n.standing.value, n.token] for node, n in sorted(self.nodes.items())],
+            "table": self.table.words(),
+            "wanted": [[group, wanted.encode().decode()] for group, wanted in sorted(self.wanted.items())],
+            "change": None if self.change is None else self.change.words(),
+            "last": self.last,
+        }
+
+    @staticmethod
+    def of_words(words: Mapping[str, Any]) -> Topology:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        return Topology(
+            {
+                NodeId(int(node)): Node(str(peer), str(client), Standing(standing), str(token))
+                for node, peer, client, standing, token in words["nodes"]
+            },
+            PartitionTable.of_words(words["table"]),
+            {GroupId(int(group)): Membership.decode(str(wanted).encode()) for group, wanted in words["wanted"]},
+            None if words["change"] is None else Change.of_words(words["change"]),
+            None if words["last"] is None else (int(words["last"][0]), bool(words["last"][1])),
+        )

@@ -1,0 +1,286 @@
+"""Growing and shrinking as the meta group agrees on it: whatever is sent, in any order and twice, ends well."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saros_cluster.growth.change import Stage
+from saros_cluster.growth.commands import (
+    Abort,
+    Admit,
+    Begin,
+    Dismiss,
+    Dropped,
+    Fenced,
+    GiveUp,
+    Go,
+    GrowthCommand,
+    Loaded,
+    Opened,
+    Ready,
+    Regrouped,
+    decode_growth,
+    encode_growth,
+)
+from saros_cluster.growth.steps import apply
+from saros_cluster.growth.topology import META, Node, Standing, Topology
+from saros_cluster.placement import NodeId, Ring
+from saros_cluster.raft.messages import GroupId
+from saros_storage.errors import CorruptFile, UserMistake
+
+SLOTS = 60
+
+
+def node(number: int) -> Node:
+    return Node(f"host{number}:6668", f"host{number}:6667")
+
+
+def cluster(nodes: int = 3, replicas: int = 2) -> Topology:
+    return Topology.first({NodeId(n): node(n) for n in range(1, nodes + 1)}, replicas, SLOTS)
+
+
+class Log:
+    """The meta group's log: each command is an entry, as bytes, and what comes of it is written and read again."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.now = topology
+        self.index = 10
+        self.sent: list[GrowthCommand] = []
+
+    def send(self, command: GrowthCommand) -> None:
+        self.index += 1
+        self.sent.append(command)
+        before = self.now
+        self.now = apply(before, decode_growth(encode_growth(command)), self.index)
+        check(before, self.now, self.index)
+        again = Topology.of_words(json.loads(json.dumps(self.now.words())))
+        assert self.now.words() == again.words()
+
+    def admit(self, *numbers: int) -> None:
+        for number in numbers:
+            self.send(Admit(f"host{number}:6668", f"host{number}:6667", f"token{number}"))
+
+
+def check(before: Topology, now: Topology, index: int) -> None:
+    """What holds after each entry."""
+    assert now.table.version in (before.table.version, index)
+    assert set(now.table.owners.tolist()) <= set(now.table.groups)
+    assert set(now.table.previous.values()) <= set(now.table.groups)
+    assert {META, *now.table.groups} == set(now.wanted)
+    for group, wanted in now.wanted.items():
+        known = before.wanted.get(group)
+        assert known is None or known == wanted or (known.version < wanted.version == index)
+        if group != META and known is not None:
+            # Who counts is replaced only when nothing of the slots moves any more.
+            moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
+            assert not moving or known.voters == wanted.voters
+    gone = {n for n, found in before.nodes.items() if found.standing is Standing.GONE}
+    assert gone <= {n for n, found in now.nodes.items() if found.standing is Standing.GONE}
+    assert all(node not in group.members for group in now.table.groups.values() for node in gone)
+    changed = [slot for slot in range(SLOTS) if before.table.owners[slot] != now.table.owners[slot]]
+    if changed:
+        assert now.change is not None
+        assert now.change.going
+        assert set(changed) <= now.table.previous.keys()
+    for move in () if now.change is None else now.change.moves:
+        assert not move.arrived or now.needed(move) <= move.loaded
+        assert not move.dropped or move.arrived
+
+
+def steps(topology: Topology) -> Iterator[GrowthCommand]:
+    """What a driver would send next."""
+    change = topology.change
+    if change is None:
+        return
+    for group, ready in change.new_groups.items():
+        if not ready:
+            yield Ready(change.id, group)
+    if change.stage is Stage.PREPARING and change.is_prepared:
+        yield Go(change.id)
+    for number, move in enumerate(change.moves):
+        if change.going and move.fence is None:
+            yield Fenced(change.id, number, 1_000 + number)
+        elif move.fence is not None and not move.opened:
+            yield Opened(change.id, number)
+        elif move.opened and not move.arrived:
+            for member in topology.needed(move) - move.loaded:
+                yield Loaded(change.id, number, member)
+        elif move.arrived and not move.dropped:
+            yield Dropped(change.id, number)
+    if change.stage in (Stage.REGROUPING, Stage.ABORTING):
+        for group, regroup in change.regroups.items():
+            if not regroup.done:
+                yield Regrouped(change.id, group, topology.wanted[group].version)
+
+
+def drive(log: Log, random: Random) -> None:
+    """To the end, in any order, with what was sent before repeated now and then."""
+    for _ in range(500):
+        if log.now.change is None:
+            return
+        if random.random() < 0.3 and log.sent:
+            again = random.choice(log.sent)
+            if not isinstance(again, Begin | Abort | GiveUp | Dismiss):
+                log.send(again)
+            continue
+        log.send(random.choice(list(steps(log.now))))
+    raise AssertionError(f"no end: {log.now.change}")
+
+
+def assert_settled(topology: Topology, replicas: int) -> None:
+    nodes = topology.standing(Standing.IN)
+    ring = Ring(nodes)
+    assert topology.change is None
+    assert set(nodes) == set(topology.table.groups)
+    assert {group.members for group in topology.table.groups.values()} == {ring.group(n, replicas) for n in nodes}
+    for head, group in topology.table.groups.items():
+        assert tuple(sorted(group.members)) == topology.wanted[GroupId(head)].voters
+        assert () == topology.wanted[GroupId(head)].learners
+    assert tuple(nodes) == topology.wanted[META].voters
+    counts = Counter(topology.table.owners.tolist())
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert not topology.table.previous
+
+
+@given(
+    st.integers(2, 5),
+    st.integers(1, 3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=4),
+    st.integers(0, 1 << 30),
+)
+@settings(max_examples=60, deadline=None)
+def test_changes_end_with_everything_in_its_place(
+    nodes: int, replicas: int, changes: list[tuple[int, int]], seed: int
+) -> None:
+    random, log = Random(seed), Log(cluster(nodes, min(replicas, nodes)))
+    number = nodes
+    for joining, leaving in changes:
+        before = log.now
+        log.admit(*range(number + 1, number + 1 + joining))
+        number += joining
+        members = before.standing(Standing.IN)
+        waiting = tuple(log.now.standing(Standing.WAITING))
+        begin = Begin(waiting, tuple(random.sample(members, min(leaving, len(members)))))
+        if len(members) + len(begin.joining) - len(begin.leaving) < before.table.replicas:
+            with pytest.raises(UserMistake) as refused:
+                log.send(begin)
+            assert 2024 == refused.value.code
+            continue
+        log.send(begin)
+        if random.random() < 0.3:
+            if log.now.change is not None and not log.now.change.going:
+                log.send(Abort(log.now.change.id))
+            drive(log, random)
+            assert before.table.owners.tolist() == log.now.table.owners.tolist()
+        else:
+            drive(log, random)
+        assert_settled(log.now, before.table.replicas)
+
+
+def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it() -> None:
+    log = Log(cluster(3, 3))
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    with pytest.raises(UserMistake) as early:
+        log.send(GiveUp(change.id, NodeId(4)))
+    assert 2025 == early.value.code
+    log.send(Ready(change.id, GroupId(4)))
+    log.send(Go(change.id))
+    for number in range(len(change.moves)):
+        log.send(Fenced(change.id, number, 7))
+        log.send(Opened(change.id, number))
+    log.send(GiveUp(change.id, NodeId(4)))
+    for command in (c for _ in range(40) for c in list(steps(log.now))[:1]):
+        assert not isinstance(command, Loaded) or command.node != 4
+        log.send(command)
+    assert log.now.change is None
+    assert 4 not in log.now.wanted[META].voters
+    # Its own group has it as a member that is down, the others have never seen it.
+    assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
+    log.send(Begin((), (NodeId(4),)))
+    drive(log, Random(1))
+    assert_settled(log.now, 3)
+
+
+def test_one_change_at_a_time_and_no_way_back_once_it_goes() -> None:
+    log = Log(cluster())
+    log.admit(4, 5)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    for command, code in ((Begin((NodeId(5),)), 2022), (Dismiss(NodeId(4)), 2022), (Dismiss(NodeId(2)), 2023)):
+        with pytest.raises(UserMistake) as caught:
+            log.send(command)
+        assert code == caught.value.code
+    log.send(Ready(change.id, GroupId(4)))
+    log.send(Go(change.id))
+    with pytest.raises(UserMistake) as late:
+        log.send(Abort(change.id))
+    assert 2025 == late.value.code
+
+
+def test_nothing_is_fenced_before_the_change_goes() -> None:
+    log = Log(cluster())
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    before = log.now
+    for command in (Go(change.id), Fenced(change.id, 0, 9), Opened(change.id, 0), Loaded(change.id, 0, NodeId(4))):
+        log.send(command)
+        assert before.words() == log.now.words()
+
+
+def test_steps_of_a_change_that_is_over_do_nothing() -> None:
+    log = Log(cluster())
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    drive(log, Random(3))
+    late, before = [c for c in log.sent if not isinstance(c, Begin)], log.now
+    for command in late:
+        log.send(command)
+    assert before.words() == log.now.words()
+
+
+def test_asking_again_gives_the_same_id_and_ids_are_never_used_again() -> None:
+    log = Log(cluster())
+    log.admit(4)
+    log.admit(4)
+    assert [1, 2, 3, 4] == sorted(log.now.nodes)
+    assert 4 == log.now.node_of("token4")
+    assert (NodeId(4),) == log.now.wanted[META].learners
+    with pytest.raises(UserMistake, match="host4:6667 is the address of node 4"):
+        log.send(Admit("host9:1", "host4:6667", "other"))
+    log.send(Dismiss(NodeId(4)))
+    assert () == log.now.wanted[META].learners
+    log.send(Admit("host4:6668", "host4:6667", "again"))
+    assert 5 == log.now.node_of("again")
+
+
+def test_slots_can_be_placed_by_hand() -> None:
+    log = Log(cluster())
+    wanted = tuple(log.now.table.slots_of(NodeId(1))[:5])
+    log.send(Begin(owners={NodeId(2): wanted}))
+    drive(log, Random(5))
+    assert {2} == {int(log.now.table.owners[slot]) for slot in wanted}
+    for owners in ({NodeId(9): (1,)}, {NodeId(1): (SLOTS,)}, {NodeId(1): (1,), NodeId(2): (1,)}):
+        with pytest.raises(UserMistake):
+            log.send(Begin(owners=owners))
+    log.send(Begin())
+    drive(log, Random(6))
+    assert_settled(log.now, 2)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '["fly",1]', '["go"]', '["go",true]', '["go","1"]', '["begin",1,2,3]'])
+def test_junk_is_no_step(text: str) -> None:
+    with pytest.raises(CorruptFile):
+        decode_growth(text)
