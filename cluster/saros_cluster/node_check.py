@@ -18,10 +18,10 @@ from functools import partial
 
 from saros_cluster.cluster_file import load
 from saros_cluster.data.state_file import load_state
-from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.growth.topology import META
+from saros_cluster.meta.machine import decode_meta_file
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft_records import Drop, LogContents, Replay, decode_change
-from saros_cluster.routing import META
 from saros_cluster.users.directory import FileDirectory
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
@@ -119,7 +119,7 @@ class _NodeCheck:
     def _applied(self) -> int:
         """The last entry in the meta group's state."""
         path = self._state_path(META)
-        return MetaMachine(path, self._disk, lambda _: None).take_snapshot()[0] if self._disk.exists(path) else 0
+        return decode_meta_file(path, bytes(self._disk.map(path)))[2] if self._disk.exists(path) else 0
 
     def _check_partitions(self, group: GroupId, generation: int, last: int) -> None:
         region = os.path.join(self._folder, _GROUPS, str(group), str(generation))

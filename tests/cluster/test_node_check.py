@@ -9,6 +9,7 @@ import pytest
 
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.data.state_file import GroupState, save_state
+from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.node_check import NodeResult, check_node
 from saros_cluster.placement import NodeId
@@ -33,7 +34,8 @@ def folder(tmp_path: Path) -> str:
     """A node whose data group has entries 6 to 9 in the log, and those up to 7 in files."""
     save(str(tmp_path), ClusterFile(CLUSTER, NodeId(1), 1, 16, {NodeId(1): NodeAddress("h:1", "h:2")}), DISK)
     DISK.make_folder(str(tmp_path / "meta"))
-    MetaMachine(state_path(tmp_path, META), DISK, lambda _: None)
+    first = Topology.first({NodeId(1): Node("h:1", "h:2")}, 1, 16)
+    MetaMachine(state_path(tmp_path, META), DISK, lambda _: None, first)
     write_log(tmp_path, range(6, 10))
     save_state(DISK, state_path(tmp_path, DATA), GroupState(index=9, released=7))
     save_manifest(DISK, partition(tmp_path), Manifest("root.a", created=1, flushed=7))

@@ -149,14 +149,21 @@ class MetaMachine:
             self._changed(self.state)
 
     def _load(self, data: bytes) -> None:
-        line, _, body = data.partition(b"\n")
-        if line != b"saros-meta 1 %08x" % zlib.crc32(body):
-            raise CorruptFile(self._path, 0, "the checksum of the meta group's state does not fit")
-        try:
-            words = json.loads(body)
-            self.state = MetaState.load(words["state"])
-            self._requests = Requests((int(c), int(s), int(i)) for c, s, i in words["requests"])
-            self._applied = int(words["applied"])
-            self._installed = words["installed"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise CorruptFile(self._path, len(line), f"not a state of the meta group: {error}") from error
+        found = decode_meta_file(self._path, data)
+        self.state, self._requests, self._applied, self._installed = found
+
+
+def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, Requests, int, list[object] | None]:
+    """The state in a file, the requests that are remembered, the entry it is as of, and what was installed last.
+
+    Raises CorruptFile.
+    """
+    line, _, body = data.partition(b"\n")
+    if line != b"saros-meta 1 %08x" % zlib.crc32(body):
+        raise CorruptFile(path, 0, "the checksum of the meta group's state does not fit")
+    try:
+        words = json.loads(body)
+        requests = Requests((int(c), int(s), int(i)) for c, s, i in words["requests"])
+        return MetaState.load(words["state"]), requests, int(words["applied"]), words["installed"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile(path, len(line), f"not a state of the meta group: {error}") from error
