@@ -24,7 +24,7 @@ from saros_storage.manifest import Manifest
 from saros_storage.partition_files import save_manifest
 
 DISK = LocalDisk()
-META, DATA = GroupId(0), GroupId(1)
+DATA = GroupId(1)
 CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 MEMBERS = Membership(1, (NodeId(1),))
 
