@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
 from saros.target import parse_target
+from saros_wire.grpc_log import quieten
 
 if TYPE_CHECKING:
     from saros.bulk import BulkProgress, BulkWriter
@@ -64,6 +65,7 @@ def connect(
         if options:
             raise InterfaceError("options belong to the node: give them where it is started")
         where = parse_target(target).override(user=user, password=password, consistency=consistency, tls_ca=tls_ca)
+        quieten()
         from saros.remote import RemoteSession
 
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s)

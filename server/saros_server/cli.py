@@ -10,6 +10,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from saros_wire.grpc_log import quieten
+
 #: name -> (module or module:function, what it does); the function is `main` if none is named
 COMMANDS: dict[str, tuple[str, str]] = {
     "start": ("saros_server.server_command:start", "serve a folder to other processes of this machine"),
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         sys.stderr.write(f"saros: there is no command {words[0]!r}\n\n{usage()}")
         return 2
+    quieten()
     try:
         module, _, function = COMMANDS[words[0]][0].partition(":")
         code: int = getattr(importlib.import_module(module), function or "main")(words[1:])

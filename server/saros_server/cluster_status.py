@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from importlib.metadata import version
+from typing import Any
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.growth.topology import META
@@ -39,6 +40,8 @@ class _Replica:
     commit: int
     applied: int
     partitions: int
+    #: Databases that it has partitions of.
+    databases: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class ClusterStatus:
         except (Unreachable, RemoteError) as error:
             logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
             return None
-        return _Told(words["version"], {GroupId(int(g)): _Replica(*found) for g, found in words["groups"].items()})
+        return _Told(words["version"], {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()})
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -97,16 +100,17 @@ class ClusterStatus:
     def _tell(self) -> bytes:
         groups = {}
         for group, found in self._here().items():
-            groups[group] = [found.leads, found.leader, found.term, found.commit, found.applied, found.partitions]
+            groups[group] = astuple(found)
         return json.dumps({"version": version("saros"), "groups": groups}).encode()
 
     def _here(self) -> dict[GroupId, _Replica]:
         found = {}
         for group, status in self._host.statuses().items():
             machine = self._replicas.machines.get(group)
-            partitions = 0 if machine is None else machine.region.status(0).partitions
+            partitions = [] if machine is None else machine.region.partition_counts()
             leads = status.role is Role.LEADER
-            found[group] = _Replica(leads, status.leader, status.term, status.commit, status.applied, partitions)
+            count, databases = sum(n for _, n in partitions), tuple(database for database, _ in partitions)
+            found[group] = _Replica(leads, status.leader, status.term, status.commit, status.applied, count, databases)
         return found
 
     def _all(self) -> dict[NodeId, _Told | None]:
@@ -142,26 +146,34 @@ class ClusterStatus:
     def regions(self) -> Sequence[RegionRow]:
         """See `ClusterInfo.regions`."""
         told = self._all()
-        return [
-            self._row(group, node, told.get(node))
-            for group in (META, *self._routes.now.groups)
-            for node in self._routes.now.members(group)
-        ]
+        rows = []
+        for group in (META, *self._routes.now.groups):
+            databases = self._databases(group, told.values())
+            rows += [self._row(group, node, told.get(node), databases) for node in self._routes.now.members(group)]
+        return rows
 
-    def _row(self, group: GroupId, node: NodeId, told: _Told | None) -> RegionRow:
+    def _databases(self, group: GroupId, told: Iterable[_Told | None]) -> tuple[str, ...]:
+        """Of which the group has the schema, or some replica of it data."""
+        if group == META:
+            return ()
+        found = {d for d in self._schema.tree.databases() if self._routes.now.schema_group(d) == group}
+        for node in told:
+            if node is not None and group in node.replicas:
+                found.update(node.replicas[group].databases)
+        return tuple(sorted(found))
+
+    def _row(self, group: GroupId, node: NodeId, told: _Told | None, databases: tuple[str, ...]) -> RegionRow:
         found = None if told is None else told.replicas.get(group)
         role = ReplicaRole.UNKNOWN
         if found is not None:
             role = ReplicaRole.LEADER if found.leads else ReplicaRole.FOLLOWER
-        tree = self._schema.tree
-        owned = [d for d in tree.databases() if group != META and self._routes.now.schema_group(d) == group]
         return RegionRow(
             region=group,
             type=RegionType.CONFIG if group == META else RegionType.DATA,
             node=node,
             status=NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING,
             role=role,
-            databases=tuple(owned),
+            databases=databases,
             slots=0 if group == META else len(self._routes.now.table.slots_of(NodeId(group))),
             partitions=None if found is None else found.partitions,
             term=None if found is None else found.term,
@@ -189,6 +201,11 @@ class ClusterStatus:
         """Where clients reach another node; empty for this one, and if it is not known."""
         found = None if node in (None, self._node) else self._routes.now.topology.nodes.get(node)
         return "" if found is None else found.client
+
+
+def _replica_of(words: Sequence[Any]) -> _Replica:
+    leads, leader, term, commit, applied, partitions, databases = words
+    return _Replica(leads, leader, term, commit, applied, partitions, tuple(databases))
 
 
 def _endpoint(address: str) -> Endpoint:

@@ -30,7 +30,7 @@ from saros_server.server import Serving, serving
 from saros_server.server_command import last_words, launch
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock
+from saros_storage.folder_lock import FolderLock, is_free
 from saros_storage.layout import TEMPORARY
 
 HOST = "127.0.0.1"
@@ -72,7 +72,7 @@ class LocalCluster:
         """The node's process, if it serves. What a process that was killed has left behind does not count."""
         folder = self.folder(node)
         found = serving(folder)
-        return None if found is None or _is_free(folder) else found
+        return None if found is None or is_free(folder) else found
 
 
 def node_folder(directory: str, node: NodeId) -> str:
@@ -208,14 +208,14 @@ def start(
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
     # A folder that a process has already is that of a node which is just coming up.
-    children = {node: _launch(cluster, node, log_level) for node in waiting if _is_free(cluster.folder(node))}
+    children = {node: _launch(cluster, node, log_level) for node in waiting if is_free(cluster.folder(node))}
     limit = time.monotonic() + timeout_s
     while waiting and time.monotonic() < limit:
         say(f"starting {_named(waiting)}")
         time.sleep(_POLL_SECONDS)
         for node in [node for node in children if children[node].poll() is not None]:
             del children[node]
-            if _is_free(cluster.folder(node)):  # else another process was quicker, and is waited for
+            if is_free(cluster.folder(node)):  # else another process was quicker, and is waited for
                 failures[node] = f"it did not come up: {last_words(cluster.folder(node))}"
         waiting = [node for node in waiting if node not in failures and cluster.running(node) is None]
     late = f"it does not serve after {timeout_s:.0f} s: "
@@ -239,20 +239,9 @@ def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeI
     while waiting and time.monotonic() < limit:
         say(f"stopping {_named(waiting)}")
         time.sleep(_POLL_SECONDS)
-        waiting = [node for node in waiting if not _is_free(cluster.folder(node))]
+        waiting = [node for node in waiting if not is_free(cluster.folder(node))]
     return waiting
 
 
 def _named(nodes: Sequence[NodeId]) -> str:
     return f"node{'s' if len(nodes) > 1 else ''} " + ", ".join(map(str, nodes))
-
-
-def _is_free(folder: str) -> bool:
-    """Whether no process has the folder."""
-    try:
-        FolderLock.acquire(folder).release()
-    except FolderInUse:
-        return False
-    except FileNotFoundError:
-        return True
-    return True

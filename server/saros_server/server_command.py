@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saros_server.server import Serving, serving
+from saros_storage.folder_lock import is_free
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
 from saros_wire.protocol import DEFAULT_PORT, PING, path_of
 
@@ -26,6 +27,7 @@ _START_SECONDS = 30.0
 _STOP_SECONDS = 60.0
 _PING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+_LAST_WORDS_SECONDS = 1.0
 _LOG = "server.log"
 _NOT_RUNNING = 3
 #: What the server makes is nobody else's to read.
@@ -148,13 +150,25 @@ def stop(arguments: Sequence[str]) -> int:
         return 1
     os.kill(found.pid, signal.SIGTERM)
     limit = time.monotonic() + _STOP_SECONDS
-    while serving(options.data) is not None:
+    while not is_free(options.data):
         if time.monotonic() > limit:
             sys.stderr.write(f"saros stop: process {found.pid} has not ended in {_STOP_SECONDS:.0f} s\n")
             return 1
         time.sleep(_POLL_SECONDS)
+    _await_end(found.pid)
     sys.stdout.write(f"stopped process {found.pid}\n")
     return 0
+
+
+def _await_end(pid: int) -> None:
+    """Let a process that has let its folder go say its last words; where nobody reaps it, it seems to live on."""
+    limit = time.monotonic() + _LAST_WORDS_SECONDS
+    while time.monotonic() < limit:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def status(arguments: Sequence[str]) -> int:

@@ -8,21 +8,19 @@ does everything but completion, which prompt_toolkit runs in a thread of its own
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
 from itertools import islice
-from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import PygmentsLexer
 
 import saros
 from saros_shell.completion import SarosCompleter
+from saros_shell.history import open_history
 from saros_shell.lexer import SarosLexer
 from saros_shell.meta import COMMANDS, MetaError, run_meta
 from saros_shell.runner import StatementRunner
@@ -42,7 +40,7 @@ class Shell:
         self.runner = StatementRunner(connection, self._print, print_lines_to_stderr)
         self._functions: list[str] | None = None
         self._prompt: PromptSession[str] = PromptSession(
-            history=_history(),
+            history=open_history(),
             lexer=PygmentsLexer(SarosLexer),
             completer=SarosCompleter(self._children, self._function_names, COMMANDS),
             complete_in_thread=True,
@@ -128,14 +126,3 @@ def print_lines_to_stderr(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-def _history() -> History:
-    """`$XDG_STATE_HOME/saros/history`; in memory if that cannot be written."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "saros"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (folder / "history").touch(mode=0o600)
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(str(folder / "history"))

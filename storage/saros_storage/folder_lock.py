@@ -39,3 +39,14 @@ class FolderLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def is_free(folder: str) -> bool:
+    """Whether no process has the folder; one that does not exist is free."""
+    try:
+        FolderLock.acquire(folder).release()
+    except FolderInUse:
+        return False
+    except FileNotFoundError:
+        return True
+    return True

@@ -55,6 +55,10 @@ class Partitions:
         """A database's partitions."""
         return list(self._by_database.get(database, {}).values())
 
+    def counts(self) -> list[tuple[str, int]]:
+        """Databases that have partitions, and how many."""
+        return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
+
     def add(self, partition: Partition) -> None:
         """A partition that was found on the disk."""
         database, number = partition.key

@@ -400,6 +400,11 @@ class Region:
                 flushed_bytes=self._flusher.bytes_written,
             )
 
+    def partition_counts(self) -> list[tuple[str, int]]:
+        """Databases that have partitions here, and how many."""
+        with self.lock:
+            return self.partitions.counts()
+
     def partition_status(self) -> list[PartitionStatus]:
         """All partitions and their files."""
         interval = self._options.time_partition_interval

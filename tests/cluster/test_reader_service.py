@@ -236,6 +236,21 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
 
 
+def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
+    """Who did not hear that a view was opened asks again, and may be content with less."""
+    service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), FakeClock())
+    peers = FakePeers(Network({NODE2: service}), NODE1)
+    for minimum in (7, 6, None):
+        target = ReadTarget(GroupId(2), minimum, 1)
+        (reader,) = open_readers(peers, QUERY, Holder(NODE2, target), [request(PLAIN)], pinned=False)[1]
+        drain(reader)
+    assert 1 == service.open_views
+    for target in (ReadTarget(GroupId(2), 8, 1), ReadTarget(GroupId(2), 7, 2)):
+        with pytest.raises(RemoteError, match="demands more"):
+            open_readers(peers, QUERY, Holder(NODE2, target), [request(PLAIN)], pinned=False)
+    service.close()
+
+
 def test_readers_before_one_that_cannot_be_opened_are_closed() -> None:
     def items() -> list[Item]:
         if view.open_readers == 3:

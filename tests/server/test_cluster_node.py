@@ -53,8 +53,16 @@ def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
     late = Column(DataType.DOUBLE, np.full(40, -1.0))
     cluster.node(2).engine.insert_columns("root.a.d", np.arange(0, 40 * WEEK, WEEK), {"x": late})
     for number in range(3):
+        wait_until(lambda n=number: {"root.a"} == databases_of_regions(cluster, n), 10)
         assert [(280, -1.0, 279.0)] == cluster.run(number, "select count(x), min_value(x), max_value(x) from root.a.d")
         assert [(40,)] == cluster.run(number, "select count(x) from root.a.d where x < 0")
+
+
+def databases_of_regions(cluster: Nodes, number: int) -> set[object]:
+    """What a node says that the regions keep; all have data, and one of them the schema."""
+    rows = cluster.run(number, "show regions")
+    assert {0, 1, 2, 3} == {row[0] for row in rows}
+    return {row[3] for row in rows if row[0] != 0}
 
 
 def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:

@@ -37,6 +37,14 @@ class ReadTarget:
     #: How long the holder may wait until it has that much; then it refuses.
     patience_ms: int = PATIENCE_MS_MAX
 
+    def is_met_by(self, other: ReadTarget) -> bool:
+        """Whether a view that meets the other target meets this one."""
+        if (self.group, self.table_version) != (other.group, other.table_version):
+            return False
+        if self.minimum_applied is None or other.minimum_applied is None:
+            return self.minimum_applied is None
+        return self.minimum_applied <= other.minimum_applied
+
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:

@@ -221,8 +221,8 @@ class ReaderService:
             query.touched_ns = self._clock.monotonic_ns()
             if pin is None:
                 pin = query.pins[target.group] = _Pin(target)
-            if pin.target != target:
-                raise BadRequest(OPEN, "a query has one target for a group")
+            if not target.is_met_by(pin.target):
+                raise BadRequest(OPEN, "a query has one view of a group, and this one demands more")
             pin.users += 1
             return pin
 
