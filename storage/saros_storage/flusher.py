@@ -91,6 +91,8 @@ class Flusher:
         self._changed = changed
         self._staging = staging
         self._expiry = expiry
+        #: Files that views have lost, and the disk has not: (partition, files).
+        self._expired: list[tuple[Partition, list[FileSource]]] = []
         #: Monotonic time at which files are looked through for expired ones.
         self._expire_at_ns = 0
         #: Bytes of all files since the start.
@@ -214,18 +216,22 @@ class Flusher:
                     manifest = partition.manifest.with_merged(names, (), partition.manifest.tombstones)
                     partition.compacted(manifest, {file.path for file in gone}, (), ())
                     self._partitions.changed()
+                self._expired += found
                 self._lock.notify_all()
-            if found:
+            if self._expired:
                 self._journal.sync_due()  # the rule must not be lost when its effect is not
-            for partition, gone in found:
-                self._remove(partition, gone)
+            while self._expired:
+                self._remove(*self._expired[0])
+                del self._expired[0]
         for partition in aging:
             self._changed(partition)
 
     def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
-        """Under `folders`. Views that are open keep the files."""
+        """Under `folders`; again, if it failed. Views that are open keep the files."""
         with self._lock:
             manifest = partition.manifest
+            if partition.dropped:
+                return
         save_manifest(self._disk, partition.folder, manifest)
         for file in gone:
             assert isinstance(file.access, OpenedFile)

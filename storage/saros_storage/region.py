@@ -345,8 +345,14 @@ class Region:
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def expire(self) -> None:
-        """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then."""
-        self._flusher.expire()
+        """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then.
+
+        Raises StorageError; what is left then goes the next time.
+        """
+        try:
+            self._flusher.expire()
+        except OSError as error:
+            raise StorageError(f"expired files of {self._folder} cannot be removed: {error}") from error
 
     def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
         """What can be read now, by database; `unpin` it."""

@@ -40,10 +40,13 @@ class LocalReadView:
 
     def open(self, request: ScanRequest) -> LocalSeriesReader:
         """See `ReaderFactory.open`."""
+        return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+
+    def _unexpired(self, request: ScanRequest) -> ScanRequest:
         limit = None if self._expiry is None else self._expiry.expired_before(request.device)
-        if limit is not None and limit > request.time.start:
-            request = replace(request, time=TimeRange(limit, request.time.end))
-        return LocalSeriesReader(request, self._partitions_of(request.device), self._cache)
+        if limit is None or limit <= request.time.start:
+            return request
+        return replace(request, time=TimeRange(limit, request.time.end))
 
     def expect(self, request: ScanRequest) -> None:
         """See `ReaderFactory.expect`: here opening costs nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from server.cluster_fixture import Nodes, wait_until
 
 from saros_cluster.raft.ready import RaftOptions
 from saros_server import cluster_node
+from saros_shell import verify_command
 from saros_storage.block import Column
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.log import SegmentedLog
@@ -240,3 +242,17 @@ def test_merge_reaches_every_node(cluster: Nodes) -> None:
         assert status.partitions == status.files
         assert before == cluster.run(number, "select x from root.*.d")
     assert sum(cluster.node(number).store.compaction.jobs for number in range(3)) > 0
+
+
+def test_folders_of_nodes_that_were_stopped_are_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = Nodes(tmp_path, 3, 2)
+    nodes.run(0, f"insert into root.a.d(time, x) values (1, 1.5), ({WEEK}, 2.5), ({2 * WEEK}, 3.5)")
+    nodes.run(1, "flush")
+    nodes.run(2, "insert into root.b.d(time, x) values (1, 1.5)")
+    nodes.run(0, "drop database root.a")
+    nodes.close()
+    for folder in nodes.folders:
+        assert 0 == verify_command.main([str(folder), "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert (True, 3) == (found["ok"], found["groups"])
+        assert found["log_entries"] > 0

@@ -147,9 +147,8 @@ class Plan:
         """What is wrong with the answer."""
         view = store.view()
         try:
-            reader = LocalSeriesReader(
-                self.request, view._partitions_of(self.request.device), view._cache, self.run_rows
-            )
+            request = view._unexpired(self.request)
+            reader = LocalSeriesReader(request, view._partitions_of(request.device), view._cache, self.run_rows)
             pieces: list[Block | Summary] = []
             while (piece := reader.next()) is not None:
                 pieces.append(piece)

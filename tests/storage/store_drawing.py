@@ -15,6 +15,7 @@ from storage.store_model import (
     TYPES,
     Operation,
     State,
+    capture,
     delete_database,
     delete_points,
     delete_series,
@@ -130,6 +131,10 @@ def _draw_expire(draw: Drawing) -> Operation | None:
     return expire() if draw.state.limits else None
 
 
+def _draw_capture(_draw: Drawing) -> Operation:
+    return capture()
+
+
 Draw = Callable[[Drawing], Operation | None]
 DRAWN: tuple[Draw, ...] = (
     _draw_late,
@@ -146,6 +151,7 @@ DRAWN: tuple[Draw, ...] = (
     _draw_load,
     _draw_keep,
     _draw_expire,
+    _draw_capture,
 )
 
 

@@ -10,6 +10,7 @@ A power cut may leave any first part of an operation's changes, but what was ack
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,10 @@ import numpy as np
 from storage.crash_disk import CrashDisk
 
 from saros_storage.block import Block, Column
+from saros_storage.capture.capture import everything
+from saros_storage.capture.shelf import Shelf
 from saros_storage.errors import StorageError
+from saros_storage.layout import SNAPSHOTS_FOLDER
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Mutation
 from saros_storage.paths import parse_pattern, split_path
@@ -310,6 +314,31 @@ def keep_from(pattern: str, limit: int | None) -> Operation:
         return replace(state, limits=limits if limit is None else {**limits, pattern: limit}).kept()
 
     return Operation(f"keep {pattern} from {limit}", run, [change])
+
+
+def capture() -> Operation:
+    """Somebody takes a copy of all files: each is what the manifest of that moment says."""
+
+    def run(store: Store) -> None:
+        region, shelf = store._region, Shelf(f"{store._folder}/{SNAPSHOTS_FOLDER}", store._disk, store._clock)
+        region.flush_chosen(everything)
+        with region.flusher.folders:
+            with region.lock:
+                captured = region.capture(everything)
+            id_ = shelf.put(captured)
+        for file in captured.files():
+            data = shelf.read(id_, file.number, 0)
+            assert (file.size, file.crc32) == (len(data), zlib.crc32(data)), file
+        shelf.release(id_)
+
+    return Operation("capture", lambda store: _with_storage_errors(lambda: run(store)), may_be_refused=True)
+
+
+def _with_storage_errors(run: Callable[[], None]) -> None:
+    try:
+        run()
+    except OSError as error:
+        raise StorageError(str(error)) from error
 
 
 def expire() -> Operation:

@@ -8,6 +8,7 @@ from storage.store_drawing import drawn
 from storage.store_model import (
     Operation,
     State,
+    capture,
     create_database,
     delete_database,
     delete_points,
@@ -77,6 +78,7 @@ def loading_story() -> list[Operation]:
         write_rows("root.a.d1", range(40, 50), 4),
         flush(),
         load(("root.a.d1", range(90, 110, 2), 5)),
+        capture(),
         delete_points(["root.a.d1.x"], 26, 28),
         load(("root.b.c.d1", range(10), 6)),
         write_rows("root.b.c.d1", range(5, 15), 7),
@@ -98,6 +100,7 @@ def expiring_story() -> list[Operation]:
         keep_from("root.a.d1", 200),
         expire(),
         write_rows("root.a.d1", range(195, 206), 3),
+        capture(),
         load(("root.a.d1", range(190, 210, 3), 4)),
         keep_from("root.a.**", 110),
         merge(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, SLICE, QuickDisk, creates, points, tablet
+from storage.test_store_faults import StubbornDisk
 
 from saros_storage.disk import LocalDisk
-from saros_storage.errors import UserMistake
+from saros_storage.errors import StorageError, UserMistake
 from saros_storage.reading import ScanRequest, Summary, TimeRange, WindowGrid
 from saros_storage.schema import SchemaChange, SchemaTree, SetTtl, UnsetTtl, decode_change, encode_change
 from saros_storage.schema.ttl_rules import RULES_MAX, TtlRule, TtlRules
@@ -274,3 +276,23 @@ def test_deletions_and_writes_go_on_in_a_partition_that_lost_its_files(tmp_path:
         store.flush()
     with open_store(tmp_path, clock) as store:
         assert [12, 30] == seen(store)
+
+
+def test_expired_files_that_could_not_be_removed_go_the_next_time(tmp_path: Path) -> None:
+    clock = HandClock(1_000)
+    disk = StubbornDisk("sync_folder", "root.db/0", errno.ENOSPC, times=0)
+    store = Store.open(str(tmp_path), replace(OPTIONS, compaction=False), disk, clock)
+    store.change_schema(creates())
+    written(store, 10, 20)
+    store.flush()
+    set_ttl(store, "root.**", 2_000)
+    store.expire()
+    disk.times = 1
+    clock.ms = 5_000
+    with pytest.raises(StorageError, match="cannot be removed"):
+        store.expire()
+    assert [] == seen(store)
+    assert 1 == files(tmp_path)
+    store.expire()
+    assert 0 == files(tmp_path)
+    store.close()

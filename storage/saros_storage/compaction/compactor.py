@@ -288,7 +288,7 @@ class Compactor:
         expiry = task.ground.expiry()
 
         def share(file: FileSource) -> float:
-            return self._dead.share(file, tombstones, expiry)
+            return self._dead.share(file, tombstones, expiry, task.ground.disk)
 
         if request is not None and request.full:
             for file in files:

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from saros_storage.deletions import DeletedTimes, hides, reaches
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile
+from saros_storage.opened_file import OpenedFile
 from saros_storage.reading import TimeRange
 from saros_storage.schema import TtlRules
 from saros_storage.snapshot import FileSource, Tombstone
@@ -50,12 +53,13 @@ class DeadShares:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[TsFileAccess, _Found] = WeakKeyDictionary()
 
-    def share(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> float:
+    def share(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry, disk: Disk) -> float:
         """From 0 to 1. Raises CorruptFile, UnsupportedFile if the file's index cannot be read."""
         known = self._found.get(file.access)
         if known is not None and known.holds(tombstones, expiry):
             return known.share
-        share = dead_share(file, tombstones, expiry)
+        # Not what readers have opened: of a file that nobody reads, no index is to be kept.
+        share = dead_share(file, OpenedFile(file.path, disk, _nobody), tombstones, expiry)
         ticks = max((s.end for s in file.devices.values()), default=0)
         ticks -= min((s.start for s in file.devices.values()), default=0)
         until_ns = expiry.now_ns + ticks * _NS_PER_SECOND // expiry.unit.value // _SPAN_PARTS
@@ -63,8 +67,12 @@ class DeadShares:
         return share
 
 
-def dead_share(file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> float:
-    """Which share of a file's points is dead, about. Raises CorruptFile, UnsupportedFile."""
+def _nobody(_path: str, _error: CorruptFile) -> None:
+    """The compactor tells of damage itself."""
+
+
+def dead_share(file: FileSource, access: TsFileAccess, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> float:
+    """Which share of a file's points is dead, about; `access` reads its index. Raises CorruptFile, UnsupportedFile."""
     above = [t for t in tombstones if t.rank >= file.rank]
     touched: dict[str, tuple[list[Tombstone], list[TimeRange]]] = {}
     for device, span in file.devices.items():
@@ -77,7 +85,7 @@ def dead_share(file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expi
         return 0.0
     dead = points = 0.0
     for device in file.devices:
-        index = file.access.device(device)
+        index = access.device(device)
         if index is not None:
             near, gone = touched.get(device, ([], []))
             here, all_here = _dead_points(index, near, gone)
