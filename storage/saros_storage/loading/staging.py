@@ -93,8 +93,9 @@ class Staging:
         self._disk.sync_folder(self.path(load))
 
     def cancel(self, load: str) -> None:
-        """The LOAD is not to be."""
-        self._disk.remove_tree(self.path(load))
+        """The LOAD is not to be. What cannot be removed now, the next start does (`sweep`)."""
+        with suppress(OSError):
+            self._disk.remove_tree(self.path(load))
 
     # ------------------------------------------------------------------ after it
 
