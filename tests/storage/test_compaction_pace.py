@@ -7,13 +7,13 @@ from saros_storage.compaction.pace import Pace
 MS = 1_000_000
 
 
-def test_it_rests_twice_as_long_as_it_worked_but_not_after_every_step() -> None:
+def test_it_rests_three_times_as_long_as_it_worked_but_not_after_every_step() -> None:
     pace = Pace(1 << 40)
     pace.resume(0)
     assert 0 == pace.pause_ns(10, 3 * MS)
-    assert 10 * MS == pace.pause_ns(10, 5 * MS)
-    pace.resume(15 * MS)
-    assert 0 == pace.pause_ns(10, 16 * MS)
+    assert 15 * MS == pace.pause_ns(10, 5 * MS)
+    pace.resume(20 * MS)
+    assert 0 == pace.pause_ns(10, 21 * MS)
 
 
 def test_it_rests_until_the_bytes_are_due() -> None:

@@ -1,7 +1,7 @@
-"""How fast a job may go: so many bytes a second, and no more than a third of a thread's time.
+"""How fast a job may go: so many bytes a second, and no more than a quarter of a thread's time.
 
-    work |####|        |####|        |##|            after each slice a pause: twice as long as the slice took, or as
-    rest      |........|    |........|  |..........  long as the bytes of the slice should have taken, if that is longer
+    work |###|         |###|         |##|            after each slice a pause: three times as long as it took, or
+    rest     |.........|   |.........|  |..........  as long as its bytes should have taken, if that is longer
 
 The pauses are what writers and queries get the interpreter in. A rate of 0 means no limit and no pauses. Pure; belongs
 to one thread.
@@ -13,7 +13,7 @@ _SECOND_NS = 1_000_000_000
 #: Work between two pauses: less than the interpreter lets a thread run when others wait.
 _SLICE_NS = 4_000_000
 #: A pause is so many times as long as the work before it: beside it a writer keeps more than 70 % of its rate.
-_REST = 2
+_REST = 3
 
 
 class Pace:
