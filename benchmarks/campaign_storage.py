@@ -54,6 +54,9 @@ def crashes(seed: int) -> Counter[str]:
         durability=chance.choice(("fsync", "fsync", "os")),
         segment_bytes=chance.choice((300, 900, 4_000)),
         memtable_bytes_max=chance.choice((2_000, 1 << 20)),
+        compaction=chance.random() < 0.3,
+        compaction_files_min=2,
+        compaction_file_bytes=chance.choice((2_000, 1 << 30)),
     )
     told, after = drawn_story(chance, STORY), drawn_story(chance, AFTERWARDS, STORY + 1)
     after = [operation for operation in after if not operation.name.startswith("delete database")]
@@ -70,7 +73,9 @@ def failures(seed: int) -> Counter[str]:
     failing = chance.choice((1, 1, 3, 50))
     step = chance.choice((5, 7, 11))
     start = chance.randrange(step)
-    found = enumerate_failures(drawn_story(chance, STORY), number, failing=failing, step=step, start=start)
+    options = replace(OPTIONS, compaction=chance.random() < 0.3, compaction_files_min=2, compaction_file_bytes=2_000)
+    told = drawn_story(chance, STORY)
+    found = enumerate_failures(told, number, options, failing=failing, step=step, start=start)
     return Counter({"operations": found.operations * found.failures, "failures": found.failures})
 
 
