@@ -1,14 +1,18 @@
 """Columns on their way to a node: Arrow arrays, batches, messages.
 
     times, {name: values} --batch_of--> record batch --split--> parts of a message's size --message--> Arrow IPC bytes
+                          `-- plain NumPy that fits into one message --> Plain ------------^
 
-Values that are Arrow or plain NumPy are not copied before the message is made. Pure: any thread.
+Values that are Arrow or plain NumPy are not copied before the message is made. Of plain columns, what Arrow says before
+the values is the same for all batches of a shape: it is made once, and a batch costs no Arrow arrays. Pure: any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +22,67 @@ from saros_wire import protocol
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
 _SHAPES_KEPT = 4_096
+#: Numbers that lie in NumPy as in Arrow; times are the second.
+_PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
+_TIME_TYPE = _PLAIN_TYPES[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Times and columns as they lie in a message, behind the schema."""
+
+    schema: pa.Schema
+    buffers: Sequence[bytes | memoryview]
+
+
+def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.RecordBatch | Plain]:
+    """What goes into a message each; nothing if there are no rows. Raises DataError, ProgrammingError (lengths)."""
+    plain = _plain_of(times, columns)
+    if plain is None:
+        yield from split(batch_of(times, columns))
+    else:
+        yield plain
+
+
+def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
+    if type(times) is not np.ndarray or times.dtype != _TIME_TYPE or times.ndim != 1:
+        return None
+    arrays = [times]
+    for values in columns.values():
+        if type(values) is not np.ndarray or values.dtype not in _PLAIN_TYPES or values.shape != times.shape:
+            return None
+        arrays.append(values)
+    types = tuple([array.dtype for array in arrays])
+    head = _plain_head(len(times), types)
+    if head is None:
+        return None
+    schema = _schema(("", *columns), tuple([_arrow_type(type_) for type_ in types]))
+    return Plain(schema, [head, *[np.ascontiguousarray(array).data for array in arrays]])
+
+
+_arrow_type = lru_cache(pa.from_numpy_dtype)
+
+
+@lru_cache(_SHAPES_KEPT)
+def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
+    """What stands before the values in the record batch of such columns; None if some must be padded, or all split."""
+    size = rows * sum(type_.itemsize for type_ in types)
+    if rows == 0 or size > protocol.INSERT_BYTES or any(rows * type_.itemsize % 8 for type_ in types):
+        return None
+    values = {type_: np.arange(rows).astype(type_) for type_ in set(types)}
+    arrays = {type_: pa.array(column) for type_, column in values.items()}
+    made = (
+        pa.RecordBatch.from_arrays([arrays[type_] for type_ in types], names=[""] * len(types)).serialize().to_pybytes()
+    )
+    assert made.endswith(b"".join([values[type_].data for type_ in types]))
+    head: bytes = made[:-size]
+    return head
 
 
 def to_array(values: object) -> pa.Array:
     """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507)."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf" and values.ndim == 1:
-        return pa.array(values)
+        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     try:
@@ -66,9 +125,10 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def message(batch: pa.RecordBatch, device: str, sequence: int, *, aligned: bool | None) -> bytes:
+def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> bytes:
     """The request of an Insert: an Arrow IPC stream without its end mark. `sequence` 0: none."""
     metadata = {protocol.DEVICE_KEY: device.encode(), protocol.ALIGNED_KEY: str(aligned).lower().encode()}
     if sequence:
         metadata[protocol.SEQUENCE_KEY] = str(sequence).encode()
-    return b"".join((batch.schema.with_metadata(metadata).serialize(), batch.serialize()))
+    schema = part.schema.with_metadata(metadata).serialize()
+    return b"".join((schema, *part.buffers) if isinstance(part, Plain) else (schema, part.serialize()))

@@ -29,7 +29,7 @@ import pyarrow as pa
 from saros.attempts import SESSION_LOST, Attempts, Failure, Memory, failure_of
 from saros.channels import Lease, read_authority
 from saros.errors import InterfaceError, database_error
-from saros.insert_message import batch_of, message, split
+from saros.insert_message import Plain, message, parts_of
 from saros.kinds import Kind, kind_of
 from saros.nodes import Nodes
 from saros.sequences import Sequences
@@ -187,13 +187,13 @@ class RemoteSession:
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
-        return sum(self._insert(device, part, aligned) for part in split(batch_of(times, columns)))
+        return sum(self._insert(device, part, aligned) for part in parts_of(times, columns))
 
-    def _insert(self, device: str, batch: pa.RecordBatch, aligned: bool | None) -> int:
+    def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
         deadline = time.monotonic() + self._failover_s
         attempts = Attempts(self._failover_s, write=True, deadline=deadline)
         with self._sequences.next() as sequence:
-            request = message(batch, device, sequence, aligned=aligned)
+            request = message(part, device, sequence, aligned=aligned)
 
             def ask(opened: _Opened) -> client_pb2.InsertReply:
                 left = deadline - time.monotonic()

@@ -25,6 +25,7 @@ from urllib.parse import unquote
 import grpc
 import pyarrow as pa
 
+from saros_server.arrow import columns_of
 from saros_server.audit import AuditLog
 from saros_server.gate import Gate, Visitor
 from saros_server.logs import shape_of
@@ -32,6 +33,7 @@ from saros_server.node import Node
 from saros_server.passwords import Cost
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
+from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
 from saros_storage.read_point import Horizon
@@ -331,7 +333,7 @@ class _Written:
     aligned: bool | None
     sequence: int
     times: pa.Array
-    columns: dict[str, pa.Array]
+    columns: dict[str, Column | pa.Array]
 
 
 def _read_columns(request: bytes) -> _Written:
@@ -340,15 +342,14 @@ def _read_columns(request: bytes) -> _Written:
         batch = pa.ipc.open_stream(request).read_next_batch()
         batch.validate(full=True)
         metadata = batch.schema.metadata or {}
-        times, *values = batch.columns
         return _Written(
             metadata.get(protocol.DEVICE_KEY, b"").decode(),
             {b"true": True, b"false": False}.get(metadata.get(protocol.ALIGNED_KEY, b"")),
             int(metadata.get(protocol.SEQUENCE_KEY, b"0")),
-            times,
-            dict(zip(batch.schema.names[1:], values, strict=True)),
+            batch.column(0),
+            columns_of(batch),
         )
-    except (pa.ArrowException, OSError, ValueError, StopIteration) as error:
+    except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
         raise _BadMessage(f"columns that cannot be read: {error}") from error
 
 

@@ -115,10 +115,10 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     remote = "://" in folder
     own = None if remote else {"durability": options.durability}
     with saros.connect(folder, timestamps="epoch", options=own) as connection:
-        _warm(connection)
-        _make_databases(connection, options.groups)
+        warm(connection)
+        make_databases(connection, options.groups)
         results = [_bare(folder, options)] if options.bare and not remote else []
-        results.append(_write(connection, options))
+        results.append(write(connection, options))
         started = time.perf_counter()
         connection.execute("flush")
         elapsed = time.perf_counter() - started
@@ -129,14 +129,14 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     return results
 
 
-def _warm(connection: saros.Connection) -> None:
+def warm(connection: saros.Connection) -> None:
     """Load what is loaded once: the engine, compiled kernels."""
     connection.insert("root.benchwarm.d", np.arange(10), {"s": np.arange(10.0)})
     connection.execute("flush")
     connection.execute("select avg(s) from root.benchwarm.d group by ([0, 10), 5ms)").fetchall()
 
 
-def _make_databases(connection: saros.Connection, groups: int) -> None:
+def make_databases(connection: saros.Connection, groups: int) -> None:
     """One for each group that has none: so a cluster's groups share the work."""
     known = {row[0] for row in connection.execute("show databases").fetchall()}
     for group in range(groups):
@@ -180,7 +180,7 @@ def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
     return pools
 
 
-def _write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
+def write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
     """All clients write their devices' batches; the rate is by wall time, flushing in the background included."""
     pools = _pools(options)
     devices = options.groups * options.devices

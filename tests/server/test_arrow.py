@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.arrow import arrow_schema, columns_of, to_arrow, to_column, to_times
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
@@ -92,3 +92,40 @@ def test_times_that_lose_precision_or_are_missing_are_refused() -> None:
         with pytest.raises(UserMistake) as caught:
             to_times(times, MS, "UTC")
         assert 2007 == caught.value.code
+
+
+@pytest.mark.parametrize("dtype", ["<i4", "<i8", "<f4", "<f8"])
+def test_numbers_of_one_type_become_columns_at_once(dtype: str) -> None:
+    values = {f"s{n}": (np.arange(5) * n).astype(dtype) for n in range(3)}
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(5)), *map(pa.array, values.values())], ["", *values])
+    found = columns_of(batch)
+    assert [*values] == [*found]
+    for name, column in found.items():
+        assert isinstance(column, Column)
+        expected = to_column(values[name], MS)
+        assert (expected.type, expected.to_list()) == (column.type, column.to_list())
+        assert column is to_column(column, MS)
+
+
+OTHER_COLUMNS = {
+    "a null": [pa.array([1.5, None]), pa.array([2.5, 3.5])],
+    "two types": [pa.array([1.5, 0.5]), pa.array([2, 3])],
+    "truths": [pa.array([True, False])],
+    "text": [pa.array(["a", None])],
+    "small numbers": [pa.array([1, 2], pa.int8())],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("arrays", OTHER_COLUMNS.values(), ids=OTHER_COLUMNS)
+def test_other_columns_stay_as_they_came(arrays: list[pa.Array]) -> None:
+    names = [f"s{n}" for n in range(len(arrays))]
+    batch = pa.RecordBatch.from_arrays([pa.array([1, 2]), *arrays], ["", *names])
+    assert dict(zip(names, arrays, strict=True)) == columns_of(batch)
+
+
+def test_metadata_does_not_make_another_shape() -> None:
+    for number in range(2):
+        schema = pa.schema([("", pa.int64()), ("s", pa.float64())], metadata={"sequence": str(number)})
+        batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([number / 2])], schema=schema)
+        assert [number / 2] == to_column(columns_of(batch)["s"], MS).to_list()

@@ -1,0 +1,74 @@
+"""Messages of an Insert: what Arrow reads from them, and that plain columns make the same bytes as any others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from saros.errors import ProgrammingError
+from saros.insert_message import Plain, batch_of, message, parts_of
+from saros_wire import protocol
+
+TIMES = np.arange(6) * 1_000
+DOUBLES = np.array([0.5, np.nan, -1.5, 2.0, np.inf, 0.0])
+COLUMNS = {
+    "one": {"a": DOUBLES},
+    "several types": {"a": DOUBLES, "b": DOUBLES.astype("<f4"), "ü": TIMES.astype("<i4"), "d": -TIMES},
+    "every other row": {"a": np.repeat(DOUBLES, 2)[::2], "b": TIMES[::-1]},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
+def test_plain_columns_make_the_message_that_arrow_makes(columns: dict[str, np.ndarray]) -> None:
+    (part,) = parts_of(TIMES, columns)
+    assert isinstance(part, Plain)
+    for sequence in (0, 7, 1 << 60):
+        expected = message(batch_of(TIMES, columns), "root.a.d", sequence, aligned=True)
+        assert expected == message(part, "root.a.d", sequence, aligned=True)
+    read = pa.ipc.open_stream(expected).read_next_batch()
+    read.validate(full=True)
+    assert ["", *columns] == read.schema.names
+    assert b"root.a.d" == read.schema.metadata[protocol.DEVICE_KEY]
+    for name, values in columns.items():
+        np.testing.assert_array_equal(values, read.column(name).to_numpy())
+
+
+OTHERS = {
+    "big-endian": DOUBLES.astype(">f8"),
+    "small numbers": DOUBLES.astype("<f2"),
+    "masked": np.ma.MaskedArray(DOUBLES, mask=[1, 0, 0, 0, 0, 0]),
+    "text": np.array(list("abcdef")),
+    "a list": [1, None, 3, 4, 5, 6],
+    "arrow": pa.array([1, None, 3, 4, 5, 6]),
+}
+
+
+@pytest.mark.parametrize("values", OTHERS.values(), ids=OTHERS)
+def test_other_columns_go_through_arrow(values: object) -> None:
+    (part,) = parts_of(TIMES, {"a": DOUBLES, "b": values})
+    assert not isinstance(part, Plain)
+    read = pa.ipc.open_stream(message(part, "root.a.d", 1, aligned=None)).read_next_batch()
+    assert repr(batch_of(TIMES, {"b": values}).column(1).to_pylist()) == repr(read.column("b").to_pylist())
+
+
+def test_values_that_would_be_padded_go_through_arrow() -> None:
+    (part,) = parts_of(TIMES[:5], {"a": TIMES[:5].astype("<i4")})
+    assert not isinstance(part, Plain)
+
+
+def test_what_is_too_long_for_one_message_goes_in_several() -> None:
+    rows = protocol.INSERT_BYTES // 8
+    parts = list(parts_of(np.arange(rows), {"a": np.arange(rows, dtype="<f8")}))
+    assert len(parts) > 1
+    assert rows == sum(part.num_rows for part in parts)
+
+
+def test_no_rows_make_no_message() -> None:
+    assert [] == list(parts_of(TIMES[:0], {"a": DOUBLES[:0]}))
+
+
+def test_columns_of_another_length_are_refused() -> None:
+    with pytest.raises(ProgrammingError, match="column b has 5 values for 6 times"):
+        list(parts_of(TIMES, {"a": DOUBLES, "b": DOUBLES[:5]}))
