@@ -47,6 +47,7 @@ from saros_storage import schema as changes_of
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.errors import StorageError, StoreClosed, UserMistake
+from saros_storage.latest_cache import LatestCache
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition_status import PartitionStatus
@@ -499,6 +500,11 @@ class ClusterDatabase:
     def compaction(self) -> CompactionCounters:
         """See `Database.compaction`: of this node."""
         return self._parts.compactor.counters
+
+    @property
+    def latest(self) -> LatestCache:
+        """See `Database.latest`."""
+        return self._parts.replicas.latest
 
     def status(self) -> StoreStatus:
         """Figures of this node's regions; databases and devices of the cluster."""

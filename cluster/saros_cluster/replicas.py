@@ -15,6 +15,7 @@ from functools import partial
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.raft.messages import GroupId
 from saros_storage.chunk_cache import ChunkCache
+from saros_storage.latest_cache import LatestCache
 from saros_storage.region import Region
 from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.view import LocalReadView
@@ -25,9 +26,13 @@ Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 class Replicas:
     """See the module."""
 
-    def __init__(self, machines: Mapping[GroupId, RegionMachine], cache: ChunkCache) -> None:
+    def __init__(
+        self, machines: Mapping[GroupId, RegionMachine], cache: ChunkCache, latest: LatestCache | None = None
+    ) -> None:
+        """`latest`: None keeps no latest points."""
         self.machines = machines
         self._cache = cache
+        self._latest = LatestCache(0) if latest is None else latest
         self._lock = threading.Lock()
         #: What was united last, and what it came to.
         self._united: tuple[tuple[Pinned, ...], Pinned] = ((), {})
@@ -47,7 +52,13 @@ class Replicas:
             regions.append(region)
             pinned.append(found)
         expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
-        return LocalReadView(self._unite(tuple(pinned)), self._cache, partial(_unpin, regions), expiry, shown)
+        united, scope = self._unite(tuple(pinned)), None if groups is None else tuple(groups)
+        return LocalReadView(united, self._cache, partial(_unpin, regions), expiry, shown, self._latest, scope)
+
+    @property
+    def latest(self) -> LatestCache:
+        """What is kept of the latest points here."""
+        return self._latest
 
     def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
         if len(pinned) == 1:

@@ -93,8 +93,8 @@ def series_read(node: Node) -> Iterator[str]:
     match node:
         case Scan(request) | AggregateScan(request):
             yield from (f"{request.device}.{name}" for name in request.measurements)
-        case LastScan(items):
-            yield from (f"{item.device}.{item.measurement}" for item in items)
+        case LastScan(requests):
+            yield from (f"{request.device}.{name}" for request in requests for name in request.measurements)
     for f in fields(node):
         value = getattr(node, f.name)
         for part in value if isinstance(value, tuple) else (value,):

@@ -35,8 +35,8 @@ from saros_engine.memory import QueryMemory
 from saros_engine.merging import MergeExecution
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
-from saros_engine.plan import Field, LastItem, LastScan, QueryPlan
-from saros_engine.planner import PlanContext, plan_select
+from saros_engine.plan import Field, QueryPlan
+from saros_engine.planner import LastItem, PlanContext, last_scan, plan_select
 from saros_engine.query_registry import Execution, QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
 from saros_engine.show import count_schema, show_cluster, show_schema
@@ -53,7 +53,8 @@ from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.paths import split_series
 from saros_storage.read_point import Horizon, ReadPoint
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
+from saros_storage.reading import TimeRange
+from saros_storage.types import DataType, Int64Array
 
 _TEXT = DataType.TEXT
 _NANOSECONDS_PER_MS = 1_000_000
@@ -412,9 +413,8 @@ class QueryEngine:
             known = self._store.schema.device(device)
             if known is not None and measurement in known.series:
                 items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
-        fields = tuple(_texts("Timeseries", "Value", "DataType"))
-        scan = LastScan(tuple(items), TIME_MIN, TIME_MAX, fields)
-        plan = QueryPlan(fields, True, scan, distribute(scan, 1))
+        scan = last_scan(items, TimeRange())
+        plan = QueryPlan(scan.fields, True, scan, distribute(scan, 1))
         execution = self._start(plan, "show latest timeseries", access.user, None, point)
         found: dict[str, int] = {}
         try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from saros_storage.compaction.compactor import CompactionCounters
+from saros_storage.latest_cache import LatestCache
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.read_point import Horizon, ReadPoint
@@ -94,6 +95,11 @@ class Database(Protocol):
     @property
     def compaction(self) -> CompactionCounters:
         """What compaction did on this node since it was started."""
+        ...
+
+    @property
+    def latest(self) -> LatestCache:
+        """What this node keeps of the latest points of series."""
         ...
 
     def status(self) -> StoreStatus:

@@ -121,7 +121,7 @@ def _details(node: Node) -> Iterator[str]:
         case DeviceMerge():
             yield _names(node.devices)
         case LastScan():
-            yield _names([item.name for item in node.items])
+            yield _names([str(name) for name in node.series.columns[0].to_list()])
         case ExchangeSource():
             yield f"from fragment {node.fragment}"
         case Rows():

@@ -281,26 +281,16 @@ class DeviceMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class LastItem:
-    """One series of SELECT LAST, by its canonical path."""
-
-    device: str
-    measurement: str
-    type: DataType
-    aligned: bool
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class LastScan:
-    """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each item in [`start`, `end`).
+    """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each series in the requests' time.
 
-    With `predicate` (over the item's value as `InputColumn(0)` and time) the latest point that satisfies it.
+    `requests` are `latest` ones, one for each run of series of one device; `series` has for each of their columns, in
+    order, a row of two TEXT columns: the series' name and its type. With `predicate` (over the value as
+    `InputColumn(0)` and time) the latest point that satisfies it.
     """
 
-    items: tuple[LastItem, ...]
-    start: int
-    end: int
+    requests: tuple[ScanRequest, ...]
+    series: Block
     fields: tuple[Field, ...]
     predicate: Bound | None = None
 

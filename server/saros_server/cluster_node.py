@@ -55,6 +55,7 @@ from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import UserMistake
 from saros_storage.folder_lock import FolderLock
+from saros_storage.latest_cache import LatestCache
 from saros_storage.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
@@ -175,6 +176,7 @@ class _Opening:
             memtable_bytes_max=min(options.memtable_bytes_max, max(share // 4, 1)),
         )
         self._cache = ChunkCache(options.cache_bytes)
+        self._latest = LatestCache(options.latest_cache_bytes)
         self._compactor = Compactor(self._options, clock)
 
     def _agree(self, state: MetaState) -> None:
@@ -198,7 +200,7 @@ class _Opening:
         for group, machine in machines.items():
             host.add(group, _restored(contents[group], machine.installed), machine, self._raft)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
-        replicas = Replicas(machines, self._cache)
+        replicas = Replicas(machines, self._cache, self._latest)
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema)
         database = ClusterDatabase(
             Parts(

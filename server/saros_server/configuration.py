@@ -109,6 +109,9 @@ class Configuration:
     )
     compaction_file_bytes: int = _option(1 << 30, _size, "Merged files grow up to here.")
     chunk_cache_bytes: int = _option(256 << 20, _size, "Memory for decoded chunks that queries read again.")
+    latest_cache_bytes: int = _option(
+        64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."
+    )
     query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
     query_timeout_ms: int = _option(60_000, _duration_ms, "What one query may take; past it, it fails with code 712.")
     worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")

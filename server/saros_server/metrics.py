@@ -53,6 +53,9 @@ METRICS: dict[str, tuple[bool, str]] = {
     ),
     "saros_compaction_points_copied": (True, "Points that merging took over in whole chunks."),
     "saros_compaction_points_merged": (True, "Points that merging decoded and wrote."),
+    "saros_latest_hits": (True, "Series of which SELECT LAST knew the latest point in files."),
+    "saros_latest_misses": (True, "Series whose latest point had to be looked up in files."),
+    "saros_latest_bytes": (False, "Bytes of latest points that are kept."),
     "saros_memtable_bytes": (False, "Bytes in MemTables."),
     "saros_log_bytes": (False, "Bytes of the write-ahead log."),
     "saros_views": (False, "Pictures of the store that queries hold."),
@@ -73,6 +76,7 @@ class NodeCollector:
         """All metrics of the table."""
         store, scheduler = self._node.store.status(), self._node.scheduler.metrics()
         engine, compaction = self._node.engine.counters(), self._node.store.compaction
+        latest = self._node.store.latest
         yield from _single(
             {
                 "saros_uptime_seconds": self._uptime_s(),
@@ -100,6 +104,9 @@ class NodeCollector:
                 "saros_compaction_written_bytes": compaction.bytes_written,
                 "saros_compaction_points_copied": compaction.points_copied,
                 "saros_compaction_points_merged": compaction.points_merged,
+                "saros_latest_hits": latest.hits,
+                "saros_latest_misses": latest.misses,
+                "saros_latest_bytes": latest.bytes,
                 "saros_memtable_bytes": store.memtable_bytes,
                 "saros_log_bytes": store.log_bytes,
                 "saros_views": store.views,

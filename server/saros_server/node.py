@@ -130,6 +130,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
         memtable_bytes_max=configuration.memtable_bytes,
         memtables_total_bytes_max=configuration.memtables_total_bytes,
         cache_bytes=configuration.chunk_cache_bytes,
+        latest_cache_bytes=configuration.latest_cache_bytes,
         compaction=configuration.compaction == "on",
         compaction_bytes_per_second=configuration.compaction_bytes_per_second,
         compaction_file_bytes=configuration.compaction_file_bytes,

@@ -16,18 +16,19 @@ One thread writes at a time (the store's lock); any thread reads, without a lock
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from saros_storage.block import Block, Column
+from saros_storage.latest_rows import LatestRows, LatestValue, latest_rows
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import FrameHead, TabletFrame, decode_tablet, frame_head, frame_matrix, frame_times
-from saros_storage.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, NumericArray
+from saros_storage.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
 #: What a chunk costs beside its frame, roughly: objects, and arrays once it is read.
 _CHUNK_OVERHEAD_BYTES = 400
@@ -165,13 +166,14 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 class _Run:
     """Chunks that a reader takes together: of a non-aligned device those with the same measurements, else all."""
 
-    __slots__ = ("_sorted", "chunks", "indexes")
+    __slots__ = ("_latest", "_sorted", "chunks", "indexes")
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
         #: Log indexes of `chunks`, for finding a snapshot's part; grows after `chunks`.
         self.indexes: list[int] = []
         self._sorted: _Sorted | None = None
+        self._latest: LatestRows | None = None
 
     def add(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)
@@ -189,6 +191,18 @@ class _Run:
                 self._sorted = made
             kept = made
         return kept
+
+    def latest(self, index: int) -> Mapping[str, LatestValue]:
+        """The latest values of the part up to a log index."""
+        count = bisect_right(self.indexes, index)
+        kept = self._latest
+        if kept is not None and kept.count == count:
+            return kept.values
+        grows = kept is None or kept.count < count
+        made = latest_rows(self.chunks[:count], kept if grows else None)
+        if grows:
+            self._latest = made
+        return made.values
 
 
 class _Device:
@@ -235,6 +249,18 @@ class _Device:
             places = np.flatnonzero(column.valid)
             times, column = times[places], Column(type_, column.values).take(places)
         return (times, column) if len(times) else None
+
+    def latest(self, index: int) -> Mapping[str, LatestValue]:
+        """The latest value of each series."""
+        runs = list(self.runs.values())
+        if len(runs) == 1:
+            return runs[0].latest(index)
+        found: dict[str, LatestValue] = {}
+        for run in runs:
+            for name, value in run.latest(index).items():
+                if name not in found or value[:2] >= found[name][:2]:
+                    found[name] = value
+        return found
 
     def fill(self, index: int) -> None:
         """Make the columns of all runs, of a device whose series are each in one of them; see `_Sorted.fill`."""
@@ -391,6 +417,19 @@ class MemTableSnapshot:
         """See `MemorySource.span`; rows written since may widen it."""
         found = self._devices.get(device)
         return None if found is None else DeviceSpan(found.start, found.end)
+
+    def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
+        """See `MemorySource.latest`."""
+        device = self._devices.get(request.device)
+        if device is None or device.aligned != request.aligned:
+            return [None] * len(request.measurements)
+        values = device.latest(self._index)
+        found: list[tuple[int, Scalar] | None] = []
+        for measurement, type_ in zip(request.measurements, request.types, strict=True):
+            value = values.get(measurement)
+            same = value is not None and device.types.get(measurement) is type_
+            found.append((value[0], value[2]) if value is not None and same else None)
+        return found
 
     def read(self, request: ScanRequest) -> Block | None:
         """See `MemorySource.read`."""

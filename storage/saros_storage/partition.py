@@ -57,6 +57,8 @@ class Partition:
         self._version = manifest.version_max
         self._snapshot: PartitionSnapshot | None = None
         self._snapshot_index = -1
+        #: See `PartitionSnapshot.basis`.
+        self._basis = object()
         self._note_times(self.files)
 
     def _note_times(self, files: Iterable[FileSource]) -> None:
@@ -179,12 +181,17 @@ class Partition:
     def snapshot(self) -> PartitionSnapshot | None:
         """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
         index = -1 if self.active is None else self.active.last_index
+        if self._snapshot is None:
+            self._basis = object()
         if self._snapshot is None or self._snapshot_index != index:
             memtables = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
-            if self.active is not None and not self.active.empty:
+            has_active = self.active is not None and not self.active.empty
+            if self.active is not None and has_active:
                 memtables.append(self.active.snapshot())
             files = (*self.files, *(loaded.source for loaded in self.loaded if loaded.source is not None))
-            self._snapshot = PartitionSnapshot(*self.key, files, tuple(memtables), self.tombstones)
+            self._snapshot = PartitionSnapshot(
+                *self.key, files, tuple(memtables), self.tombstones, self._basis, has_active
+            )
             self._snapshot_index = index
         return self._snapshot if self._snapshot.files or self._snapshot.memtables else None
 

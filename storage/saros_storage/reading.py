@@ -89,6 +89,9 @@ class ScanRequest:
     descending: bool = False
     bounds: tuple[ValueBound, ...] = ()
     grid: WindowGrid | None = None
+    #: Only the latest point of each column is wanted, as few rows as hold these, latest first; of a non-aligned device
+    #: too, any number of measurements. Goes with neither bounds nor grid.
+    latest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +255,13 @@ class ReaderFactory(Protocol):
 
     def open(self, request: ScanRequest) -> SeriesReader:
         """A reader for the request. A device that has no data gives a reader that ends at once."""
+        ...
+
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
+        """Time and value of the latest point of each column of a `latest` request; adds to `counters` what was done.
+
+        Raises what readers raise.
+        """
         ...
 
     def expect(self, request: ScanRequest) -> None:

@@ -26,6 +26,7 @@ from saros_storage.compaction.swap import Ground
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.flusher import Flusher, Journal
+from saros_storage.latest_cache import LatestCache
 from saros_storage.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Mutation
@@ -76,16 +77,18 @@ class Region:
         schema_index: int,
         cache: ChunkCache,
         compactor: Compactor | None = None,
+        latest: LatestCache | None = None,
     ) -> None:
         """Load what lies in `folder`; `schema` stands at entry `schema_index`. Raises CorruptFile.
 
-        `compactor`: None if files are to stay as they are.
+        `compactor`: None if files are to stay as they are. `latest`: None if views of it are made elsewhere.
         """
         self._folder = folder
         self._options = options
         self._disk = disk
         self._clock = clock
         self._cache = cache
+        self._latest = latest
         self._compactor = compactor
         #: Guards everything; notified whenever something was flushed or went wrong.
         self.lock = threading.Condition()
@@ -338,7 +341,7 @@ class Region:
 
     def view(self) -> LocalReadView:
         """A picture of the region; close it."""
-        return LocalReadView(self.pin(), self._cache, self.unpin, self.expiry())
+        return LocalReadView(self.pin(), self._cache, self.unpin, self.expiry(), latest=self._latest)
 
     def expiry(self) -> Expiry:
         """What is expired as of now."""

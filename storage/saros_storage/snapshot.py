@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.tsfile.access import TsFileAccess
+from saros_storage.types import Scalar
 
 
 class Rank(NamedTuple):
@@ -71,6 +72,10 @@ class MemorySource(Protocol):
         """First and last time of the device, or None if it holds nothing of it."""
         ...
 
+    def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
+        """Time and value of the latest point of each of the request's series, whatever its range of time."""
+        ...
+
     def read(self, request: ScanRequest) -> Block | None:
         """The request's rows: ascending, de-duplicated (last write won), filtered by time; None if there are none.
 
@@ -88,6 +93,10 @@ class PartitionSnapshot:
     files: tuple[FileSource, ...]
     memtables: tuple[MemorySource, ...]
     tombstones: tuple[Tombstone, ...]
+    #: Another object after each change but rows that are written into the active MemTable; None: it does not tell.
+    basis: object | None = None
+    #: Whether the last of `memtables` is the active one, which no tombstone touches.
+    has_active: bool = False
 
     @property
     def sources(self) -> Sequence[FileSource | MemorySource]:

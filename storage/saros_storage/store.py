@@ -26,6 +26,7 @@ from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
+from saros_storage.latest_cache import LatestCache
 from saros_storage.layout import GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE
 from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
@@ -67,7 +68,8 @@ class Store:
         groups = os.path.join(folder, GROUP_FOLDER)
         cache = ChunkCache(options.cache_bytes)
         self._compactor = Compactor(options, clock)
-        self._region = Region(groups, options, disk, clock, schema, schema_index, cache, self._compactor)
+        self._latest = LatestCache(options.latest_cache_bytes)
+        self._region = Region(groups, options, disk, clock, schema, schema_index, cache, self._compactor, self._latest)
         self._lock = self._region.lock
         mode, interval_ms = parse_durability(options.durability)
         log_options = LogOptions(mode, options.segment_bytes)
@@ -316,6 +318,11 @@ class Store:
     def compaction(self) -> CompactionCounters:
         """What compaction did since the store was opened."""
         return self._compactor.counters
+
+    @property
+    def latest(self) -> LatestCache:
+        """What is kept of the latest points of series."""
+        return self._latest
 
     def partitions(self) -> list[PartitionStatus]:
         """All partitions and their files."""

@@ -40,6 +40,8 @@ class StoreOptions:
     page_rows: int = 10_000
     #: Decoded chunks kept for readers.
     cache_bytes: int = 256 << 20
+    #: Latest points of series kept for SELECT LAST: some 250 bytes each.
+    latest_cache_bytes: int = 64 << 20
     #: A log segment that reached this size is followed by a new one.
     segment_bytes: int = 64 << 20
     #: Past this, partitions that hold back old segments are flushed.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.latest import LatestPoints, LatestReader
+from saros_storage.latest_cache import LatestCache, Point
+from saros_storage.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.ttl import Expiry
@@ -29,20 +31,35 @@ class LocalReadView:
         release: Callable[[], None],
         expiry: Expiry | None = None,
         shown: Mapping[int, int] | None = None,
+        latest: LatestCache | None = None,
+        scope: Hashable = None,
     ) -> None:
+        """`latest`: None keeps nothing. `scope`: which of the views that share it have the same partitions."""
         self.shown = shown or {}
         self._snapshots = snapshots
         self._expiry = expiry
         self._cache = cache
+        self._latest = LatestPoints(snapshots, cache, LatestCache(0) if latest is None else latest, scope)
         self._release = release
         self._lock = threading.Lock()
         self._closed = False
 
-    def open(self, request: ScanRequest) -> LocalSeriesReader:
+    def open(self, request: ScanRequest) -> SeriesReader:
         """See `ReaderFactory.open`."""
+        if request.latest:
+            counters = ReadCounters()
+            return LatestReader(request, self.latest(request, counters), counters)
         return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """See `ReaderFactory.latest`."""
+        database = self._database_of(request.device)
+        if database is None:
+            return [None] * len(request.measurements)
+        return self._latest.find(database, self._unexpired(request), counters)
+
     def _unexpired(self, request: ScanRequest) -> ScanRequest:
+        """The request without what is expired."""
         limit = None if self._expiry is None else self._expiry.expired_before(request.device)
         if limit is None or limit <= request.time.start:
             return request
@@ -52,14 +69,17 @@ class LocalReadView:
         """See `ReaderFactory.expect`: here opening costs nothing."""
 
     def _partitions_of(self, device: str) -> Sequence[PartitionSnapshot]:
-        """Those of the database that the device lies in: the only one that is a prefix of its path."""
+        database = self._database_of(device)
+        return () if database is None else self._snapshots[database]
+
+    def _database_of(self, device: str) -> str | None:
+        """The database that the device lies in: the only one here that is a prefix of its path."""
         end = len(device)
         while end > 0:
-            found = self._snapshots.get(device[:end])
-            if found is not None:
-                return found
+            if device[:end] in self._snapshots:
+                return device[:end]
             end = device.rfind(".", 0, end)
-        return ()
+        return None
 
     def close(self) -> None:
         """See `ReadView.close`."""

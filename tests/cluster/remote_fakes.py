@@ -327,6 +327,9 @@ class FakeView:
     def expect(self, _request: ScanRequest) -> None:
         raise AssertionError("only a query's own view is told what will be opened")
 
+    def latest(self, _request: ScanRequest, _counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
+        raise AssertionError("holders are asked by readers")
+
     def open(self, _request: ScanRequest) -> FakeReader:
         assert not self.closed
         self.open_readers += 1

@@ -39,7 +39,8 @@ from saros_engine.expression import InputColumn
 from saros_engine.operators.aggregate_scan import AggregateScanOperator
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import AggregateCall, AggregateScan, LastItem, LastScan, Stage, TimeWindows
+from saros_engine.plan import AggregateCall, AggregateScan, Stage, TimeWindows
+from saros_engine.planner import LastItem, last_scan
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block, Column
 from saros_storage.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange
@@ -214,7 +215,7 @@ def test_the_last_point_is_the_same(plant: Plant, name: str) -> None:
     found = []
     for view in (plant.whole.view(), plant.view()):
         item = LastItem(PLAIN, name, TYPES[name], False, name)
-        operator = LastScanOperator(LastScan((item,), TIME_MIN, TIME_MAX, ()), view, CONTEXT)
+        operator = LastScanOperator(last_scan([item], TimeRange()), view, CONTEXT)
         block = operator.next()
         assert block is not None
         found.append((block.times.tolist(), [column.to_list() for column in block.columns]))

@@ -111,6 +111,7 @@ def requests(draw: st.DrawFn) -> ScanRequest:
         draw(st.booleans()),
         tuple(draw(st.lists(bounds, max_size=3))),
         draw(st.none() | GRIDS),
+        draw(st.booleans()),
     )
 
 

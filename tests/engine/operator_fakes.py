@@ -125,6 +125,16 @@ class FakeReaders:
     def expect(self, request: ScanRequest) -> None:
         self.expected.append(request)
 
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
+        self.requests.append(request)
+        counters.cache_hits += len(request.measurements)
+        rows = rows_of([piece for piece in self.pieces if isinstance(piece, Block)])
+        found: list[tuple[int, Scalar] | None] = []
+        for place in range(1, len(request.types) + 1):
+            points = [(time, row[place]) for row in rows if row[place] is not None and isinstance(time := row[0], int)]
+            found.append(max(points, default=None))
+        return found
+
     def open(self, request: ScanRequest) -> FakeReader:
         pieces = self.pieces
         if request.descending:

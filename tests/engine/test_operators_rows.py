@@ -24,7 +24,6 @@ from engine.operator_fakes import (
     fields,
     pull,
     rows_of,
-    summary_of,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,8 +48,6 @@ from saros_engine.plan import (
     FillKind,
     FillNode,
     Filter,
-    LastItem,
-    LastScan,
     Limit,
     Node,
     Project,
@@ -62,10 +59,11 @@ from saros_engine.plan import (
     TimeJoin,
     WindowJoin,
 )
+from saros_engine.planner import LastItem, last_scan
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block
-from saros_storage.reading import ScanRequest
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.types import Scalar
 
 NODE = Rows(Block.untimed([], 0), ())
 
@@ -372,16 +370,23 @@ def test_devices_come_one_after_the_other_or_by_time() -> None:
 ITEMS = (
     LastItem("root.d", "s", DOUBLE, False, "root.d.s"),
     LastItem("root.d", "t", TEXT, False, "root.d.t"),
-    LastItem("root.e", "u", DataType.FLOAT, True, "alias"),
 )
 
 
-def test_last_takes_the_latest_point_from_statistics_where_nothing_restricts() -> None:
-    older = block([DOUBLE], [(1, 1.0), (2, 2.0)])
-    readers = FakeReaders([older, summary_of(block([DOUBLE], [(4, 4.0), (5, 2.0)]))])
-    operator = build(LastScan(ITEMS[:1], TIME_MIN, TIME_MAX, ()), readers, CONTEXT, no_exchange)
-    assert [(5, "root.d.s", "2.0", "DOUBLE")] == rows_of(pull(operator))
-    assert [True] == [reader.closed for reader in readers.opened]
+def test_last_asks_for_the_series_of_a_device_together_and_leaves_out_those_without_a_point() -> None:
+    readers = FakeReaders([block([DOUBLE, TEXT], [(1, 1.0, None), (2, 2.0, None)])])
+    operator = build(last_scan(ITEMS[:2], TimeRange()), readers, CONTEXT, no_exchange)
+    assert [(2, "root.d.s", "2.0", "DOUBLE")] == rows_of(pull(operator))
+    assert [("s", "t")] == [request.measurements for request in readers.requests]
+    assert readers.requests == readers.expected
+
+
+def test_last_writes_values_of_all_types_in_the_order_of_the_series() -> None:
+    readers = FakeReaders([block([TEXT, DOUBLE], [(1, "a", 1.0), (2, None, 2.0)])])
+    items = [ITEMS[1], ITEMS[0], LastItem("root.e", "t", TEXT, False, "alias")]
+    operator = build(last_scan(items, TimeRange()), readers, CONTEXT, no_exchange)
+    expected = [(1, "root.d.t", "a", "TEXT"), (2, "root.d.s", "2.0", "DOUBLE"), (1, "alias", "a", "TEXT")]
+    assert expected == rows_of(pull(operator))
 
 
 def test_last_with_a_predicate_reads_backwards_and_stops() -> None:
@@ -389,13 +394,13 @@ def test_last_with_a_predicate_reads_backwards_and_stops() -> None:
     readers = FakeReaders(blocks([DOUBLE], rows, 1))
     small = Operation(BinaryOperator.LESS, InputColumn(0, DOUBLE), Constant(5.0, DOUBLE), BOOL)
     early = Operation(BinaryOperator.LESS, InputTime(), Constant(3, STAMP), BOOL)
-    operator = build(LastScan(ITEMS[:1], 0, 100, (), small), readers, CONTEXT, no_exchange)
+    operator = build(last_scan(ITEMS[:1], TimeRange(0, 100), small), readers, CONTEXT, no_exchange)
     assert [(3, "root.d.s", "2.0", "DOUBLE")] == rows_of(pull(operator))
     assert [True] == [reader.closed for reader in readers.opened]
     assert 2 == len(readers.opened[0].pieces)
     assert readers.requests[0].descending
     both = Operation(BinaryOperator.AND, small, early, BOOL)
-    operator = build(LastScan(ITEMS[:1], TIME_MIN, TIME_MAX, (), both), readers, CONTEXT, no_exchange)
+    operator = build(last_scan(ITEMS[:1], TimeRange(), both), readers, CONTEXT, no_exchange)
     assert [(1, "root.d.s", "1.0", "DOUBLE")] == rows_of(pull(operator))
 
 

@@ -36,7 +36,7 @@ def test_dates_are_read_in_the_sessions_zone_and_unit() -> None:
 def test_time_range_of_last() -> None:
     root = plan("select last s1 from root.a.d1 where time >= 3 and time < 9").root
     assert isinstance(root, LastScan)
-    assert TimeRange(3, 9) == TimeRange(root.start, root.end)
+    assert [TimeRange(3, 9)] == [request.time for request in root.requests]
     assert root.predicate is None
 
 

@@ -175,6 +175,9 @@ class FakeMemory:
     def span(self, device: str) -> DeviceSpan | None:
         return DeviceSpan(self.rows.times[0], self.rows.times[-1]) if device == self.device else None
 
+    def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
+        raise AssertionError("scripted MemTables are for scans")
+
     def read(self, request: ScanRequest) -> Block | None:
         self.requests.append(request)
         columns = [self._column(m, t) for m, t in zip(request.measurements, request.types, strict=True)]

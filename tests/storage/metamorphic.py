@@ -2,7 +2,8 @@
 
     settings     durability, sizes of segments, MemTables, pages, caches: drawn anew at each restart
     operations   `store_drawing.DRAWN`, and restarts: closed, killed, or the power cut
-    plans        a range of time forwards and backwards, in runs of any size; rows or statistics; bounds on values
+    plans        a range of time forwards and backwards, in runs of any size; rows or statistics; bounds on values;
+                 the latest points, of the store as it is and of a view that was opened some operations ago
 
 Whatever is drawn comes from one seed; a failure names it, and the operations so far.
 """
@@ -20,11 +21,12 @@ from storage.store_drawing import drawn
 from storage.store_model import SLICE, TYPES, Device, State, read_store, take_points
 
 from saros_storage.block import Block
-from saros_storage.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import DataType, Scalar
+from saros_storage.view import LocalReadView
 
 _PLANS = 4
 
@@ -38,6 +40,9 @@ class Tally:
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
+    #: Series whose latest point was asked for, and those that the cache knew.
+    latest: int = 0
+    latest_hits: int = 0
 
 
 class Metamorphic:
@@ -51,6 +56,8 @@ class Metamorphic:
         self._options = self._draw_options()
         self._store = open_store(self._disk, self._options)
         self._state = State()
+        #: A view that stays open over operations, and what it must show.
+        self._held: tuple[LocalReadView, State] | None = None
         self._told: list[str] = [str(self._options)]
         tally.seeds += 1
 
@@ -59,6 +66,7 @@ class Metamorphic:
         try:
             self._run(count)
         finally:
+            self._let_go()
             self._store.close()
 
     def _run(self, count: int) -> None:
@@ -87,7 +95,13 @@ class Metamorphic:
             compaction_file_bytes=chance.choice((2_000, 1 << 30)),
         )
 
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
+
     def _restart(self) -> None:
+        self._let_go()
         how = self._chance.choice(("closed", "killed", "power cut"))
         if how == "power cut" and self._options.durability == "os":
             how = "killed"
@@ -113,6 +127,37 @@ class Metamorphic:
                 if problem is not None:
                     raise self._wrong(problem)
                 self._tally.plans += 1
+        self._compare_latest()
+
+    def _compare_latest(self) -> None:
+        view = self._store.view()
+        problem = self._latest_problem(view, self._state)
+        if problem is None and self._held is not None:
+            problem = self._latest_problem(*self._held)
+        if self._held is None or self._chance.random() < 0.2:
+            self._let_go()
+            self._held = view, self._state
+        else:
+            view.close()
+        if problem is not None:
+            raise self._wrong(problem)
+
+    def _latest_problem(self, view: LocalReadView, state: State) -> str | None:
+        for name, device in state.devices.items():
+            known = sorted(device.series)
+            names = tuple(self._chance.sample(known, self._chance.randint(1, len(known))))
+            time = self._chance.choice((TimeRange(), TimeRange(), _draw_range(self._chance)))
+            types = tuple(TYPES[n] for n in names)
+            request = ScanRequest(name, names, types, device.aligned, time, descending=True, latest=True)
+            counters = ReadCounters()
+            found = view.latest(request, counters)
+            self._tally.latest += len(names)
+            self._tally.latest_hits += counters.cache_hits
+            points = [{t: v for t, v in device.series[n].items() if time.start <= t < time.end} for n in names]
+            expected = [max(p.items(), default=None, key=lambda item: item[0]) for p in points]
+            if found != expected:
+                return f"latest points by {request}: {found}, expected {expected}"
+        return None
 
     def _wrong(self, problem: str) -> Wrong:
         return Wrong(f"seed {self._seed}: {problem}\nafter\n" + "\n".join(self._told))
@@ -130,8 +175,7 @@ class Plan:
     def drawn(chance: Random, name: str, device: Device) -> Plan:
         known = sorted(device.series)
         names = tuple(chance.sample(known, chance.randint(1, len(known)) if device.aligned else 1))
-        start = chance.randrange(-10, 4 * SLICE)
-        time = chance.choice((TimeRange(), TimeRange(start, start + chance.choice((0, 1, 7, 70, 700)))))
+        time = chance.choice((TimeRange(), _draw_range(chance)))
         grid = bounds = None
         how = chance.random()
         if how < 0.6:
@@ -192,6 +236,11 @@ class Plan:
             if wrong or missing:
                 return f"{self}: {name}: wrong {wrong}, missing {missing}"
         return None
+
+
+def _draw_range(chance: Random) -> TimeRange:
+    start = chance.randrange(-10, 4 * SLICE)
+    return TimeRange(start, start + chance.choice((0, 1, 7, 70, 700)))
 
 
 def _draw_bound(chance: Random, column: int) -> ValueBound:

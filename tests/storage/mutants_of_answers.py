@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from storage.planting import answers, bad, expiries, failing_disk, mutant
 
+from saros_storage import latest_rows as latest_rows_module
 from saros_storage import manifest as manifest_module
 from saros_storage import memtable, partition_files, reader_sources
 from saros_storage.compaction import merging as merging_module
 from saros_storage.compaction import swap as swap_module
 from saros_storage.deletions import DeletedTimes
 from saros_storage.flusher import Flusher
+from saros_storage.latest_cache import LatestCache
 from saros_storage.partition import Partition
 from saros_storage.partitions import Partitions
 from saros_storage.schema import SchemaTree, TtlRules
@@ -58,6 +60,28 @@ def keeps_the_first_of_two_values(plant):
         return column.take(first)
 
     plant(memtable, "_last_values", first_values)
+
+
+@mutant(answers)
+def shows_a_latest_point_that_was_known_before_a_change(plant):
+    def get(self, scope, device, basis):
+        found = self._devices.get((scope, device))
+        return {} if found is None else found[1]
+
+    plant(LatestCache, "get", get)
+
+
+@mutant(answers)
+def takes_the_row_that_was_written_last_for_the_latest(plant):
+    plant(latest_rows_module, "_last_maximum", lambda times: len(times) - 1)
+
+
+@mutant(answers)
+def shows_a_view_rows_that_were_written_after_it(plant):
+    def latest(self, index):
+        return latest_rows_module.latest_rows(self.chunks, None).values
+
+    plant(memtable._Run, "latest", latest)
 
 
 @mutant(answers)

@@ -93,6 +93,7 @@ def write_request(out: FieldWriter, request: ScanRequest) -> None:
     if request.grid is not None:
         out.number(request.grid.origin)
         out.scalar(request.grid.step)
+    out.flag(request.latest)
 
 
 def read_request(fields: FieldReader) -> ScanRequest:
@@ -107,8 +108,9 @@ def read_request(fields: FieldReader) -> ScanRequest:
         for _ in range(fields.count())
     )
     grid = _read_grid(fields) if fields.flag() else None
+    latest = fields.flag()
     names = tuple(name for name, _ in series)
-    return ScanRequest(device, names, tuple(t for _, t in series), aligned, time, descending, bounds, grid)
+    return ScanRequest(device, names, tuple(t for _, t in series), aligned, time, descending, bounds, grid, latest)
 
 
 def _below(column: int, columns: int) -> int:

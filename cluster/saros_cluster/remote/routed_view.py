@@ -43,9 +43,11 @@ from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block
 from saros_storage.errors import StoreClosed
+from saros_storage.latest import points_of
+from saros_storage.latest_cache import Point
 from saros_storage.read_point import ReadPoint
 from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
-from saros_storage.types import Int64Array
+from saros_storage.types import TIME_MIN, Int64Array
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +108,29 @@ class RoutedView:
 
     def open(self, request: ScanRequest) -> SeriesReader:
         """See `ReaderFactory.open`. Raises Unreachable, RemoteError, ReadLost, StoreClosed, errors of storage."""
+        readers = self._open_all(request)
+        return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
+
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """See `ReaderFactory.latest`. Raises what `open` raises."""
+        if all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time))):
+            return self._local.latest(request, counters)
+        readers = self._open_all(request)
+        found: list[Point | None] = [None] * len(request.measurements)
+        try:
+            for reader in readers:
+                while (item := reader.next()) is not None:
+                    assert isinstance(item, Block)
+                    # Slices of different groups have no time in common.
+                    found = [max(a, b, key=_time_of) for a, b in zip(found, points_of(item), strict=True)]
+        finally:
+            for reader in readers:
+                reader.close()
+                counters.add(reader.counters)
+        return found
+
+    def _open_all(self, request: ScanRequest) -> list[SeriesReader]:
+        """Readers that together have all."""
         readers: list[SeriesReader] = []
         here = False
         try:
@@ -121,7 +146,7 @@ class RoutedView:
             for reader in readers:
                 reader.close()
             raise
-        return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
+        return readers
 
     def _group(self, group: GroupId) -> _Group | None:
         with self._lock:
@@ -317,6 +342,10 @@ class MergedReader:
         self._waiting, self._heads = [], []
         for reader in readers:
             self._finish(reader)
+
+
+def _time_of(point: Point | None) -> int:
+    return TIME_MIN - 1 if point is None else point[0]
 
 
 def _order_of(head: _Head) -> int:

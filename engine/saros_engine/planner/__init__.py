@@ -16,10 +16,10 @@ from saros_engine.functions import FUNCTIONS
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.last import plan_last
+from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_grammar.ast import Call, Case, Expression, Select
 
-__all__ = ["LogicalPlan", "PlanContext", "plan_select"]
+__all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
 #: Functions of a series that give one value per row, as CASE needs it.
 _ROW_BY_ROW = frozenset({"diff"})

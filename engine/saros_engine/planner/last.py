@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
 from saros_engine.analysis.binding import Columns, predicate
 from saros_engine.analysis.scope import Scope, paths_of
 from saros_engine.errors import SemanticError
-from saros_engine.plan import Field, LastItem, LastScan, Node
+from saros_engine.expression import Bound
+from saros_engine.plan import Field, LastScan, Node
 from saros_engine.planner.body import Output
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import limited, sorted_by
 from saros_engine.time_filter import split_time
 from saros_grammar.ast import PathExpression, Select
+from saros_storage.block import Block, Column
+from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.types import DataType
 
 _NAMES = ("timeseries", "value", "datatype")
@@ -19,6 +26,29 @@ _FIELDS = (
     Field("Value", DataType.TEXT),
     Field("DataType", DataType.TEXT),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LastItem:
+    """One series, by its canonical path, and how the result calls it."""
+
+    device: str
+    measurement: str
+    type: DataType
+    aligned: bool
+    name: str
+
+
+def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | None = None) -> LastScan:
+    """The scan of these series, in this order; neighbours of one device are asked for together."""
+    requests = []
+    for (device, aligned), run in groupby(items, lambda item: (item.device, item.aligned)):
+        own = list(run)
+        names, types = tuple([item.measurement for item in own]), tuple([item.type for item in own])
+        requests.append(ScanRequest(device, names, types, aligned, time, descending=True, latest=True))
+    names_of = Column.of(DataType.TEXT, [item.name for item in items])
+    types_of = Column.of(DataType.TEXT, [item.type.name for item in items])
+    return LastScan(tuple(requests), Block.untimed((names_of, types_of)), _FIELDS, predicate)
 
 
 def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
@@ -39,7 +69,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
             items[name, device, measurement] = LastItem(
                 device, measurement, leaf.series.type, leaf.device.aligned, name
             )
-    node: Node = LastScan(tuple(items.values()), time.start, time.end, _FIELDS, condition)
+    node: Node = last_scan(list(items.values()), time, condition)
     if select.order_by:
         for key in select.order_by:
             if str(key.expression).lower() not in ("time", *_NAMES):

@@ -1,0 +1,176 @@
+"""Queries through the embedded driver: milliseconds (median, 95th and 99th percentile) by kind, and by worker threads.
+
+python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD]
+
+Ten groups of ten devices of ten DOUBLE sensors with so many points each, in files; a tenth of each device's is read
+back at random places. `last` asks for all series of a store of 10,000: *cold* in a process that has just opened the
+folder, *warm* again, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of
+100,000 series.
+
+The ratio of one worker to two says how well a query is spread: 2 is best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import saros
+
+GROUPS, DEVICES, SENSORS, STEP_MS = 10, 10, 10, 1_000
+SECONDS, ROUNDS_MIN = 1.5, 3
+LAST_DEVICES, MANY_DEVICES = 1_000, 10_000
+START = 1_700_000_000_000
+
+
+def fill(folder: str, points: int) -> None:
+    """The folder of the kinds of queries."""
+    rng = np.random.default_rng(1)
+    with saros.connect(folder, options={"durability": "os"}) as db:
+        for group in range(GROUPS):
+            for device in range(DEVICES):
+                for at in range(0, points, 10_000):
+                    count = min(10_000, points - at)
+                    times = START + (at + np.arange(count)) * STEP_MS
+                    columns = {f"s{n}": np.round(rng.normal(20, 5, count), 2) for n in range(SENSORS)}
+                    db.insert(f"root.g{group}.d{device}", times, columns)
+        db.execute("flush")
+
+
+def kinds(points: int) -> dict[str, Callable[[random.Random], str]]:
+    """A statement of each kind, at a random place."""
+    end = START + points * STEP_MS
+
+    def device(chance: random.Random) -> str:
+        return f"root.g{chance.randrange(GROUPS)}.d{chance.randrange(DEVICES)}"
+
+    def span(chance: random.Random, share: float) -> str:
+        width = int(points * share) * STEP_MS
+        at = START + chance.randrange(points - int(points * share)) * STEP_MS
+        return f"time >= {at} and time < {at + width}"
+
+    def instant(chance: random.Random) -> int:
+        return START + chance.randrange(points) * STEP_MS
+
+    return {
+        "exact point": lambda c: f"select s3 from {device(c)} where time = {instant(c)}",
+        "range": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)}",
+        "range, value filter": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)} and s3 > 25",
+        "aggregate of range": lambda c: f"select avg(s3), max_value(s3) from {device(c)} where {span(c, 0.1)}",
+        "aggregate, value filter": lambda c: f"select count(s3) from {device(c)} where {span(c, 0.1)} and s3 > 25",
+        "windows": lambda c: f"select avg(s3) from {device(c)} group by ([{START}, {end}), 1m)",
+        "reverse order": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)} order by time desc limit 100",
+        "latest of a device": lambda c: f"select last * from {device(c)}",
+        "by device": lambda c: f"select s3 from root.g{c.randrange(GROUPS)}.* where {span(c, 0.1)} align by device",
+        "all: windows": lambda _: f"select avg(s3) from root.** group by ([{START}, {end}), 5m)",
+        "all: value filter": lambda _: "select count(*) from root.** where s3 > 25 align by device",
+        "all: wide align": lambda _: "select s3 from root.**",
+        "all: export": lambda _: "select * from root.** align by device",
+        "all: count": lambda _: "select count(*) from root.**",
+    }
+
+
+def milliseconds(db: saros.Connection, text: str) -> float:
+    """One statement, its result read as Arrow blocks."""
+    started = time.perf_counter()
+    db.execute(text).fetch_arrow()
+    return (time.perf_counter() - started) * 1e3
+
+
+def times_of(folder: str, workers: int, make: Callable[[random.Random], str]) -> list[float]:
+    """Warm times of a kind, ascending."""
+    chance = random.Random(7)
+    with saros.connect(folder, options={"worker_threads": workers, "durability": "os"}) as db:
+        milliseconds(db, make(chance))
+        found, began = [], time.perf_counter()
+        while len(found) < ROUNDS_MIN or time.perf_counter() - began < SECONDS:
+            found.append(milliseconds(db, make(chance)))
+    return sorted(found)
+
+
+def percentile(found: list[float], share: float) -> float:
+    """Of sorted values."""
+    return found[min(int(len(found) * share), len(found) - 1)]
+
+
+def show_kinds(folder: str, points: int, workers: list[int], only: str) -> None:
+    """A line for each kind."""
+    print(f"{'ms, kind':<26}" + "".join(f"{f'p50 of {w}':>10}{'p95':>9}{'p99':>9}" for w in workers) + f"{'ratio':>8}")
+    for name, make in kinds(points).items():
+        if only not in name:
+            continue
+        line, medians = f"{name:<26}", []
+        for count in workers:
+            found = times_of(folder, count, make)
+            medians.append(percentile(found, 0.5))
+            line += f"{medians[-1]:>10.2f}{percentile(found, 0.95):>9.2f}{percentile(found, 0.99):>9.2f}"
+        print(line + f"{medians[0] / medians[-1]:>8.2f}", flush=True)
+
+
+def show_last(folder: str, name: str, *, aligned: bool) -> None:
+    """LAST of 10,000 series: cold, warm, written to, flushed."""
+    options = {"durability": "os"}
+    times = START + np.arange(1_000) * STEP_MS
+    columns = {f"s{n}": np.arange(1_000) + n / 2 for n in range(SENSORS)}
+
+    def write(db: saros.Connection, at: int) -> None:
+        for number in range(LAST_DEVICES):
+            part = {key: values[at : at + 100] for key, values in columns.items()}
+            db.insert(f"root.l.d{number}", times[at : at + 100], part, aligned=aligned)
+
+    with saros.connect(folder, options=options) as db:
+        for at in (0, 100):
+            write(db, at)
+        db.execute("flush")
+    found = {}
+    with saros.connect(folder, options=options) as db:
+        text = "select last * from root.l.**"
+        found["cold"] = milliseconds(db, text)
+        found["warm"] = min(milliseconds(db, text) for _ in range(5))
+        write(db, 200)
+        found["written"] = milliseconds(db, text)
+        found["warm again"] = min(milliseconds(db, text) for _ in range(5))
+        db.execute("flush")
+        found["flushed"] = milliseconds(db, text)
+    print(f"{name:<26}" + "  ".join(f"{key} {value:.1f}" for key, value in found.items()), flush=True)
+
+
+def show_many(folder: str) -> None:
+    """count(*) of 100,000 series, and a join of 10,000."""
+    with saros.connect(folder, options={"durability": "os"}) as db:
+        for number in range(MANY_DEVICES):
+            columns = {f"s{n}": np.array([1.0, 2.0]) for n in range(SENSORS)}
+            db.insert(f"root.m.d{number}", np.array([START, START + 1]), columns)
+        db.execute("flush")
+        for text in ("select count(*) from root.m.**", "select * from root.m.d1*"):
+            cells = [f"{milliseconds(db, text):.0f}" for _ in range(3)]
+            print(f"{text:<40} {len(db.execute(text).description):>7} columns, ms: {' '.join(cells)}", flush=True)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--points", type=int, default=10_000)
+    parser.add_argument("--only", default="", help="kinds whose name has this; 'last' and 'many' are kinds too")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench_queries") as base:
+        if chosen.only not in ("last", "many"):
+            folder = str(Path(base, "kinds"))
+            fill(folder, chosen.points)
+            show_kinds(folder, chosen.points, chosen.workers, chosen.only)
+        if chosen.only in ("", "last"):
+            show_last(str(Path(base, "plain")), "last, not aligned", aligned=False)
+            show_last(str(Path(base, "aligned")), "last, aligned", aligned=True)
+        if chosen.only in ("", "many"):
+            show_many(str(Path(base, "many")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The latest points of series in what does not change under them: files, and MemTables that are frozen.
+
+    device -> basis, {measurement: (type, point)}           basis: one object per partition of the device's database
+
+A partition has the same `PartitionSnapshot.basis` as long as nothing happens to it but rows that are written to its
+active MemTable. A flush, a merge, a deletion, a loaded file, a damaged one: each gives it another basis, and what is
+kept under the old one is not used any more. Nothing has to be told. Rows in active MemTables are not here; expired
+points are, since whoever asks knows what is expired.
+
+A node of a cluster has views of all its groups and of single ones, over the same devices: each has its *scope*.
+
+Bounded by bytes; what was used longest ago goes first. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from typing import TypeAlias
+
+from saros_storage.types import DataType, Scalar
+
+#: Time and value of a point.
+Point: TypeAlias = tuple[int, Scalar]
+#: What is known of a series, under the type it has: its latest point, None if it has none.
+Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
+Basis: TypeAlias = tuple[object, ...]
+
+#: What a device and a series cost, roughly; texts come on top.
+_DEVICE_BYTES, _SERIES_BYTES = 400, 250
+#: Databases whose basis is remembered; more are only slower.
+_BASES_MAX = 10_000
+_NOTHING: Known = {}
+
+
+class LatestCache:
+    """See the module. `bytes_max` 0 keeps nothing."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._devices: OrderedDict[tuple[Hashable, str], tuple[Basis, Known, int]] = OrderedDict()
+        self._bases: dict[tuple[Hashable, str], Basis] = {}
+        self._bytes = 0
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return self._bytes
+
+    @property
+    def hits(self) -> int:
+        """Series that were looked up and found."""
+        return self._hits
+
+    @property
+    def misses(self) -> int:
+        """Series that had to be looked up in files."""
+        return self._misses
+
+    def same(self, scope: Hashable, database: str, basis: Basis) -> Basis:
+        """The basis as the object by which it was asked for before: so that comparing is quick."""
+        with self._lock:
+            known = self._bases.get((scope, database))
+            if known == basis:
+                return known
+            if len(self._bases) >= _BASES_MAX:
+                self._bases.clear()
+            self._bases[scope, database] = basis
+            return basis
+
+    def get(self, scope: Hashable, device: str, basis: Basis) -> Known:
+        """What is known of the device on this basis."""
+        with self._lock:
+            found = self._devices.get((scope, device))
+            if found is None or (found[0] is not basis and found[0] != basis):
+                return _NOTHING
+            self._devices.move_to_end((scope, device))
+            return found[1]
+
+    def put(self, scope: Hashable, device: str, basis: Basis, known: Known) -> None:
+        """Keep what is known of the device, all of it."""
+        size = _DEVICE_BYTES + sum(_size(point) for _, point in known.values())
+        with self._lock:
+            old = self._devices.pop((scope, device), None)
+            if old is not None:
+                self._bytes -= old[2]
+            self._devices[scope, device] = (basis, known, size)
+            self._bytes += size
+            while self._bytes > self._bytes_max:
+                self._bytes -= self._devices.popitem(last=False)[1][2]
+
+    def count(self, hits: int, misses: int) -> None:
+        """Series that were asked for."""
+        with self._lock:
+            self._hits += hits
+            self._misses += misses
+
+
+def _size(point: Point | None) -> int:
+    more = 0 if point is None or not isinstance(point[1], (str, bytes)) else len(point[1])
+    return _SERIES_BYTES + more
