@@ -49,6 +49,7 @@ from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
 
 CONTEXT = OperatorContext()
 FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
+DOUBLE, INT32 = DataType.DOUBLE, DataType.INT32
 Row = tuple[Scalar, ...]
 
 
@@ -176,9 +177,35 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
                     plant.flush()
             for scan, windows in wanted:
                 check(plant, scan, windows)
+                check_latest(plant, scan)
             plant.check_nothing_is_left()
         finally:
             plant.close()
+
+
+def check_latest(plant: Plant, scan: ScanRequest) -> None:
+    """The latest points of all columns of a scan."""
+    wanted = replace(scan, descending=True, latest=True)
+    found = []
+    for view in (plant.whole.view(), plant.view()):
+        view.expect(wanted)
+        found.append(view.latest(wanted, ReadCounters()))
+        view.close()
+    assert repr(found[0]) == repr(found[1])  # NaN is equal to NaN
+
+
+def test_a_holder_knows_the_latest_points_that_were_asked_for_before(plant: Plant) -> None:
+    plant.write(tablet(PLAIN, list(range(FIRST, END)), d=list(range(FIRST, END)), i=list(range(FIRST, END))))
+    plant.flush()
+    wanted = replace(request(PLAIN, "d"), measurements=("d", "i"), types=(DOUBLE, INT32))
+    wanted = replace(wanted, descending=True, latest=True, time=TimeRange())
+    for known in (False, True):
+        view, counters = plant.view(), ReadCounters()
+        assert [(END - 1, float(END - 1)), (END - 1, END - 1)] == view.latest(wanted, counters)
+        view.close()
+        assert known == (counters.files == 0)
+        assert known == (counters.cache_hits > 0)
+        assert counters.remote_bytes > 0
 
 
 @pytest.fixture
