@@ -23,7 +23,7 @@ from saros_cluster.users.users import Users
 from saros_engine.access import Access, NoPermission, PasswordMustChange
 from saros_engine.analysis.scope import paths_of
 from saros_engine.database import Database
-from saros_engine.plan import AggregateScan, LastScan, Node, QueryPlan, Scan
+from saros_engine.plan import AggregateScan, AggregateScans, LastScan, Node, QueryPlan, Scan
 from saros_engine.readable_schema import ReadableSchema, SchemaReader
 from saros_grammar import ast
 from saros_storage.paths import join_nodes, split_path, split_series
@@ -93,6 +93,9 @@ def series_read(node: Node) -> Iterator[str]:
     match node:
         case Scan(request) | AggregateScan(request):
             yield from (f"{request.device}.{name}" for name in request.measurements)
+        case AggregateScans(scans):
+            yield from (f"{scan.request.device}.{name}" for scan in scans for name in scan.request.measurements)
+            return
         case LastScan(requests):
             yield from (f"{request.device}.{name}" for request in requests for name in request.measurements)
     for f in fields(node):

@@ -17,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from typing import TypeVar
 
 from saros_engine.plan import (
     Aggregate,
+    AggregateScan,
+    AggregateScans,
     DeviceMerge,
     ExchangeSource,
     FillNode,
@@ -34,6 +37,8 @@ from saros_engine.plan import (
     TimeJoin,
     WindowJoin,
 )
+
+_Part = TypeVar("_Part", Node, AggregateScan)
 
 #: Fewer children than this are not worth a second driver.
 CHILDREN_MIN = 8
@@ -56,6 +61,8 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     """The node with its large join cut; the parts are added to `fragments`."""
     if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return replace(node, child=_cut(node.child, parallelism, fragments))
+    if isinstance(node, AggregateScans):
+        return _cut_scans(node, parallelism, fragments)
     if not isinstance(node, (TimeJoin, WindowJoin, DeviceMerge)) or len(node.children) < CHILDREN_MIN:
         return node
     if isinstance(node, DeviceMerge):
@@ -69,6 +76,16 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     return replace(node, children=tuple(sources))
 
 
+def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
+    sources: list[Node] = []
+    for run in _runs(node.scans, parallelism):
+        number = len(fragments) + 1
+        fields = tuple(chain.from_iterable(scan.fields for scan in run))
+        fragments.append(PlanFragment(number, AggregateScans(run, fields)))
+        sources.append(ExchangeSource(number, fields))
+    return WindowJoin(tuple(sources), node.fields)
+
+
 def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragment]) -> Node:
     number = len(fragments) + 1
     start = 0
@@ -79,7 +96,7 @@ def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragme
     return ExchangeSource(number, node.fields)
 
 
-def _runs(children: Sequence[Node], count: int) -> list[tuple[Node, ...]]:
+def _runs(children: Sequence[_Part], count: int) -> list[tuple[_Part, ...]]:
     """Runs of about equal length, none empty."""
     bounds = [len(children) * i // count for i in range(count + 1)]
     return [tuple(children[a:b]) for a, b in pairwise(bounds) if a < b]

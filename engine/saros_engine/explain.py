@@ -10,6 +10,7 @@ from saros_engine.operators.operator import Operator
 from saros_engine.plan import (
     Aggregate,
     AggregateScan,
+    AggregateScans,
     DeviceMerge,
     ExchangeSource,
     FillNode,
@@ -104,6 +105,9 @@ def _details(node: Node) -> Iterator[str]:
             yield from _request(node.request)
             yield _names([call.function for call in node.calls])
             yield from _windows(node.windows)
+        case AggregateScans(scans):
+            yield f"{len(scans)} scans"
+            yield _names([f"{s.request.device}.{n}" for s in scans[:_SHOWN] for n in s.request.measurements][:_SHOWN])
         case Aggregate():
             yield _names([call.function for call in node.calls])
             yield node.stage.value

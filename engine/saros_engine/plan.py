@@ -8,6 +8,7 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact
+    AggregateScans      one row of aggregates of many devices
     TimeJoin            children side by side, aligned by time (full outer)
     WindowJoin          children side by side that have identical rows (same windows, or one row each)
     Filter Project Aggregate LevelMerge Fill Sort Limit
@@ -147,6 +148,14 @@ class AggregateScan:
     calls: tuple[AggregateCall, ...]
     windows: TimeWindows | None
     stage: Stage
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateScans:
+    """One row, not timed: what `scans`, none of which has windows, give, side by side."""
+
+    scans: tuple[AggregateScan, ...]
     fields: tuple[Field, ...]
 
 
@@ -314,6 +323,7 @@ class ExchangeSource:
 Node = (
     Scan
     | AggregateScan
+    | AggregateScans
     | TimeJoin
     | WindowJoin
     | Filter

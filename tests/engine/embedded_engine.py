@@ -22,12 +22,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Engine:
     """See the module; `options` are the engine's."""
 
-    def __init__(self, folder: Path, options: EngineOptions | None = None) -> None:
-        clock = SystemClock()
-        self.store = Store.open(str(folder), StoreOptions(durability="os"), LocalDisk(), clock)
-        self.scheduler = DriverScheduler(SchedulerOptions(), clock.monotonic_ns)
-        self.engine = QueryEngine(self.store, self.scheduler, clock, options or EngineOptions())
+    def __init__(
+        self, folder: Path, options: EngineOptions | None = None, store_options: StoreOptions | None = None
+    ) -> None:
+        self._clock = SystemClock()
+        stored = store_options or StoreOptions(durability="os")
+        self.store = Store.open(str(folder), stored, LocalDisk(), self._clock)
+        self.scheduler = DriverScheduler(SchedulerOptions(), self._clock.monotonic_ns)
+        self.set_options(options or EngineOptions())
         self.session = SessionContext()
+
+    def set_options(self, options: EngineOptions) -> None:
+        """From now on, another engine over the same store."""
+        self.engine = QueryEngine(self.store, self.scheduler, self._clock, options)
 
     def ask(self, text: str) -> tuple[list[str], list[list[object]]]:
         """Header and rows of a statement."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from saros_engine.operators.aggregate import AggregateOperator
 from saros_engine.operators.aggregate_scan import AggregateScanOperator
+from saros_engine.operators.aggregate_scans import AggregateScansOperator
 from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMergeOperator
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
 from saros_engine.operators.filter import FilterOperator
@@ -22,6 +23,7 @@ from saros_engine.operators.window_join import WindowJoinOperator
 from saros_engine.plan import (
     Aggregate,
     AggregateScan,
+    AggregateScans,
     DeviceMerge,
     ExchangeSource,
     FillKind,
@@ -54,12 +56,8 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
         return build(child, readers, context, exchange)
 
     match node:
-        case Scan(request):
-            return ScanOperator(request, readers, context)
-        case AggregateScan():
-            return AggregateScanOperator(node, readers, context)
-        case LastScan():
-            return LastScanOperator(node, readers, context)
+        case Scan() | AggregateScan() | AggregateScans() | LastScan():
+            return _reading(node, readers, context)
         case TimeJoin() | WindowJoin() | DeviceMerge():
             return _joined(node, [below(child) for child in node.children], context)
         case Filter():
@@ -81,6 +79,20 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
             return RowsOperator(node, context)
         case ExchangeSource():
             return exchange(node)
+
+
+def _reading(
+    node: Scan | AggregateScan | AggregateScans | LastScan, readers: ReaderFactory, context: OperatorContext
+) -> Operator:
+    match node:
+        case Scan(request):
+            return ScanOperator(request, readers, context)
+        case AggregateScan():
+            return AggregateScanOperator(node, readers, context)
+        case AggregateScans():
+            return AggregateScansOperator(node, readers, context)
+        case LastScan():
+            return LastScanOperator(node, readers, context)
 
 
 def _joined(node: TimeJoin | WindowJoin | DeviceMerge, children: list[Operator], context: OperatorContext) -> Operator:

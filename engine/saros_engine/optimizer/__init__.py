@@ -3,6 +3,7 @@
     fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         ORDER BY with LIMIT keeps only so many rows
+    gather_scans          many aggregates side by side are made together
 
 Each rule is a pure function from plan to plan, in a module of its own.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_engine.optimizer.fold_constants import fold_constants
+from saros_engine.optimizer.gather_scans import gather_scans
 from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
 from saros_engine.plan import Node
 
-RULES: tuple[Callable[[Node], Node], ...] = (fold_constants, push_value_bounds, keep_top_rows)
+RULES: tuple[Callable[[Node], Node], ...] = (fold_constants, push_value_bounds, keep_top_rows, gather_scans)
 
 
 def optimize(root: Node) -> Node:
