@@ -11,7 +11,7 @@
     <data>/archive/00000000000000000001.log        segments that left the log, until backups have them
 
 A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
-file name ends in its digest. Pure apart from `write_durably`. Any thread.
+file name ends in its digest. Pure apart from what takes a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -77,6 +77,14 @@ def database_folder_name(database: str) -> str:
 def write_durably(disk: Disk, path: str, data: bytes) -> None:
     """Put a whole file in place of `path`, atomically and durably."""
     write_synced(disk, path, data)
+    disk.sync_folder(os.path.dirname(path))
+
+
+def confirm(disk: Disk, path: str) -> None:
+    """Make durable that `write_durably` put a file there, before anything is given up for what it says, as of a log.
+
+    Whoever put it there may have been killed in between: a power cut would still take the name back.
+    """
     disk.sync_folder(os.path.dirname(path))
 
 

@@ -248,6 +248,8 @@ class World:
         self.registers = Registers(self)
         self.members = {id_: Member(self, id_) for id_ in self.ids}
         self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
+        #: Misfortunes come within this of each other. With many of them, clients get little done.
+        self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
         #: Those that are to be killed where they stand.
@@ -304,7 +306,7 @@ class World:
             client.start()
         until = self.seconds * SECOND
         while self.threads.now_ns < until:
-            self.pass_time(self.random.randrange(1_500_000_000))
+            self.pass_time(self.random.randrange(self.peace_ns))
             self.misfortune()
         self.heal()
         self.settle()

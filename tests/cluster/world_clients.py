@@ -39,6 +39,8 @@ TIMES = (5, 7, 105, 205, 305, 405)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
+#: A query may come to read from its view late: meanwhile holders crash, and others take their place.
+_LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
 #: Registers of the same device have operations one after the other; the search for an order wants few of each.
 OPERATIONS_MAX = 60
 #: One after the other, each at any node: what the first showed, the others must show.
@@ -322,12 +324,14 @@ class Client:
             self._read_at(device, consistency)
 
     def _read_at(self, device: str, consistency: str) -> None:
+        late_seconds = self.random.choice(_LATE_SECONDS)
         began = self.world.threads.now_ns
         node = self._node()
 
         def work(life: Life) -> tuple[dict[int, object], bool]:
             view, point = view_of(life, consistency, self._horizon)
             try:
+                self.world.threads.sleep(late_seconds)
                 known = life.node.database.schema.device(device)
                 if known is None or MEASUREMENT not in known.series:
                     return {}, point.stale

@@ -40,6 +40,7 @@ from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.layout import confirm
 from saros_storage.mutation import Mutation, Placed
 from saros_storage.paths import join_nodes, parse_pattern, split_path
 from saros_storage.placing import Fitting
@@ -106,6 +107,8 @@ class RegionMachine:
         self._applying = threading.Lock()
         #: What `stage` fetched: the state that goes with it.
         self._staged: GroupState | None = None
+        if disk.exists(state_path):
+            confirm(disk, state_path)
         self._load(load_state(disk, state_path))
         for name in disk.list(folder):
             if name != str(self._generation):

@@ -27,7 +27,7 @@ from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
 from saros_cluster.users.users import Users
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.layout import write_durably
+from saros_storage.layout import confirm, write_durably
 
 #: The state is written after so many entries.
 _SAVED_EVERY = 500
@@ -61,6 +61,7 @@ class MetaMachine:
         self._installed: list[object] | None = None
         self._lock = threading.RLock()
         if disk.exists(path):
+            confirm(disk, path)
             self._load(bytes(disk.map(path)))
         else:
             write_durably(disk, path, self._dump())

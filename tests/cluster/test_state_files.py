@@ -1,0 +1,67 @@
+"""The files of state machines: what a node began with, it finds again, whatever killed whoever wrote it."""
+
+from __future__ import annotations
+
+from storage.crash_disk import CrashDisk
+
+from saros_cluster.data.command import NO_REQUEST
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
+from saros_cluster.growth.topology import Node, Topology
+from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
+from saros_cluster.meta.state import CreateDatabase
+from saros_cluster.placement import NodeId
+from saros_cluster.raft.messages import Entry, EntryKind
+from saros_storage.capture.shelf import Shelf
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import SystemClock
+from saros_storage.layout import write_synced
+from saros_storage.store_options import StoreOptions
+
+PATH = "/meta/group-1"
+FIRST = Topology.first({NodeId(n): Node(f"host{n}:1", f"host{n}:2") for n in (1, 2, 3)}, 3, 12)
+
+
+def empty_disk() -> CrashDisk:
+    disk = CrashDisk()
+    disk.make_folder("/meta")
+    return disk
+
+
+def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> None:
+    """Its writer was killed before the name was durable; the log is cut by then for what the state says."""
+    disk = empty_disk()
+    save_state(disk, PATH, GroupState(index=2, released=2))
+    write_synced(disk, PATH, encode_state(GroupState(index=7, released=7)))
+    assert 7 == open_group(disk)._released
+    assert 7 == load_state(disk.after_power_cut(), PATH).released
+
+
+def open_group(disk: CrashDisk) -> RegionMachine:
+    clock = SystemClock()
+    shelf = Shelf("/snapshots", disk, clock)
+    return RegionMachine(
+        "/groups/1",
+        PATH,
+        StoreOptions(),
+        disk,
+        clock,
+        ChunkCache(1 << 20),
+        lambda database: True,
+        lambda news: None,
+        shelf,
+        lambda node, name, request: b"",
+    )
+
+
+def test_the_meta_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> None:
+    disk = empty_disk()
+    machine = MetaMachine(PATH, disk, lambda state: None, FIRST)
+    machine.apply([Entry(1, 1, EntryKind.DATA, encode_meta_entry(NO_REQUEST, CreateDatabase("root.a")))])
+    write_synced(disk, PATH, machine.take_snapshot()[1])
+    assert ["root.a"] == databases(disk)
+    assert ["root.a"] == databases(disk.after_power_cut())
+
+
+def databases(disk: CrashDisk) -> list[str]:
+    return MetaMachine(PATH, disk, lambda state: None, FIRST).state.databases
