@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants campaign-storage mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -61,6 +61,9 @@ campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; 
 
 campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
+
+explore: .venv/.installed ## the protocol of growing and shrinking, in all interleavings of a small cluster
+	@$(BIN)/python benchmarks/explore_expansion.py
 
 campaign-storage: .venv/.installed ## crashes, failing disks, random operations and bad files, for MINUTES; nothing may be lost or wrong
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
