@@ -143,8 +143,6 @@ class Threads:
         try:
             if not task.killed:
                 contextvars.Context().run(task.work)
-        except Killed:
-            pass
         except BaseException as error:  # noqa: BLE001 (the top of a thread)
             if not task.killed:
                 self.failures.append((repr(task), error))

@@ -203,8 +203,11 @@ class EntryLog:
 
     def take(self) -> tuple[Entry, ...]:
         """The entries that nobody has yet made durable or is at it."""
-        entries = self.entries(self.taken + 1, self.last_index)
-        self.taken = self.last_index
+        last = self.last_index
+        if self.taken == last:
+            return ()
+        entries = self.entries(self.taken + 1, last)
+        self.taken = last
         return entries
 
     def mark_durable(self) -> None:
