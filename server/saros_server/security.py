@@ -25,7 +25,9 @@ from saros_storage.disk import LocalDisk
 from saros_storage.folder_lock import FolderLock
 
 FIRST_USER = "root"
-OPEN_WARNING = "open: anyone {} may do everything; `saros user init` makes the first administrator"
+OPEN_WARNING = "open: anyone {} may do everything; {}"
+_REMEDY = "`saros user init` makes the first administrator"
+_REMEDY_OF_CLUSTER = "a cluster gets its first administrator when it is made (docs/security.md)"
 INSECURE_WARNING = "insecure: what goes over the network can be read and changed by others, passwords and all"
 
 
@@ -73,11 +75,16 @@ def check_host(host: str, security: Security | None = None, *, authenticated: bo
         )
 
 
-def warning(host: str, security: Security, *, authenticated: bool) -> str:
+def warning(host: str, security: Security, *, authenticated: bool, clustered: bool) -> str:
     """What whoever starts the server should know; empty: nothing."""
     exposed = not is_loopback(host) and (security.tls is None or not authenticated)
     open_to = "on this machine" if is_loopback(host) else "who can reach the port"
-    return " ".join(([] if authenticated else [OPEN_WARNING.format(open_to)]) + ([INSECURE_WARNING] if exposed else []))
+    words = []
+    if not authenticated:
+        words.append(OPEN_WARNING.format(open_to, _REMEDY_OF_CLUSTER if clustered else _REMEDY))
+    if exposed:
+        words.append(INSECURE_WARNING)
+    return " ".join(words)
 
 
 def is_loopback(host: str) -> bool:

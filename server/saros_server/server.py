@@ -87,7 +87,7 @@ class Server:
         check_host(host, security, authenticated=authenticated)
         check_folder(folder)
         self._folder = folder
-        self._warning = warning(host, security, authenticated=authenticated)
+        self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)
         self._service = ClientService(folder, clock or SystemClock(), authentication=authenticated)
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.server import Serving, serving
 from saros_storage.folder_lock import is_free
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
@@ -136,7 +137,9 @@ def _warn(options: argparse.Namespace, security: Security) -> None:
     """Say on standard output what whoever starts a server should know."""
     from saros_server.security import has_users, warning
 
-    text = warning(options.host, security, authenticated=security.authentication or has_users(options.data))
+    authenticated = security.authentication or has_users(options.data)
+    clustered = Path(options.data, CLUSTER_FILE).exists()
+    text = warning(options.host, security, authenticated=authenticated, clustered=clustered)
     if text:
         sys.stdout.write(f"WARNING: {text}\n")
 

@@ -16,6 +16,9 @@ from saros_shell.render import RENDERERS
 Printer = Callable[[Iterable[str]], None]
 
 
+STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
+
+
 @dataclass(slots=True)
 class Settings:
     """What a user may change while the shell runs."""
@@ -64,6 +67,8 @@ class StatementRunner:
             return
         schema, batches = cursor.fetch_stream()
         self.out(RENDERERS[self.settings.format](schema, batches))
+        if cursor.stale:
+            self.error([STALE])
 
 
 def done_line(count: int) -> str:
