@@ -35,7 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from storage.bad_files import Survivals, attack, attack_folder, attack_watching_memory, folder, kinds
 from storage.metamorphic import Metamorphic, Tally
 from storage.storage_mutants import MUTANTS
-from storage.store_crashes import OPTIONS, enumerate_crashes, enumerate_failures
+from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_opening import OPTIONS
 from storage.store_stories import drawn_story
 
 #: Operations of a story, and of what goes on after a crash.

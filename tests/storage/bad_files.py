@@ -22,8 +22,8 @@ from functools import partial
 from random import Random
 
 from storage.crash_disk import CrashDisk
-from storage.store_crashes import FOLDER, OPTIONS, open_store
 from storage.store_model import delete_points, flush, read_store, write_batch, write_rows
+from storage.store_opening import FOLDER, OPTIONS, open_store
 
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.log import LogOptions, SegmentedLog

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from random import Random
 
 from storage.crash_disk import CrashDisk
-from storage.store_crashes import Wrong, open_store
 from storage.store_drawing import drawn
-from storage.store_model import SLICE, TYPES, Device, State, read_store, take_points
+from storage.store_model import TYPES, Device, State, read_store, take_points
+from storage.store_opening import SLICE, Wrong, open_store
 
 from saros_storage.block import Block
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid

@@ -16,6 +16,7 @@ from saros_storage.flusher import Flusher
 from saros_storage.latest_cache import LatestCache
 from saros_storage.partition import Partition
 from saros_storage.partitions import Partitions
+from saros_storage.region import Region
 from saros_storage.schema import SchemaTree, TtlRules
 from saros_storage.snapshot import Rank
 from saros_storage.ttl import Expiry
@@ -189,3 +190,17 @@ def frees_the_log_of_a_drop_whose_files_are_still_there(plant):
         return
 
     plant(Flusher, "give_up", give_up)
+
+
+@mutant(answers)
+def copies_files_without_their_tombstones(plant):
+    def captured(self, partition, captured=Region._captured):
+        found = captured(self, partition)
+        return replace(found, manifest=replace(found.manifest, tombstones=()))
+
+    plant(Region, "_captured", captured)
+
+
+@mutant(answers)
+def copies_files_and_not_what_is_in_memory(plant):
+    plant(Region, "flush_chosen", lambda self, chosen: None)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from storage import bad_files
 from storage.bad_files import NotSurvived, see_damage
 from storage.metamorphic import Metamorphic, Tally
-from storage.store_crashes import OPTIONS, Wrong, enumerate_crashes, enumerate_failures
+from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_opening import OPTIONS, Wrong
 from storage.store_stories import afterwards, expiring_story, loading_story, story
 
 Plant = Callable[[object, str, object], None]

@@ -15,54 +15,17 @@ import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import cast
 
 from storage.crash_disk import CrashDisk, Picture
-from storage.store_model import NOW_MS, SLICE, Operation, State, read_store
+from storage.store_model import Operation, State, read_store
+from storage.store_opening import OPTIONS, Wrong, open_store
 
 from saros_storage.errors import DiskFull, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock
-from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
-
-FOLDER = "data"
-#: Segments hold a few writes, pages a few rows, so that a few operations meet with everything.
-OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
-
 
 #: Less than a record of most batches here, and more than a page of a file.
 BLOCK_BYTES = 256
 TEARS = (0.0, 0.5)
-
-
-class Wrong(AssertionError):
-    """The store has not kept its word."""
-
-
-class CountingClock:
-    """Every look is a nanosecond later: a test is over in less than a tick."""
-
-    def __init__(self) -> None:
-        self._now_ns = NOW_MS * 1_000_000
-
-    def now_ns(self) -> int:
-        self._now_ns += 1
-        return self._now_ns
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns()
-
-
-class _Nobody:
-    """In place of the lock on a folder that is not there."""
-
-    def release(self) -> None:
-        return
-
-
-def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS) -> Store:
-    disk.make_folder(FOLDER)
-    return Store(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
 
 
 @dataclass(frozen=True)

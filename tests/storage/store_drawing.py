@@ -11,7 +11,6 @@ from random import Random
 
 from storage.store_model import (
     DEVICES,
-    SLICE,
     TYPES,
     Operation,
     State,
@@ -28,6 +27,7 @@ from storage.store_model import (
     write_batch,
     write_rows,
 )
+from storage.store_opening import SLICE
 
 
 @dataclass(frozen=True)

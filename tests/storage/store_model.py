@@ -10,39 +10,36 @@ A power cut may leave any first part of an operation's changes, but what was ack
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from storage.crash_disk import CrashDisk
+from storage.store_opening import FOLDER, NOW_MS, Wrong, open_store
 
 from saros_storage.block import Block, Column
 from saros_storage.capture.capture import everything
+from saros_storage.capture.pulling import pull_partitions
 from saros_storage.capture.shelf import Shelf
 from saros_storage.errors import StorageError
-from saros_storage.layout import SNAPSHOTS_FOLDER
+from saros_storage.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Mutation
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.placing import frames_of
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema, SetTtl, UnsetTtl
+from saros_storage.schema_file import save_schema
 from saros_storage.store import Store
 from saros_storage.tablet import Tablet
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 
-#: Ticks of a partition in these tests.
-SLICE = 100
 TYPES = {"x": DataType.INT64, "y": DataType.DOUBLE, "t": DataType.TEXT, "b": DataType.BOOLEAN, "f": DataType.FLOAT}
 #: Databases by device.
 DEVICES = {"root.a.d1": "root.a", "root.a.d2": "root.a", "root.b.c.d1": "root.b.c"}
 ALIGNED = frozenset({"root.a.d2"})
 _EVERYTHING = parse_pattern("root.**")
-
-#: Now, of the stores' clock. It goes on by less than a tick in a test.
-NOW_MS = 1_000_000
 
 Points = Mapping[int, Scalar]
 
@@ -317,7 +314,7 @@ def keep_from(pattern: str, limit: int | None) -> Operation:
 
 
 def capture() -> Operation:
-    """Somebody takes a copy of all files: each is what the manifest of that moment says."""
+    """Somebody takes a copy of all files: a store that is made of it holds the same."""
 
     def run(store: Store) -> None:
         region, shelf = store._region, Shelf(f"{store._folder}/{SNAPSHOTS_FOLDER}", store._disk, store._clock)
@@ -326,10 +323,17 @@ def capture() -> Operation:
             with region.lock:
                 captured = region.capture(everything)
             id_ = shelf.put(captured)
-        for file in captured.files():
-            data = shelf.read(id_, file.number, 0)
-            assert (file.size, file.crc32) == (len(data), zlib.crc32(data)), file
+        copy = CrashDisk()
+        pull_partitions(lambda n, at: shelf.read(id_, n, at), captured.partitions, f"{FOLDER}/{GROUP_FOLDER}", copy)
         shelf.release(id_)
+        copy.make_folder(f"{FOLDER}/meta")
+        save_schema(copy, f"{FOLDER}/{SCHEMA_FILE}", captured.schema, captured.schema_index)
+        restored = open_store(copy, replace(store.options, compaction=False))
+        try:
+            if read_store(restored) != read_store(store):
+                raise Wrong(f"the copy holds {read_store(restored)}, and the store {read_store(store)}")
+        finally:
+            restored.close()
 
     return Operation("capture", lambda store: _with_storage_errors(lambda: run(store)), may_be_refused=True)
 

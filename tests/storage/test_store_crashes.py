@@ -13,8 +13,9 @@ from random import Random
 
 import pytest
 from storage.crash_disk import CrashDisk
-from storage.store_crashes import FOLDER, OPTIONS, enumerate_crashes, enumerate_failures, open_store
+from storage.store_crashes import enumerate_crashes, enumerate_failures
 from storage.store_model import Operation
+from storage.store_opening import FOLDER, OPTIONS, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
 from saros_storage.errors import StorageError

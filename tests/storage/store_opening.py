@@ -1,0 +1,49 @@
+"""A store on a crash disk: options that let a few operations meet with everything, and a clock that stands still."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from storage.crash_disk import CrashDisk
+
+from saros_storage.folder_lock import FolderLock
+from saros_storage.store import Store
+from saros_storage.store_options import StoreOptions
+
+#: Ticks of a partition in these tests.
+SLICE = 100
+#: Now, of the stores' clock. It goes on by less than a tick in a test.
+NOW_MS = 1_000_000
+FOLDER = "data"
+#: Segments hold a few writes, pages a few rows, so that a few operations meet with everything.
+OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
+
+
+class Wrong(AssertionError):
+    """The store has not kept its word."""
+
+
+class CountingClock:
+    """Every look is a nanosecond later: a test is over in less than a tick."""
+
+    def __init__(self) -> None:
+        self._now_ns = NOW_MS * 1_000_000
+
+    def now_ns(self) -> int:
+        self._now_ns += 1
+        return self._now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns()
+
+
+class _Nobody:
+    """In place of the lock on a folder that is not there."""
+
+    def release(self) -> None:
+        return
+
+
+def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS) -> Store:
+    disk.make_folder(FOLDER)
+    return Store(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
