@@ -275,6 +275,8 @@ class Store:
             index = self._region.partitions.schema_index
             dump = self.schema.dump() if index > self._schema_saved else None
         if dump is not None:
+            # Else a power cut could leave a schema that knows entries which the log has lost.
+            self._log.sync_due()
             path = os.path.join(self._folder, SCHEMA_FILE)
             self._disk.make_folder(os.path.dirname(path))
             save_schema(self._disk, path, dump, index)

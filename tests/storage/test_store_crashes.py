@@ -20,6 +20,7 @@ from storage.store_stories import afterwards, expiring_story, loading_story, mer
 
 from saros_storage.errors import StorageError
 from saros_storage.layout import NODE_FILE
+from saros_storage.schema import CreateDatabase
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,20 @@ def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> No
             with pytest.raises(StorageError, match="time_partition_interval"):
                 open_store(found.after_power_cut(), second)
     assert {True, False} == made
+
+
+def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_knows() -> None:
+    """They came when the flusher had fsynced the log, and before it saved the schema."""
+    disk = CrashDisk()
+    store = open_store(disk, replace(OPTIONS, durability="os", segment_bytes=100))
+    for number in range(8):
+        store.change_schema([CreateDatabase(f"root.d{number}")])
+    store.release(store._region.flusher.first_needed())
+    found = disk.after_power_cut()
+    store.close()
+    again = open_store(found)
+    assert [f"root.d{number}" for number in range(8)] == again.schema.databases()
+    again.close()
 
 
 @pytest.mark.slow
