@@ -100,7 +100,6 @@ def expiring_story() -> list[Operation]:
         keep_from("root.a.d1", 200),
         expire(),
         write_rows("root.a.d1", range(195, 206), 3),
-        capture(),
         load(("root.a.d1", range(190, 210, 3), 4)),
         keep_from("root.a.**", 110),
         merge(),

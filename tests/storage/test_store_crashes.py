@@ -79,7 +79,7 @@ def test_no_crash_loses_what_is_merged() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("told", "one_of"), [(loading_story, 16), (expiring_story, 24)])
+@pytest.mark.parametrize(("told", "one_of"), [(loading_story, 24), (expiring_story, 24)])
 def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
     told: Callable[[], list[Operation]], one_of: int
 ) -> None:
