@@ -31,6 +31,18 @@ import numpy as np
 from saros_storage.block import Block, Column
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
+#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long (performance: 10k and more).
+BLOCK_ROWS_MAX = 65_536
+#: Values of a block: some 16 MB. A join has as much again at hand of what its children gave.
+_BLOCK_VALUES_MAX = 2 << 20
+#: With fewer rows, what a block costs per column would count more than its rows.
+_BLOCK_ROWS_MIN = 64
+
+
+def rows_at_once(columns: int) -> int:
+    """Rows of a block of so many columns."""
+    return min(max(_BLOCK_VALUES_MAX // max(columns, 1), _BLOCK_ROWS_MIN), BLOCK_ROWS_MAX)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
@@ -92,6 +104,8 @@ class ScanRequest:
     #: Only the latest point of each column is wanted, as few rows as hold these, latest first; of a non-aligned device
     #: too, any number of measurements. Goes with neither bounds nor grid.
     latest: bool = False
+    #: The reader gives about so many rows at a time: fewer where many readers wait side by side.
+    block_rows: int = BLOCK_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +253,7 @@ class SeriesReader(Protocol):
         ...
 
     def next(self) -> Block | Summary | Summaries | None:
-        """The next non-empty piece, of at most about `BLOCK_ROWS_MAX` rows; None at the end.
+        """The next non-empty piece, of at most about the request's `block_rows`; None at the end.
 
         Raises CorruptFile (the file is already set aside for later views), StoreClosed.
         """
@@ -280,7 +294,3 @@ class ReadView(ReaderFactory, Protocol):
     def close(self) -> None:
         """Unpin. Idempotent."""
         ...
-
-
-#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long (performance: 10k and more).
-BLOCK_ROWS_MAX = 65_536

@@ -28,7 +28,7 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.deletions import relevant
 from saros_storage.kernels.merge import union_times
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
-from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ScanRequest, Summary
+from saros_storage.reading import ReadCounters, ScanRequest, Summary
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
 from saros_storage.types import Int64Array, NumericArray
 
@@ -43,10 +43,13 @@ class LocalSeriesReader:
         request: ScanRequest,
         snapshots: Sequence[PartitionSnapshot],
         cache: ChunkCache,
-        run_rows: int = BLOCK_ROWS_MAX,
+        run_rows: int | None = None,
     ) -> None:
-        """`run_rows`: pages of one source that are loaded together have so many rows, or it is one page."""
-        self._run_rows = run_rows
+        """`run_rows`: pages of one source that are loaded together have so many rows, or it is one page.
+
+        None: as many as the request wants at a time.
+        """
+        self._run_rows = request.block_rows if run_rows is None else run_rows
         self._request = request
         self._cache = cache
         self._counters = ReadCounters()
@@ -187,11 +190,12 @@ class LocalSeriesReader:
             return
         if self._request.descending:
             block = block.take(np.arange(block.rows - 1, -1, -1))
-        if block.rows <= 2 * BLOCK_ROWS_MAX:
+        wanted = self._request.block_rows
+        if block.rows <= 2 * wanted:
             yield block
             return
-        for start in range(0, block.rows, BLOCK_ROWS_MAX):
-            yield block.slice(start, start + BLOCK_ROWS_MAX)
+        for start in range(0, block.rows, wanted):
+            yield block.slice(start, start + wanted)
 
     def _summary(self, piece: Piece) -> Summary | None:
         request = self._request

@@ -112,6 +112,7 @@ def requests(draw: st.DrawFn) -> ScanRequest:
         tuple(draw(st.lists(bounds, max_size=3))),
         draw(st.none() | GRIDS),
         draw(st.booleans()),
+        draw(st.integers(1, 2**40)),
     )
 
 

@@ -115,6 +115,27 @@ def test_memory_is_bounded_per_query(tmp_path: Path) -> None:
     small.close()
 
 
+def test_very_many_series_side_by_side_are_read_in_small_parts(tmp_path: Path) -> None:
+    """Together they are several times as large as what the query may hold."""
+    series, rows = 300, 20_000
+    small = Engine(tmp_path, EngineOptions(query_memory_bytes_max=64 << 20))
+    times = np.arange(rows) * 1_000
+    for number in range(series):
+        values = np.arange(rows, dtype=np.float64) + number
+        small.engine.insert_columns(f"root.g.d{number:03}", times, {"s": Column(DataType.DOUBLE, values)})
+    small.ask("flush")
+    execution = execution_of(small, "select * from root.g.**")
+    seen, last = 0, list[object]()
+    while (block := execution.next_block()) is not None:
+        assert times[seen] == block.times[0]
+        seen, last = seen + block.rows, [column.to_list()[-1] for column in block.columns]
+    assert rows == seen
+    assert [rows - 1 + number for number in range(series)] == last
+    assert 0 < execution.memory.peak < series * rows * 16 / 1.5
+    assert_nothing_is_left(small, execution)
+    small.close()
+
+
 def test_short_queries_stay_quick_beside_a_heavy_one(engine: Engine) -> None:
     def p95(count: int) -> float:
         seconds = []

@@ -61,7 +61,7 @@ from saros_engine.plan import (
 )
 from saros_engine.planner import LastItem, last_scan
 from saros_grammar.ast import BinaryOperator
-from saros_storage.block import Block
+from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.types import Scalar
 
@@ -132,6 +132,18 @@ def test_time_join_keeps_its_blocks_small() -> None:
     assert max(b.rows for b in produced) <= 65_536
     assert 30 * 60_000 == sum(b.rows for b in produced)
     assert np.array_equal(np.concatenate([b.times for b in produced]), np.arange(30 * 60_000))
+    assert 0 == account.used
+
+
+def test_a_block_of_very_many_columns_has_few_rows() -> None:
+    width, rows = 500, 20_000
+    one = Block.timed(np.arange(rows), (Column(INT, np.arange(rows, dtype=np.int32)),))
+    account = Account()
+    context = OperatorContext(account)
+    operator = TimeJoinOperator(TimeJoin((), ()), [Source([one]) for _ in range(width)], [[INT]] * width, context)
+    produced = pull(operator)
+    assert max(block.rows for block in produced) * width <= 2 << 20
+    assert list(range(rows)) == [value for block in produced for value in block.columns[-1].to_list()]
     assert 0 == account.used
 
 

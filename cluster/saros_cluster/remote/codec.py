@@ -94,6 +94,7 @@ def write_request(out: FieldWriter, request: ScanRequest) -> None:
         out.number(request.grid.origin)
         out.scalar(request.grid.step)
     out.flag(request.latest)
+    out.number(request.block_rows)
 
 
 def read_request(fields: FieldReader) -> ScanRequest:
@@ -108,9 +109,11 @@ def read_request(fields: FieldReader) -> ScanRequest:
         for _ in range(fields.count())
     )
     grid = _read_grid(fields) if fields.flag() else None
-    latest = fields.flag()
-    names = tuple(name for name, _ in series)
-    return ScanRequest(device, names, tuple(t for _, t in series), aligned, time, descending, bounds, grid, latest)
+    latest, rows = fields.flag(), fields.number()
+    if rows < 1:
+        raise ValueError(f"blocks of {rows} rows")
+    names, types = tuple(name for name, _ in series), tuple(t for _, t in series)
+    return ScanRequest(device, names, types, aligned, time, descending, bounds, grid, latest, rows)
 
 
 def _below(column: int, columns: int) -> int:

@@ -9,13 +9,13 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saros_engine.analysis.scope import Leaf
 from saros_engine.expression import InputColumn
 from saros_engine.plan import Field, Node, Scan, TimeJoin
 from saros_grammar.ast import PathExpression
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange, rows_at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,12 @@ def sources_of(leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = Fa
 
 
 def joined(sources: list[Source], *, descending: bool = False) -> Node:
-    """The scans side by side; at least one."""
-    scans: list[Node] = [
-        Scan(s.request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in s.leaves])) for s in sources
-    ]
+    """The scans side by side; at least one. The more columns, the fewer rows a scan gives at a time."""
+    rows = rows_at_once(sum(len(s.leaves) for s in sources))
+    scans: list[Node] = []
+    for source in sources:
+        request = source.request if rows == BLOCK_ROWS_MAX else replace(source.request, block_rows=rows)
+        scans.append(Scan(request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in source.leaves])))
     if len(scans) == 1:
         return scans[0]
     fields = tuple(field for scan in scans for field in scan.fields)

@@ -6,8 +6,8 @@ that goes on can still bring an earlier one. Where all children have the same ti
     child 1   1  2  4  |7        joined now: times up to 4 (child 1 ends there first)
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8
 
-How many rows of each block are joined at once adapts to the number of distinct times that come out, so that a thousand
-children with different times stay within memory as well as two with the same.
+A block has a bounded number of values. How many rows of each child are joined at once adapts to the number of distinct
+times that come out, so that a thousand children with different times stay within memory as well as two with the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import TimeJoin
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.kernels.merge import union_times
-from saros_storage.reading import BLOCK_ROWS_MAX
+from saros_storage.reading import rows_at_once
 from saros_storage.types import DataType, Int64Array
 
 #: Children that may bring whole blocks with wholly different times at once; more start with parts of blocks.
@@ -45,8 +45,12 @@ class TimeJoinOperator(PullOperator):
         #: The rows of each child that are not joined yet.
         self._rest: list[Block | None] = [None] * len(children)
         self._pending: list[Block] = []
+        #: Bytes of `_pending` when it was made.
+        self._joined_bytes = 0
+        #: Rows of a block.
+        self._rows_max = rows_at_once(sum(map(len, types)))
         #: Rows per child and round.
-        self._quota = max(BLOCK_ROWS_MAX * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
+        self._quota = max(self._rows_max * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
 
     def _needed(self) -> Sequence[Operator]:
         if self._pending:
@@ -73,18 +77,23 @@ class TimeJoinOperator(PullOperator):
             if self._rest[number] is None and not child.finished:
                 self._rest[number] = child.next()
                 complete = complete and (self._rest[number] is not None or child.finished)
-        self._hold(sum(rest.nbytes for rest in self._rest if rest is not None))
+        self._account()
         return complete
+
+    def _account(self) -> None:
+        pending = self._joined_bytes if self._pending else 0
+        self._hold(pending + sum(rest.nbytes for rest in self._rest if rest is not None))
 
     def _join(self) -> None:
         heads = self._heads()
         if all(head is None for head in heads):
             return
         times, positions = self._align(heads)
-        if len(times) > 2 * BLOCK_ROWS_MAX:
+        rows_max = self._rows_max
+        if len(times) > 2 * rows_max:
             self._quota = max(self._quota // 2, _QUOTA_MIN)
-        elif len(times) < BLOCK_ROWS_MAX // 2:
-            self._quota = min(self._quota * 2, BLOCK_ROWS_MAX)
+        elif len(times) < rows_max // 2:
+            self._quota = min(self._quota * 2, rows_max)
         columns: list[Column] = []
         for head, at, types in zip(heads, positions, self._types, strict=True):
             if head is None:
@@ -92,10 +101,11 @@ class TimeJoinOperator(PullOperator):
             else:
                 columns += [_spread(column, at, len(times)) for column in head.columns]
         joined = Block.timed(times, columns)
-        if len(times) <= BLOCK_ROWS_MAX:
-            self._pending = [joined]
-            return
-        self._pending = [joined.slice(at, at + BLOCK_ROWS_MAX) for at in range(0, len(times), BLOCK_ROWS_MAX)]
+        self._pending = [joined]
+        if len(times) > rows_max:
+            self._pending = [joined.slice(at, at + rows_max) for at in range(0, len(times), rows_max)]
+        self._joined_bytes = joined.nbytes
+        self._account()
 
     def _heads(self) -> list[Block | None]:
         """Cut off each child's rows up to the common border."""
