@@ -25,7 +25,7 @@ from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest
 from saros_storage.types import DataType
 
-RULES_BY_NAME = {rule.__name__: rule for rule in (fold_constants, push_value_bounds, keep_top_rows, gather_scans)}
+RULES_BY_NAME = {rule.__name__: rule for rule in (gather_scans, fold_constants, push_value_bounds, keep_top_rows)}
 CASES = [(name, text, expected) for name in RULES_BY_NAME for text, expected in cases(f"{name}.txt")]
 
 

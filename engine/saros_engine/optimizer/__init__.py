@@ -1,9 +1,9 @@
 """The optimiser: rules that make a cheaper plan with the same rows, applied one after the other.
 
+    gather_scans          many aggregates side by side are made together: first, since the others need not look at each
     fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         ORDER BY with LIMIT keeps only so many rows
-    gather_scans          many aggregates side by side are made together
 
 Each rule is a pure function from plan to plan, in a module of its own.
 """
@@ -18,7 +18,7 @@ from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
 from saros_engine.plan import Node
 
-RULES: tuple[Callable[[Node], Node], ...] = (fold_constants, push_value_bounds, keep_top_rows, gather_scans)
+RULES: tuple[Callable[[Node], Node], ...] = (gather_scans, fold_constants, push_value_bounds, keep_top_rows)
 
 
 def optimize(root: Node) -> Node:
