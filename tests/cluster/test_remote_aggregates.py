@@ -37,9 +37,10 @@ from saros_cluster.remote.routed_view import RoutedView
 from saros_engine.aggregates import AGGREGATES
 from saros_engine.expression import InputColumn
 from saros_engine.operators.aggregate_scan import AggregateScanOperator
+from saros_engine.operators.aggregate_scans import AggregateScansOperator
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import AggregateCall, AggregateScan, Stage, TimeWindows
+from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans, Stage, TimeWindows
 from saros_engine.planner import LastItem, last_scan
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block, Column
@@ -178,9 +179,32 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
             for scan, windows in wanted:
                 check(plant, scan, windows)
                 check_latest(plant, scan)
+            check_together(plant, [replace(scan, descending=False) for scan, _ in wanted])
             plant.check_nothing_is_left()
         finally:
             plant.close()
+
+
+def check_together(plant: Plant, scans: Sequence[ScanRequest]) -> None:
+    """Many scans made together give what each gives alone."""
+    expected: list[Scalar] = []
+    for scan in scans:
+        (row,), _ = aggregated(whole := plant.whole.view(), scan, None)
+        whole.close()
+        expected += row
+    nodes = tuple(AggregateScan(scan, calls_of(scan), None, Stage.SINGLE, ()) for scan in scans)
+    view = plant.view()
+    operator = AggregateScansOperator(AggregateScans(nodes, ()), view, CONTEXT)
+    block = None
+    while not operator.finished:
+        block = operator.next()
+    assert block is not None
+    assert 1 == block.rows
+    found = [column.to_list()[0] for column in block.columns]
+    operator.close()
+    view.close()
+    assert len(expected) == len(found)
+    assert all(map(same, expected, found)), (expected, found)
 
 
 def check_latest(plant: Plant, scan: ScanRequest) -> None:
