@@ -44,6 +44,8 @@ from saros_cluster.routing import Routes, Routing
 from saros_cluster.users.commands import Command as UsersCommand
 from saros_scheduler.task import QueryId
 from saros_storage import schema as changes_of
+from saros_storage.capture.frozen import Frozen
+from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.errors import StorageError, StoreClosed, UserMistake
@@ -97,6 +99,7 @@ class Parts:
     #: Asks all nodes to merge files of some databases: (databases, full, stopped).
     merge_all: MergeHere
     compactor: Compactor
+    shelf: Shelf
 
 
 class ClusterDatabase:
@@ -524,6 +527,26 @@ class ClusterDatabase:
             partition_files_max=max((p.partition_files_max for p in parts), default=0),
             flushed_bytes=sum(p.flushed_bytes for p in parts),
         )
+
+    @property
+    def shelf(self) -> Shelf:
+        """See `Database.shelf`."""
+        return self._parts.shelf
+
+    def freeze(self, since: int | None = None) -> Frozen:  # noqa: ARG002 (a group's log stays in its group)
+        """See `Database.freeze`: what this node has, each group as of one entry; then the schema of the cluster."""
+        ids: list[bytes] = []
+        try:
+            ids.extend(machine.capture() for machine in self._parts.replicas.machines.values())
+            captures = tuple(map(self.shelf.capture, ids))
+        except BaseException:
+            for id_ in ids:
+                self.shelf.release(id_)
+            raise
+        self._see(self._routing.groups)
+        options = self.options
+        unit = options.time_unit.suffix
+        return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), tuple(ids), captures)
 
     def partitions(self) -> list[PartitionStatus]:
         """See `Database.partitions`."""

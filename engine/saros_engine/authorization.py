@@ -77,6 +77,14 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Asked) -> N
         _require_database(path, asked)
 
 
+def authorize_backup(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless all that there is may be copied."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    for privilege in (Privilege.MAINTAIN, Privilege.READ_DATA, Privilege.READ_SCHEMA):
+        access.require(privilege)
+
+
 def authorize_plan(plan: QueryPlan, access: Access) -> None:
     """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
     if not access.unrestricted:

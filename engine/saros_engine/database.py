@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from saros_storage.capture.frozen import Frozen
+from saros_storage.capture.shelf import Shelf
 from saros_storage.compaction.compactor import CompactionCounters
 from saros_storage.latest_cache import LatestCache
 from saros_storage.loading.loader import LoadOptions
@@ -73,6 +75,15 @@ class Database(Protocol):
 
     def load(self, path: str, options: LoadOptions) -> int:
         """Take in a TsFile, all of it or nothing; how many files it became."""
+        ...
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where what was captured for backups is until it is let go."""
+        ...
+
+    def freeze(self, since: int | None = None) -> Frozen:
+        """Capture all that this node has; `since`: a store's log from this record on is wanted too."""
         ...
 
     def partitions(self) -> Sequence[PartitionStatus]:

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
     "tsfile": ("saros_shell.tsfile_command", "look into TsFiles: inspect, verify, dump"),
+    "backup": ("saros_shell.backup_command", "back up a folder or a server; look at backups: list, verify"),
+    "restore": ("saros_shell.backup_command:restore", "make a new data folder from a backup"),
     "verify": ("saros_shell.verify_command", "check every checksum and page of a data folder"),
     "user": ("saros_server.user_command", "make an administrator, or set the password of one"),
     "audit": ("saros_server.audit_command", "check that the audit trail is as it was written"),

@@ -217,6 +217,7 @@ class _Opening:
                 lambda databases: self._flush_all(database, peers, databases),
                 lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
                 self._compactor,
+                shelf,
             )
         )
         self._closing.callback(database.close)

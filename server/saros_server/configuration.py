@@ -108,6 +108,9 @@ class Configuration:
         64 << 20, _size, "What merging files may read and write in a second; 0: no limit, and no pauses for others."
     )
     compaction_file_bytes: int = _option(1 << 30, _size, "Merged files grow up to here.")
+    log_archive_bytes: int = _option(
+        0, _size, "What the log need not keep is kept up to so many bytes for `saros backup --incremental`; 0: not."
+    )
     chunk_cache_bytes: int = _option(256 << 20, _size, "Memory for decoded chunks that queries read again.")
     latest_cache_bytes: int = _option(
         64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."

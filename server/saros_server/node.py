@@ -129,6 +129,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
         durability=configuration.durability,
         memtable_bytes_max=configuration.memtable_bytes,
         memtables_total_bytes_max=configuration.memtables_total_bytes,
+        log_archive_bytes=configuration.log_archive_bytes,
         cache_bytes=configuration.chunk_cache_bytes,
         latest_cache_bytes=configuration.latest_cache_bytes,
         compaction=configuration.compaction == "on",

@@ -34,6 +34,7 @@ from saros_server.passwords import Cost
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_storage.block import Column
+from saros_storage.capture.frozen import encode_frozen
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
 from saros_storage.read_point import Horizon
@@ -80,6 +81,9 @@ POLICIES: dict[str, Policy] = {
     protocol.CLOSE: Policy.SESSION,
     protocol.EXECUTE: Policy.SESSION,
     protocol.INSERT: Policy.SESSION,
+    protocol.FREEZE: Policy.SESSION,
+    protocol.FETCH: Policy.SESSION,
+    protocol.THAW: Policy.SESSION,
 }
 
 
@@ -143,11 +147,10 @@ class ClientService:
             protocol.PING: self._unary(protocol.PING, self._ping, client_pb2.PingRequest.FromString),
             protocol.CLOSE: self._unary(protocol.CLOSE, self._close, client_pb2.CloseRequest.FromString),
             protocol.INSERT: self._unary(protocol.INSERT, self._insert, bytes),
-            protocol.EXECUTE: grpc.unary_stream_rpc_method_handler(
-                self._guarded(protocol.EXECUTE, self._execute),
-                request_deserializer=client_pb2.ExecuteRequest.FromString,
-                response_serializer=bytes,
-            ),
+            protocol.THAW: self._unary(protocol.THAW, _thaw, client_pb2.ThawRequest.FromString),
+            protocol.EXECUTE: self._stream_of(protocol.EXECUTE, self._execute, client_pb2.ExecuteRequest.FromString),
+            protocol.FREEZE: self._stream_of(protocol.FREEZE, _freeze, client_pb2.FreezeRequest.FromString),
+            protocol.FETCH: self._stream_of(protocol.FETCH, _fetch, client_pb2.FetchRequest.FromString),
         }
         return grpc.method_handlers_generic_handler(protocol.SERVICE, methods)
 
@@ -156,6 +159,11 @@ class ClientService:
             self._guarded(call, method),
             request_deserializer=decode,
             response_serializer=lambda reply: reply.SerializeToString(),
+        )
+
+    def _stream_of(self, call: str, method: Callable[..., Any], decode: Callable[[bytes], Any]) -> Any:
+        return grpc.unary_stream_rpc_method_handler(
+            self._guarded(call, method), request_deserializer=decode, response_serializer=bytes
         )
 
     def _guarded(self, call: str, method: Callable[..., Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
@@ -323,6 +331,36 @@ class ClientService:
         cluster = self._own.node.cluster
         leader = "" if cluster is None else cluster.leader_elsewhere(written.device)
         return client_pb2.InsertReply(points=points, leader=leader)
+
+
+def _freeze(
+    request: client_pb2.FreezeRequest, context: grpc.ServicerContext, session: EmbeddedSession
+) -> Iterator[bytes]:
+    frozen = session.freeze(None if request.since < 0 else request.since)
+    if not context.is_active():  # nobody would let go of it
+        session.thaw(frozen.ids)
+    content = encode_frozen(frozen)
+    step = protocol.FREEZE_BYTES
+    return iter([content[start : start + step] for start in range(0, len(content), step)])
+
+
+def _fetch(
+    request: client_pb2.FetchRequest, context: grpc.ServicerContext, session: EmbeddedSession
+) -> Iterator[bytes]:
+    pieces = session.read_captured(request.capture, request.number, request.offset)
+
+    def stream() -> Iterator[bytes]:
+        try:
+            yield from pieces
+        except Exception as error:  # noqa: BLE001 (the top of a call)
+            _refuse(context, error)
+
+    return stream()
+
+
+def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.ThawReply:
+    session.thaw(request.captures)
+    return client_pb2.ThawReply()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,13 +18,16 @@ import pyarrow as pa
 
 from saros_cluster.data.command import carrying_out
 from saros_engine.access import Access, Trail
+from saros_engine.authorization import authorize_backup
 from saros_engine.coordinator import SessionContext
 from saros_engine.database import CONSISTENCIES
+from saros_engine.errors import EngineError
 from saros_engine.result import Result
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file
 from saros_server.requests import NO_REQUEST, Request
+from saros_storage.capture.frozen import Frozen
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
@@ -156,6 +159,35 @@ class EmbeddedSession:
                 return self._node.engine.insert_columns(device, at, ours, aligned=aligned, session=self._context)
 
         return self._node.requests.once(request, run)
+
+    def freeze(self, since: int | None) -> Frozen:
+        """Capture all that the node has, for a backup. Raises NoPermission."""
+        self._check_backup("backup")
+        return self._node.store.freeze(since)
+
+    def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
+        """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCapture."""
+        self._check_backup()
+        return self._node.store.shelf.pieces(id_, number, offset)
+
+    def thaw(self, ids: Sequence[bytes]) -> None:
+        """Let go of captures. Raises NoPermission."""
+        self._check_backup()
+        for id_ in ids:
+            self._node.store.shelf.release(id_)
+
+    def _check_backup(self, event: str | None = None) -> None:
+        """Raise NoPermission; an event is remembered in the audit trail."""
+        self._check_open()
+        trail = self._context.trail
+        try:
+            authorize_backup(self._context.access)
+        except EngineError as error:
+            if trail is not None:
+                trail.record("denied", "BACKUP", error.code)
+            raise
+        if trail is not None and event is not None:
+            trail.record(event, "BACKUP", 0)
 
     def schema_of(self, result: Result) -> pa.Schema:
         """Arrow schema of a result in this session's zone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 #: Seconds between two redraws.
 REDRAW_S = 0.2
@@ -25,7 +26,14 @@ class Progress:
         self.bytes_done = max(self.bytes_done, min(position, self._total))
 
     def show(self, rows: int, points: int) -> None:
-        """Redraw if it is time."""
+        """Redraw if it is time, with rows and the rate of points."""
+        self._draw(lambda elapsed: f"{rows} rows, {points / elapsed / 1e6:.2f} M points/s")
+
+    def show_files(self, files: int) -> None:
+        """Redraw if it is time, with files and the rate of bytes."""
+        self._draw(lambda elapsed: f"{files} files, {self.bytes_done / elapsed / 1e6:.1f} MB/s")
+
+    def _draw(self, what: Callable[[float], str]) -> None:
         now = time.monotonic()
         if self._silent or now - self._drawn_at < REDRAW_S:
             return
@@ -34,9 +42,7 @@ class Progress:
         share = self.bytes_done / self._total
         left = elapsed / share - elapsed if share > 0 else 0.0
         bar = ("#" * int(share * WIDTH)).ljust(WIDTH, ".")
-        sys.stderr.write(
-            f"\r[{bar}] {share:4.0%}  {rows} rows, {points / elapsed / 1e6:.2f} M points/s, {left:.0f} s left "
-        )
+        sys.stderr.write(f"\r[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left ")
         sys.stderr.flush()
 
     def finish(self) -> None:

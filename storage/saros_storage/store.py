@@ -20,6 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from saros_storage.capture.capture import everything
+from saros_storage.capture.frozen import Frozen
+from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
@@ -27,9 +30,11 @@ from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
 from saros_storage.latest_cache import LatestCache
-from saros_storage.layout import GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE
+from saros_storage.layout import ARCHIVE_FOLDER, GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
 from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
+from saros_storage.log.archive import LogArchive
+from saros_storage.log.clock_mark import CLOCK_MARK, MARK_NS, encode_mark
 from saros_storage.mutation import MUTATION, Deletion, Mutation, Placed, decode_mutation, encode_mutation
 from saros_storage.node_file import check_node_file
 from saros_storage.partition_status import PartitionStatus
@@ -65,6 +70,11 @@ class Store:
         check_node_file(folder, options, disk)
         schema, schema_index = load_schema(disk, os.path.join(folder, SCHEMA_FILE))
         self._schema_saved = schema_index
+        #: When the last mark of time was logged.
+        self._marked_ns = 0
+        #: What backups copy.
+        self.shelf = Shelf(os.path.join(folder, SNAPSHOTS_FOLDER), disk, clock)
+        self._archive = LogArchive(os.path.join(folder, ARCHIVE_FOLDER), disk, options.log_archive_bytes)
         groups = os.path.join(folder, GROUP_FOLDER)
         cache = ChunkCache(options.cache_bytes)
         self._compactor = Compactor(options, clock)
@@ -227,6 +237,10 @@ class Store:
             self._take_effect(ticket)
 
     def _append(self, mutation: Mutation) -> tuple[int, int]:
+        now_ns = self._clock.now_ns()
+        if not 0 <= now_ns - self._marked_ns < MARK_NS:
+            self._log.append(_GROUP, CLOCK_MARK, [encode_mark(now_ns)])
+            self._marked_ns = now_ns
         ticket = self._log.append(_GROUP, MUTATION, encode_mutation(mutation))
         self._pending.append((ticket, mutation))
         return ticket
@@ -281,7 +295,9 @@ class Store:
             self._disk.make_folder(os.path.dirname(path))
             save_schema(self._disk, path, dump, index)
             self._schema_saved = index
+        self._archive.keep(segments, first)
         self._log.cut(first)
+        self.shelf.expire()
 
     # ------------------------------------------------------------------ flushing, reading, closing
 
@@ -301,6 +317,31 @@ class Store:
         `full`: also rewrite files of which something was deleted. Raises DiskFull, StoreClosed.
         """
         self._region.merge(databases, full=full, stopped=stopped)
+
+    def freeze(self, since: int | None = None) -> Frozen:
+        """Put all there is on the shelf, for a backup, with the log behind it.
+
+        The log's last record always comes with it. `since`: the log from this record on is wanted too, as far as it is
+        still there. Raises DiskFull, CorruptFile.
+        """
+        self._region.flush_chosen(everything)
+        with self._region.flusher.folders:
+            with self._lock:
+                taken = self._region.capture(everything)
+            first = min(taken.index + 1, taken.reached if since is None else since)
+            id_ = self.shelf.put(taken, self._segments(first, taken.reached), first)
+        options = self._options
+        capture = self.shelf.capture(id_)
+        unit = options.time_unit.suffix
+        return Frozen(unit, options.time_partition_interval, True, capture.schema, (id_,), (capture,))
+
+    def _segments(self, first: int, last: int) -> list[tuple[str, int]]:
+        """Those that hold records from `first` to `last`, be they in the log or kept for backups."""
+        live = self._log.segments()
+        numbers = {number for _, number in live}  # one that is just leaving the log may be in both
+        found = [*(segment for segment in self._archive.segments() if segment[1] not in numbers), *live]
+        ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # of an empty log, none
+        return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
 
     def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
         """What a read of this consistency sees."""

@@ -46,6 +46,8 @@ class StoreOptions:
     segment_bytes: int = 64 << 20
     #: Past this, partitions that hold back old segments are flushed.
     log_bytes_max: int = 1 << 30
+    #: Of segments that left the log, so many bytes are kept for backups; the oldest go first.
+    log_archive_bytes: int = 0
     #: So many files of about one size are worth a merge.
     compaction_files_min: int = 8
     #: Whether files are merged in the background; asked for, they always are.

@@ -89,7 +89,7 @@ class Secured:
     def call(self, name: str, request: bytes, token: bytes | None = None, address: str | None = None) -> bytes:
         metadata = () if token is None else ((protocol.SESSION_KEY, token),)
         with grpc.insecure_channel(address or self.server.address) as channel:
-            if name == protocol.EXECUTE:
+            if name in protocol.STREAMS:
                 return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
             return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
 
@@ -194,8 +194,15 @@ def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, t
 
 @pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
 def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name: str) -> None:
-    secured.call(name, request_of(name), secured.open("root", ROOT))
-    assert (["root.proof"] if name != protocol.CLOSE else []) == secured.server._service.node.store.schema.databases()
+    token = secured.open("root", ROOT)
+    if name == protocol.FETCH:
+        with pytest.raises(grpc.RpcError, match="the capture is not here"):
+            secured.call(name, request_of(name), token)
+    else:
+        secured.call(name, request_of(name), token)
+    assert (
+        ["root.proof"] if name in (protocol.EXECUTE, protocol.INSERT) else []
+    ) == secured.server._service.node.store.schema.databases()
 
 
 @pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.INSERT])

@@ -128,7 +128,7 @@ def call(server: Server, name: str, request: bytes, token: bytes | None) -> byte
     """One call, raw; a stream's first message."""
     metadata = () if token is None else ((protocol.SESSION_KEY, token),)
     with grpc.insecure_channel(server.address) as channel:
-        if name == protocol.EXECUTE:
+        if name in protocol.STREAMS:
             return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
         return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
 
@@ -154,8 +154,11 @@ def test_a_closed_session_is_refused(server: Server) -> None:
         call(server, protocol.INSERT, b"", opened.session)
 
 
+CALLS = ("OPEN", "CLOSE", "PING", "EXECUTE", "INSERT", "FREEZE", "FETCH", "THAW")
+
+
 def test_every_call_of_the_service_has_a_policy() -> None:
-    names = {value for name, value in vars(protocol).items() if name in ("OPEN", "CLOSE", "PING", "EXECUTE", "INSERT")}
+    names = {value for name, value in vars(protocol).items() if name in CALLS}
     assert names == set(POLICIES)
 
 

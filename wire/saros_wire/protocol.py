@@ -4,6 +4,7 @@
     Execute             ExecuteRequest -> a stream: ResultHead, then record batches as Arrow IPC messages; in the
                         trailing metadata of a read that is not strong: ResultEnd
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
+    Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
 
 Calls other than Open and Ping carry the session's token in their metadata. Errors end a call with a status whose
 trailing metadata has the code of `status.py`. Pure: any thread.
@@ -28,6 +29,11 @@ PROTOCOL_SEQUENCES = 2
 SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
+FREEZE, FETCH, THAW = "Freeze", "Fetch", "Thaw"
+#: Calls that are answered by a stream.
+STREAMS = frozenset({EXECUTE, FREEZE, FETCH})
+#: Bytes of one message of Freeze.
+FREEZE_BYTES = 1 << 20
 DEFAULT_PORT = 6667
 #: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
 MESSAGE_BYTES_MAX = 16 << 20

@@ -130,6 +130,8 @@ _ROWS = (
     Status(
         2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: it is the database's process that reads."
     ),
+    Status(2052, "NO_SUCH_BACKUP", ErrorClass.PROGRAMMING, "Look with saros backup list DIR."),
+    Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a folder that is empty, or not there."),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}

@@ -2,6 +2,7 @@
 
     capture    what is taken, and what that promises: types, and their bytes
     shelf      captures on lease: hard links that go when they are let go, forgotten, or the process is new
+    frozen     all captures that one backup is made of
     pulling    a capture's partitions, fetched piece by piece into a folder
 
 Backups, Raft's snapshots and the moving of slots take the same captures.

@@ -91,7 +91,7 @@ class Capture:
     schema: bytes = field(repr=False)
     partitions: tuple[CapturedPartition, ...] = ()
     note: bytes = field(default=b"", repr=False)
-    #: Oldest first, without gaps between them.
+    #: Oldest first. Those behind `index` are whole; of older ones, some in between may be gone.
     log: tuple[LogPiece, ...] = ()
 
     def files(self) -> Iterator[CapturedFile]:

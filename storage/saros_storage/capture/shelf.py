@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from saros_storage.capture.capture import Capture, LogPiece, encode_capture
@@ -140,6 +140,14 @@ class Shelf:
         start, stop = kept.bounds[number]
         data = self._disk.map(os.path.join(kept.folder, str(number)))[start:stop]
         return bytes(data[offset : offset + PIECE_BYTES])
+
+    def pieces(self, id_: bytes, number: int, offset: int = 0) -> Iterator[bytes]:
+        """A file from an offset on, in pieces. Raises NoSuchCapture."""
+        while piece := self.read(id_, number, offset):
+            yield piece
+            offset += len(piece)
+            if len(piece) < PIECE_BYTES:
+                return
 
     def release(self, id_: bytes) -> None:
         """Let go of a capture; one that is not here is not an error."""

@@ -145,3 +145,29 @@ class InsertReply(_message.Message):
     points: int
     leader: str
     def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...
+
+class FreezeRequest(_message.Message):
+    __slots__ = ("since",)
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    since: int
+    def __init__(self, since: _Optional[int] = ...) -> None: ...
+
+class FetchRequest(_message.Message):
+    __slots__ = ("capture", "number", "offset")
+    CAPTURE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    capture: bytes
+    number: int
+    offset: int
+    def __init__(self, capture: _Optional[bytes] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class ThawRequest(_message.Message):
+    __slots__ = ("captures",)
+    CAPTURES_FIELD_NUMBER: _ClassVar[int]
+    captures: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, captures: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class ThawReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

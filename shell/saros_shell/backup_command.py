@@ -1,0 +1,272 @@
+"""`saros backup` and `saros restore`.
+
+    saros backup --data FOLDER --to DIR [--incremental]      a folder that nobody serves
+    saros backup --url saros://... --to DIR                  a running server, or a node of a cluster
+    saros backup list DIR      saros backup verify DIR
+    saros restore --from DIR --data NEWFOLDER [--at INDEX|TIME]
+
+Ctrl-C ends a backup; the next one goes on from what it had copied. Exit codes: 0 done, 1 it did not work, or verify
+found something, 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import saros
+from saros.captures import RemoteCaptures
+from saros.target import parse_target
+from saros_cluster.cluster_file import CLUSTER_FILE
+from saros_server.configuration import ConfigurationError
+from saros_server.session import open_session
+from saros_shell.progress import Progress
+from saros_storage.backup import making
+from saros_storage.backup.catalog import Catalog
+from saros_storage.backup.making import BackupRun
+from saros_storage.backup.points import AtIndex, AtTime
+from saros_storage.backup.repository import Repository
+from saros_storage.backup.restoring import Restore
+from saros_storage.backup.source import ShelfSource, Source
+from saros_storage.backup.verifying import verify
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.folder_lock import FolderLock
+from saros_storage.layout import NODE_FILE
+
+_LISTED, _VERIFIED = "list", "verify"
+_FAILURES = (StorageError, saros.Error, ConfigurationError, OSError)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`saros backup`."""
+    if arguments and arguments[0] in (_LISTED, _VERIFIED):
+        options = looking_parser().parse_args(arguments)
+        return _run("backup", _list if options.what == _LISTED else _verify, options)
+    options = parser().parse_args(arguments)
+    if (options.data is None) == (options.url is None):
+        parser().error("give either --data FOLDER or --url saros://host:port")
+    return _run("backup", _back_up, options)
+
+
+def restore(arguments: Sequence[str]) -> int:
+    """`saros restore`."""
+    return _run("restore", _restore, restore_parser().parse_args(arguments))
+
+
+def _run(name: str, act: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    try:
+        return act(options)
+    except _FAILURES as error:
+        sys.stderr.write(f"saros {name}: {error}\n")
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """What `saros backup` takes."""
+    made = argparse.ArgumentParser(
+        prog="saros backup",
+        description="Back up a folder or a server.",
+        epilog="saros backup list DIR and saros backup verify DIR look at backups.",
+    )
+    made.add_argument("--data", metavar="FOLDER", help="data folder that nobody serves")
+    made.add_argument("--url", metavar="TARGET", help="saros://[user:password@]host:port of a running server")
+    made.add_argument("--to", required=True, metavar="DIR", help="folder of backups; made if it is not there")
+    made.add_argument("--incremental", action="store_true", help="do not copy again what an earlier backup has")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def looking_parser() -> argparse.ArgumentParser:
+    """What `saros backup list` and `saros backup verify` take."""
+    made = argparse.ArgumentParser(prog="saros backup", description="Look at backups.")
+    made.add_argument("what", choices=(_LISTED, _VERIFIED), help="a line for each, or read every byte of all")
+    made.add_argument("folder", metavar="DIR", help="folder of backups")
+    made.add_argument("--quiet", action="store_true", help="verify: no progress bar")
+    return made
+
+
+def restore_parser() -> argparse.ArgumentParser:
+    """What `saros restore` takes."""
+    made = argparse.ArgumentParser(prog="saros restore", description="Make a new data folder from a backup.")
+    made.add_argument("--from", required=True, dest="source", metavar="DIR", help="folder of backups")
+    made.add_argument("--data", required=True, metavar="NEWFOLDER", help="empty, or not there yet")
+    made.add_argument(
+        "--at", type=_point, metavar="INDEX|TIME", help="entry of the log, or a time such as 2026-11-21T18:00:00Z"
+    )
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def _point(text: str) -> AtIndex | AtTime:
+    """A point of the log, or in time; without a zone it is UTC."""
+    if text.isdecimal():
+        return AtIndex(int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither the index of an entry nor a time such as 2026-11-21T18:00:00Z"
+        ) from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return AtTime(((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000)
+
+
+# ---------------------------------------------------------------------------------------------- backing up
+
+
+def _back_up(options: argparse.Namespace) -> int:
+    started = time.monotonic()
+    progress = _Line(quiet=options.quiet)
+    disk = LocalDisk()
+    with _source(options) as source:
+        disk.make_folder(options.to)
+        owner = FolderLock.acquire(options.to)
+        try:
+            run = BackupRun(
+                Repository(options.to, disk), source, SystemClock(), incremental=options.incremental, told=progress.show
+            )
+            catalog = run.run()
+        except KeyboardInterrupt:
+            progress.finish()
+            sys.stderr.write(f"saros backup: interrupted; the same command goes on from what {options.to} has now\n")
+            raise
+        finally:
+            owner.release()
+    progress.finish()
+    done, seconds = run.progress, time.monotonic() - started
+    known = f", {done.files_known} known" if done.files_known else ""
+    kind = "incremental" if catalog.incremental else "full"
+    sys.stdout.write(
+        f"backup {catalog.number} in {options.to}, {kind}: {done.files_done} files copied{known},"
+        f" {_bytes(done.size_done)} in {seconds:.1f} s ({_bytes(int(done.size_done / max(seconds, 1e-9)))}/s)\n"
+    )
+    if catalog.exact and catalog.number > 1 and not catalog.continues:
+        sys.stdout.write(
+            "the log of what came since the backup before is gone: points in between cannot be restored"
+            " (log_archive_bytes keeps it)\n"
+        )
+    return 0
+
+
+@contextmanager
+def _source(options: argparse.Namespace) -> Iterator[Source]:
+    if options.url is not None:
+        remote = RemoteCaptures(parse_target(options.url))
+        try:
+            yield remote
+        finally:
+            remote.close()
+        return
+    for name, what in ((NODE_FILE, "is no data folder"), (CLUSTER_FILE, "")):
+        there = os.path.exists(os.path.join(options.data, name))
+        if name == NODE_FILE and not there:
+            raise UserMistake(f"{options.data} {what}: it has no {NODE_FILE}", code=2003)
+        if name == CLUSTER_FILE and there:
+            raise UserMistake(
+                f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port",
+                code=2003,
+            )
+    try:
+        session = open_session(options.data, time_zone=None, options={})
+    except StorageError as error:
+        if error.code == 2012:
+            raise StorageError(f"{error}; or back up its server with --url saros://host:port", code=2012) from error
+        raise
+    try:
+        yield ShelfSource(session.node.store)
+    finally:
+        session.close()
+
+
+class _Line:
+    """A progress line, begun when it is known how much there is to do."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._line: Progress | None = None
+
+    def show(self, done: making.Progress) -> None:
+        self.show_bytes(done.size_done, done.size, done.files_done)
+
+    def show_bytes(self, done: int, total: int, files: int) -> None:
+        if self._line is None:
+            self._line = Progress(total, quiet=self._quiet)
+        self._line.move_to(done)
+        self._line.show_files(files)
+
+    def finish(self) -> None:
+        if self._line is not None:
+            self._line.finish()
+
+
+# ---------------------------------------------------------------------------------------------- the others
+
+
+def _restore(options: argparse.Namespace) -> int:
+    progress = _Line(quiet=options.quiet)
+    disk = LocalDisk()
+    restored = Restore(Repository(options.source, disk), options.data, disk, progress.show).run(options.at)
+    progress.finish()
+    where = f", up to entry {restored.index} of its log" if restored.index else ""
+    sys.stdout.write(
+        f"{options.data}: backup {restored.number}{where}; {restored.files} files, {_bytes(restored.size)}\n"
+    )
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    catalogs = Repository(options.folder, LocalDisk()).catalogs()
+    rows: list[tuple[str, ...]] = [("backup", "taken", "kind", "files", "bytes", "entries that it can be restored at")]
+    rows += [_row(catalog) for catalog in catalogs]
+    widths = [max(len(row[n]) for row in rows) for n in range(5)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if n != 2 else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row[:5], widths, strict=True))
+        ]
+        sys.stdout.write("  ".join([*cells, row[5]]) + "\n")
+    return 0
+
+
+def _row(catalog: Catalog) -> tuple[str, ...]:
+    taken = datetime.fromtimestamp(catalog.taken_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kind = "incremental" if catalog.incremental else "full"
+    files = sum(len(objects) for objects in catalog.objects)
+    points = "this moment only: a cluster's node"
+    if catalog.exact:
+        points = f"{catalog.floor} to {catalog.reached}"
+        points += ", and all from the backup before" if catalog.continues else ""
+    return str(catalog.number), taken, kind, str(files), _bytes(catalog.size), points
+
+
+def _verify(options: argparse.Namespace) -> int:
+    repository = Repository(options.folder, LocalDisk())
+    total = sum({s.sha256: s.size for c in repository.catalogs() for objects in c.objects for s in objects}.values())
+    progress = _Line(quiet=options.quiet)
+    verdict = verify(repository, lambda done: progress.show_bytes(done.size, total, done.objects))
+    progress.finish()
+    for error, numbers in verdict.problems:
+        sys.stdout.write(f"{error}; part of backup {', '.join(map(str, numbers))}\n")
+    problems = len(verdict.problems)
+    said = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "all is well"
+    sys.stdout.write(
+        f"{options.folder}: {verdict.backups} backups, {verdict.objects} files, {_bytes(verdict.size)}: {said}\n"
+    )
+    return 1 if problems else 0
+
+
+def _bytes(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1_000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1_000
+    return f"{value:.1f} TB"

@@ -1,0 +1,159 @@
+"""A backup's catalog: all that it is made of; the files themselves are objects, named by their SHA-256.
+
+    saros-backup 1 5f3a90c1 812
+    {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
+
+One line with format version, checksum and length of the rest, then JSON. Values; pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from saros_storage.capture.capture import Capture, CapturedFile, decode_capture, encode_capture
+from saros_storage.errors import CorruptFile, StorageError
+
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-backup (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+#: What makes a file of a store the same: database, slice, name, size, CRC-32.
+FileKey = tuple[str, int, str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A file's content: its SHA-256, and its bytes."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """See the module."""
+
+    number: int
+    #: When it was taken, since the epoch, by the clock of who took it.
+    taken_ns: int
+    incremental: bool
+    time_unit: str
+    time_partition_interval: int
+    #: Whether the log leads to points behind the capture; else it is of a cluster's node, and is as it is.
+    exact: bool
+    schema: bytes = field(repr=False)
+    captures: tuple[Capture, ...] = field(repr=False)
+    #: Of each capture, by the numbers of its files.
+    objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
+    #: CRC-32 of the last record of the log that it has: by it the next backup sees whether it goes on from there.
+    last_crc32: int = 0
+    #: Whether its log goes on where the backup before it ended.
+    continues: bool = False
+
+    def files(self) -> Iterator[tuple[CapturedFile, StoredObject]]:
+        """All files of partitions, with their objects."""
+        for capture, objects in zip(self.captures, self.objects, strict=True):
+            for file in capture.files():
+                yield file, objects[file.number]
+
+    def log(self) -> Iterator[tuple[int, int, StoredObject]]:
+        """Pieces of the log: first and last record; oldest first."""
+        for capture, objects in zip(self.captures, self.objects, strict=True):
+            behind = objects[len(objects) - len(capture.log) :]
+            for piece, stored in zip(capture.log, behind, strict=True):
+                yield piece.first, piece.last, stored
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(stored.size for objects in self.objects for stored in objects)
+
+    @property
+    def floor(self) -> int:
+        """The first point of the log that it can be restored at: its files have nothing of later entries."""
+        (capture,) = self.captures
+        return max(capture.index, capture.schema_index, *(p.manifest.flushed for p in capture.partitions))
+
+    @property
+    def reached(self) -> int:
+        """The last entry that it has."""
+        return max((capture.reached for capture in self.captures), default=0)
+
+
+def key_of(file: CapturedFile) -> FileKey:
+    """See `FileKey`."""
+    return (file.database, file.slice, file.name, file.size, file.crc32)
+
+
+def encode_catalog(catalog: Catalog) -> bytes:
+    """The catalog's bytes."""
+    words = {
+        "number": catalog.number,
+        "taken_ns": catalog.taken_ns,
+        "incremental": catalog.incremental,
+        "time_unit": catalog.time_unit,
+        "time_partition_interval": catalog.time_partition_interval,
+        "exact": catalog.exact,
+        "schema": catalog.schema.decode(),
+        "captures": [encode_capture(capture).decode() for capture in catalog.captures],
+        "objects": [[[stored.sha256, stored.size] for stored in objects] for objects in catalog.objects],
+        "last_crc32": catalog.last_crc32,
+        "continues": catalog.continues,
+    }
+    return framed(json.dumps(words, ensure_ascii=False).encode())
+
+
+def framed(body: bytes) -> bytes:
+    """A body behind its first line."""
+    return b"saros-backup %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
+
+
+def unframed(path: str, data: bytes) -> bytes:
+    """The inverse. Raises CorruptFile; StorageError 2015 if a newer Saros wrote it."""
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        raise CorruptFile(path, 0, "not a backup's catalog")
+    if int(match.group(1)) > _VERSION:
+        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+    body = data[match.end() :]
+    if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
+        raise CorruptFile(path, match.end(), "the catalog's checksum does not fit")
+    return body
+
+
+def decode_catalog(path: str, data: bytes) -> Catalog:
+    """The inverse. Raises CorruptFile, StorageError 2015."""
+    body = unframed(path, data)
+    try:
+        words = json.loads(body)
+        captures = tuple(decode_capture(str(text).encode()) for text in words["captures"])
+        objects = tuple(tuple(stored_object(path, *item) for item in found) for found in words["objects"])
+        made = Catalog(
+            int(words["number"]),
+            int(words["taken_ns"]),
+            bool(words["incremental"]),
+            str(words["time_unit"]),
+            int(words["time_partition_interval"]),
+            bool(words["exact"]),
+            str(words["schema"]).encode(),
+            captures,
+            objects,
+            int(words["last_crc32"]),
+            bool(words["continues"]),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptFile(path, 0, f"not a backup's catalog: {error}") from error
+    counts = [sum(2 * len(p.manifest.files) for p in c.partitions) + len(c.log) for c in captures]
+    if counts != [len(found) for found in objects]:
+        raise CorruptFile(path, 0, "other objects than files")
+    return made
+
+
+def stored_object(path: str, sha256: object, size: object) -> StoredObject:
+    """Of words that were read. Raises CorruptFile for what is no digest: it becomes a path."""
+    if not isinstance(sha256, str) or not isinstance(size, int) or not _SHA256.fullmatch(sha256):
+        raise CorruptFile(path, 0, f"no name of an object: {sha256!r}")
+    return StoredObject(sha256, size)

@@ -1,0 +1,200 @@
+"""One backup: what a source captured, copied file by file, then its catalog.
+
+    full           every file is copied, and takes the place of an earlier copy of the same content
+    incremental    files that an earlier backup has are not copied again, nor looked at
+
+The log is copied from where the last backup ended, if it is still there: then every point in between can be restored.
+
+Each file is compared with its size and checksum in the manifest as it comes; each piece of the log, record by record. A
+backup that was cut short goes on from what it had copied. Runs on one thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from saros_storage.backup.catalog import Catalog, FileKey, StoredObject, key_of
+from saros_storage.backup.repository import Repository
+from saros_storage.backup.source import Source
+from saros_storage.capture.capture import Capture, CapturedFile, LogPiece
+from saros_storage.capture.frozen import Frozen
+from saros_storage.clock import Clock
+from saros_storage.errors import CorruptFile
+from saros_storage.log.record import HEADER_BYTES, scan
+
+#: How far the backup is, is noted whenever so much was copied.
+_NOTED_BYTES = 256 << 20
+
+
+@dataclass(slots=True)
+class Progress:
+    """Of a backup or a restore; sizes in bytes, of what has to be copied."""
+
+    files: int = 0
+    size: int = 0
+    files_done: int = 0
+    size_done: int = 0
+    #: Files that an earlier backup has.
+    files_known: int = 0
+
+
+class BackupRun:
+    """See the module. Made for one use."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        source: Source,
+        clock: Clock,
+        *,
+        incremental: bool,
+        told: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self._repository = repository
+        self._source = source
+        self._clock = clock
+        self._incremental = incremental
+        self._told = told
+        self.progress = Progress()
+        #: What this backup copied, or one that was cut short.
+        self._copied: dict[FileKey, StoredObject] = {}
+        self._unnoted = 0
+
+    def run(self) -> Catalog:
+        """Make the backup. Raises CorruptFile (a file is not what its manifest says), OSError, UserMistake 2052."""
+        earlier = self._repository.catalogs_if_any()
+        self._copied = self._repository.begin(earlier)
+        known = dict(self._copied)
+        if self._incremental:
+            known |= {key_of(file): stored for catalog in earlier for file, stored in catalog.files()}
+        last = next((c for c in reversed(earlier) if c.exact), None)
+        try:
+            frozen = self._source.freeze(None if last is None else last.reached)
+            taken_ns = self._clock.now_ns()
+            catalog = self._catalog(frozen, known, earlier, taken_ns, last)
+        finally:
+            self._source.release()
+        self._repository.save(catalog)
+        return catalog
+
+    def _catalog(
+        self,
+        frozen: Frozen,
+        known: dict[FileKey, StoredObject],
+        earlier: Sequence[Catalog],
+        taken_ns: int,
+        last: Catalog | None,
+    ) -> Catalog:
+        missing = [file for c in frozen.captures for file in c.files() if key_of(file) not in known]
+        pieces = [piece for c in frozen.captures for piece in c.log]
+        self.progress.files = len(missing) + len(pieces)
+        self.progress.size = sum(f.size for f in missing) + sum(p.size for p in pieces)
+        objects, last_crc32, continues = [], 0, False
+        try:
+            for place, capture in enumerate(frozen.captures):
+                found = [self._file(place, file, known) for file in capture.files()]
+                for number, piece in enumerate(capture.log, len(found)):
+                    stored, crcs = self._piece(place, number, piece)
+                    found.append(stored)
+                    last_crc32 = crcs.get(capture.reached, last_crc32)
+                    continues = continues or (last is not None and crcs.get(last.reached) == last.last_crc32)
+                objects.append(tuple(found))
+                _check_log(capture)
+        except BaseException:
+            with suppress(OSError):
+                self._repository.save_partial(self._copied)
+            raise
+        if last is not None and frozen.exact and (continues or last.reached == 0):  # all goes on from nothing
+            continues = _is_whole(frozen.captures[0].log, max(last.reached, 1))
+        return Catalog(
+            max((c.number for c in earlier), default=0) + 1,
+            taken_ns,
+            self._incremental,
+            frozen.time_unit,
+            frozen.time_partition_interval,
+            frozen.exact,
+            frozen.schema,
+            tuple(replace(c, schema=b"", note=b"") for c in frozen.captures),
+            tuple(objects),
+            last_crc32,
+            continues,
+        )
+
+    # ------------------------------------------------------------------ copying
+
+    def _file(self, place: int, file: CapturedFile, known: dict[FileKey, StoredObject]) -> StoredObject:
+        key = key_of(file)
+        if key in known:
+            self.progress.files_known += 1
+            return known[key]
+        stored, crc32 = self._copy(self._source.read(place, file.number))
+        if (stored.size, crc32) != (file.size, file.crc32):
+            came = f"{stored.size} bytes with checksum {crc32:08x} came"
+            where = f"{file.database}, slice {file.slice}, {file.name}"
+            raise CorruptFile(where, 0, f"{came}, the manifest says {file.size} with {file.crc32:08x}")
+        self._repository.add(stored)
+        known[key] = self._copied[key] = stored
+        self._unnoted += stored.size
+        if self._unnoted >= _NOTED_BYTES:
+            self._repository.save_partial(self._copied)
+            self._unnoted = 0
+        return stored
+
+    def _piece(self, place: int, number: int, piece: LogPiece) -> tuple[StoredObject, dict[int, int]]:
+        """A piece of the log, and the CRC-32 of each of its records. Raises CorruptFile."""
+        kept = []
+
+        def pieces() -> Iterable[bytes]:
+            for part in self._source.read(place, number):
+                kept.append(part)
+                yield part
+
+        stored, _ = self._copy(pieces())
+        data = memoryview(b"".join(kept))
+        found = scan(data, piece.first)
+        count = max(piece.last - piece.first + 1, 0)
+        if len(found.records) != count or found.end != piece.size or len(data) != piece.size:
+            raise CorruptFile("log", found.end, f"records {piece.first} to {piece.last} did not come whole")
+        self._repository.add(stored)
+        crcs, position = {}, 0
+        for record in found.records:
+            crcs[record.index] = zlib.crc32(data[position : position + HEADER_BYTES])
+            position += record.size_bytes
+        return stored, crcs
+
+    def _copy(self, pieces: Iterable[bytes]) -> tuple[StoredObject, int]:
+        """Write a new object, durably; its content and its CRC-32. It has no name yet."""
+        digest, crc32, size = hashlib.sha256(), 0, 0
+        file = self._repository.new_object()
+        try:
+            for piece in pieces:
+                file.write([piece])
+                digest.update(piece)
+                crc32 = zlib.crc32(piece, crc32)
+                size += len(piece)
+                self.progress.size_done += len(piece)
+                self._told(self.progress)
+            file.sync()
+        finally:
+            file.close()
+        self.progress.files_done += 1
+        self._told(self.progress)
+        return StoredObject(digest.hexdigest(), size), crc32
+
+
+def _check_log(capture: Capture) -> None:
+    """Raise CorruptFile unless the log leads from the files to the last entry."""
+    if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
+        raise CorruptFile("log", 0, f"the records behind {capture.index} did not come whole")
+
+
+def _is_whole(pieces: Sequence[LogPiece], first: int) -> bool:
+    """Whether from record `first` on, none lacks between the pieces."""
+    wanted = [piece for piece in pieces if piece.last >= first]
+    whole = all(b.first == a.last + 1 for a, b in pairwise(wanted))
+    return bool(wanted) and whole and wanted[0].first <= first

@@ -1,0 +1,94 @@
+"""Which backup, and which part of the log, leads to a point in time.
+
+    backup 1           backup 2                 backup 3
+    files up to 40     files up to 90           files up to 200
+    log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were gone)
+    points 40 ........................ 90       200
+
+A backup's files and its log lead to all points from its `floor` to where the log ends: its own, and that of the backups
+behind it for as long as each goes on where the one before it ended. The newest backup that leads there is taken.
+Moments are told by the marks in the log, to a second. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from saros_storage.backup.catalog import Catalog
+from saros_storage.backup.repository import NO_BACKUP
+from saros_storage.errors import UserMistake
+
+#: (nanoseconds since the epoch, log index) of a catalog's marks of time, oldest first.
+Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`chain`: the backup whose files are taken, and those whose log follows; `index`: the last entry of the log."""
+
+    chain: tuple[Catalog, ...]
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtIndex:
+    """As it was when entry `index` had taken effect."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """As it was at `time_ns` since the epoch."""
+
+    time_ns: int
+
+
+def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: Marks) -> Point:
+    """The way to a point; None: the newest. Raises UserMistake 2052 if no backup leads there."""
+    assert catalogs
+    if at is None:
+        return Point((catalogs[-1],), catalogs[-1].reached)
+    for place in range(len(catalogs) - 1, -1, -1):
+        chain = _chain(catalogs, place)
+        index = _index_in(chain, at, marks)
+        if index is not None:
+            return Point(chain, index)
+    raise UserMistake(f"no backup leads there: {_ways(catalogs)}", code=NO_BACKUP)
+
+
+def _chain(catalogs: Sequence[Catalog], place: int) -> tuple[Catalog, ...]:
+    end = place + 1
+    while end < len(catalogs) and catalogs[end].continues:
+        end += 1
+    return tuple(catalogs[place:end])
+
+
+def _index_in(chain: Sequence[Catalog], at: AtIndex | AtTime, marks: Marks) -> int | None:
+    first, last = chain[0], chain[-1]
+    if isinstance(at, AtIndex):
+        return at.index if first.exact and first.floor <= at.index <= last.reached else None
+    if not first.exact:
+        return first.reached if first.taken_ns <= at.time_ns else None
+    if at.time_ns > last.taken_ns:
+        return None  # nobody knows what came then
+    found = [mark for catalog in chain for mark in marks(catalog)]
+    if at.time_ns < first.taken_ns and not any(time_ns <= at.time_ns for time_ns, _ in found):
+        return None
+    later = [index for time_ns, index in found if time_ns > at.time_ns]
+    index = min(later) - 1 if later else last.reached
+    if at.time_ns >= first.taken_ns:
+        index = max(index, first.reached)
+    return index if first.floor <= index <= last.reached else None
+
+
+def _ways(catalogs: Sequence[Catalog]) -> str:
+    exact = [catalog for catalog in catalogs if catalog.exact]
+    if not exact:
+        return "backups of a cluster's node are restored as they were taken, see saros backup list"
+    spans = []
+    for place, catalog in enumerate(catalogs):
+        if catalog.exact:
+            spans.append(f"{catalog.floor} to {_chain(catalogs, place)[-1].reached}")
+    return f"the backups lead to entries {', '.join(spans)} of the log, see saros backup list"

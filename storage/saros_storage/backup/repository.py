@@ -1,0 +1,141 @@
+"""The folder of backups.
+
+    backups/00000001            catalogs: a backup is there, whole, when its catalog is
+    objects/5f/5f3a90c1...      contents of files, by SHA-256; never changed
+    partial                     objects of a backup in the making that are durable: what it goes on from
+    partial.new                 the object in the making
+
+Objects that neither a catalog nor `partial` names are of a backup that came to no end: the next one removes them.
+Belongs to one thread of one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from saros_storage.backup.catalog import (
+    Catalog,
+    FileKey,
+    StoredObject,
+    decode_catalog,
+    encode_catalog,
+    framed,
+    stored_object,
+    unframed,
+)
+from saros_storage.disk import Disk, File
+from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.layout import TEMPORARY, write_durably
+
+_CATALOGS, _OBJECTS, _PARTIAL, _NEW = "backups", "objects", "partial", "partial.new"
+NO_BACKUP = 2052
+_PIECE_BYTES = 1 << 20
+
+
+class Repository:
+    """See the module."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self._folder = folder
+        self.disk = disk
+        #: Folders of objects whose names are not durable yet.
+        self._unsynced: set[str] = set()
+
+    # ------------------------------------------------------------------ looking
+
+    def catalogs(self) -> list[Catalog]:
+        """All backups, oldest first. Raises CorruptFile, StorageError 2015, UserMistake 2052 if there is none."""
+        found = self.catalogs_if_any()
+        if not found:
+            raise UserMistake(f"{self._folder} holds no backup", code=NO_BACKUP)
+        return found
+
+    def catalogs_if_any(self) -> list[Catalog]:
+        """All backups, oldest first. Raises CorruptFile, StorageError 2015."""
+        folder = os.path.join(self._folder, _CATALOGS)
+        paths = [os.path.join(folder, name) for name in self.disk.list(folder) if name.isdecimal()]
+        return [decode_catalog(path, bytes(self.disk.map(path))) for path in paths]
+
+    def object_path(self, stored: StoredObject) -> str:
+        """Where a content lies."""
+        return os.path.join(self._folder, _OBJECTS, stored.sha256[:2], stored.sha256)
+
+    def read(self, stored: StoredObject) -> Iterator[memoryview]:
+        """A content, in pieces; raises CorruptFile at its end if it is another, or if it is missing."""
+        path = self.object_path(stored)
+        if not self.disk.exists(path):
+            raise CorruptFile(path, 0, "missing, and part of a backup")
+        data = self.disk.map(path)
+        digest = hashlib.sha256()
+        for start in range(0, len(data), _PIECE_BYTES):
+            piece = data[start : start + _PIECE_BYTES]
+            digest.update(piece)
+            yield piece
+        if len(data) != stored.size or digest.hexdigest() != stored.sha256:
+            raise CorruptFile(path, 0, f"its {len(data)} bytes have another checksum than when it was backed up")
+
+    # ------------------------------------------------------------------ making a backup
+
+    def begin(self, catalogs: Sequence[Catalog]) -> dict[FileKey, StoredObject]:
+        """Get ready; what a backup that came to no end has copied. Raises UserMistake 2052 for another folder."""
+        strangers = set(self.disk.list(self._folder)) - {_CATALOGS, _OBJECTS, _PARTIAL, _NEW, "LOCK"}
+        if strangers and not self.disk.exists(os.path.join(self._folder, _CATALOGS)):
+            raise UserMistake(f"{self._folder} is no folder of backups: choose an empty one", code=NO_BACKUP)
+        self.disk.make_folder(os.path.join(self._folder, _CATALOGS))
+        copied = self._partial()
+        wanted = {stored.sha256 for catalog in catalogs for objects in catalog.objects for stored in objects}
+        self._sweep(wanted | {stored.sha256 for stored in copied.values()})
+        return copied
+
+    def _partial(self) -> dict[FileKey, StoredObject]:
+        path = os.path.join(self._folder, _PARTIAL)
+        if not self.disk.exists(path):
+            return {}
+        try:
+            words = json.loads(unframed(path, bytes(self.disk.map(path))))
+            return {
+                (str(database), int(number), str(name), int(size), int(crc32)): stored_object(path, *stored)
+                for database, number, name, size, crc32, stored in words
+            }
+        except (StorageError, ValueError, TypeError):
+            return {}  # of no use: everything is copied anew
+
+    def _sweep(self, wanted: set[str]) -> None:
+        self.disk.remove(os.path.join(self._folder, _NEW))
+        root = os.path.join(self._folder, _OBJECTS)
+        for start in self.disk.list(root):
+            for name in self.disk.list(os.path.join(root, start)):
+                if name not in wanted:
+                    self.disk.remove(os.path.join(root, start, name))
+
+    def new_object(self) -> File:
+        """A content in the making: write and sync it, then `add`."""
+        return self.disk.create(os.path.join(self._folder, _NEW))
+
+    def add(self, stored: StoredObject) -> None:
+        """What was written is this content; an older copy of it goes. Durable after `save` or `save_partial`."""
+        path = self.object_path(stored)
+        self.disk.make_folder(os.path.dirname(path))
+        self.disk.replace(os.path.join(self._folder, _NEW), path)
+        self._unsynced.add(os.path.dirname(path))
+
+    def save_partial(self, copied: Mapping[FileKey, StoredObject]) -> None:
+        """Note how far the backup is."""
+        self._sync()
+        words = [[*key, [stored.sha256, stored.size]] for key, stored in copied.items()]
+        write_durably(self.disk, os.path.join(self._folder, _PARTIAL), framed(json.dumps(words).encode()))
+
+    def save(self, catalog: Catalog) -> None:
+        """The backup is there, from now on."""
+        self._sync()
+        write_durably(self.disk, os.path.join(self._folder, _CATALOGS, f"{catalog.number:08}"), encode_catalog(catalog))
+        for name in (_PARTIAL, _PARTIAL + TEMPORARY):
+            self.disk.remove(os.path.join(self._folder, name))
+
+    def _sync(self) -> None:
+        for folder in sorted(self._unsynced):
+            self.disk.sync_folder(folder)
+        self._unsynced.clear()

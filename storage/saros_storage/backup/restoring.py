@@ -1,0 +1,172 @@
+"""A new data folder from a backup: it is there as a whole, or not at all.
+
+    <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
+
+Every content is compared with its checksum as it is copied. A store's folder replays the log up to the point when it is
+opened. What a node of a cluster had becomes a store's folder, whose log begins anew: it is the data of that node, and
+nobody's vote. Runs on one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from saros_storage.backup.catalog import Catalog, StoredObject
+from saros_storage.backup.making import Progress
+from saros_storage.backup.points import AtIndex, AtTime, Point, find_point
+from saros_storage.backup.repository import Repository
+from saros_storage.capture.capture import CapturedPartition
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.layout import (
+    GROUP_FOLDER,
+    LOG_FOLDER,
+    NODE_FILE,
+    SCHEMA_FILE,
+    database_folder_name,
+    kind_folder,
+    write_durably,
+)
+from saros_storage.log.clock_mark import time_of
+from saros_storage.log.record import Record, scan
+from saros_storage.node_file import FOLDER_FORMAT
+from saros_storage.partition_files import save_manifest
+from saros_storage.schema_file import save_schema
+
+_NOT_EMPTY = 2053
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was made: from which backup, up to which entry of the log (of a cluster's node: 0)."""
+
+    number: int
+    index: int
+    files: int
+    size: int
+
+
+class Restore:
+    """See the module. Made for one use."""
+
+    def __init__(
+        self, repository: Repository, target: str, disk: Disk, told: Callable[[Progress], None] = lambda _: None
+    ) -> None:
+        self._repository = repository
+        self._target = target.rstrip("/")
+        self._folder = self._target + ".restoring"
+        self._disk = disk
+        self._told = told
+        self.progress = Progress()
+
+    def run(self, at: AtIndex | AtTime | None = None) -> Restored:
+        """Make the folder. Raises UserMistake 2053 (it is not empty), 2052 (no backup leads there), CorruptFile."""
+        if self._disk.exists(self._target) and (not os.path.isdir(self._target) or self._disk.list(self._target)):
+            raise UserMistake(f"{self._target} is not empty: restore to a new folder", code=_NOT_EMPTY)
+        catalogs = self._repository.catalogs()
+        point = find_point(catalogs, at, self._marks)
+        self._disk.remove_tree(self._folder)
+        try:
+            self._fill(point)
+            self._disk.replace(self._folder, self._target)
+        except BaseException:
+            self._disk.remove_tree(self._folder)
+            raise
+        self._disk.sync_folder(os.path.dirname(os.path.abspath(self._target)))
+        index = point.index if point.chain[0].exact else 0
+        return Restored(point.chain[0].number, index, self.progress.files_done, self.progress.size_done)
+
+    def _fill(self, point: Point) -> None:
+        catalog = point.chain[0]
+        self.progress.files = sum(len(objects) for objects in catalog.objects)
+        self.progress.size = catalog.size
+        self._disk.make_folder(os.path.join(self._folder, GROUP_FOLDER))
+        for capture, objects in zip(catalog.captures, catalog.objects, strict=True):
+            number = 0
+            for partition in capture.partitions:
+                count = 2 * len(partition.manifest.files)
+                self._partition(partition, objects[number : number + count], exact=catalog.exact)
+                number += count
+        if catalog.exact:
+            self._log(point)
+        schema_index = catalog.captures[0].schema_index if catalog.exact else 0
+        self._disk.make_folder(os.path.join(self._folder, os.path.dirname(SCHEMA_FILE)))
+        save_schema(self._disk, os.path.join(self._folder, SCHEMA_FILE), catalog.schema, schema_index)
+        words = {
+            "format": FOLDER_FORMAT,
+            "time_unit": catalog.time_unit,
+            "time_partition_interval": catalog.time_partition_interval,
+        }
+        write_durably(self._disk, os.path.join(self._folder, NODE_FILE), json.dumps(words).encode() + b"\n")
+
+    def _partition(self, partition: CapturedPartition, objects: Sequence[StoredObject], *, exact: bool) -> None:
+        manifest = partition.manifest
+        parent = os.path.join(self._folder, GROUP_FOLDER, database_folder_name(manifest.database))
+        folder = os.path.join(parent, str(partition.slice))
+        kinds = [os.path.join(folder, kind_folder(sequence=sequence)) for sequence in (True, False)]
+        for kind in kinds:
+            self._disk.make_folder(kind)
+        for file, stored in zip(partition.files(0), objects, strict=True):
+            self._write(os.path.join(folder, file.name), self._repository.read(stored))
+        for kind in kinds:
+            self._disk.sync_folder(kind)
+        save_manifest(self._disk, folder, manifest if exact else replace(manifest, created=0, flushed=0))
+
+    def _write(self, path: str, pieces: Iterator[memoryview]) -> None:
+        file = self._disk.create(path)
+        try:
+            for piece in pieces:
+                file.write([piece])
+                self.progress.size_done += len(piece)
+                self._told(self.progress)
+            file.sync()
+        finally:
+            file.close()
+        self.progress.files_done += 1
+        self._told(self.progress)
+
+    # ------------------------------------------------------------------ the log
+
+    def _log(self, point: Point) -> None:
+        """One segment with the records behind the files, up to the point."""
+        first = point.chain[0].captures[0].index + 1
+        folder = os.path.join(self._folder, LOG_FOLDER)
+        self._disk.make_folder(folder)
+        if point.index < first:
+            return
+        self._write(os.path.join(folder, f"{first:020}.log"), self._records(point, first))
+        self._disk.sync_folder(folder)
+
+    def _records(self, point: Point, first: int) -> Iterator[memoryview]:
+        wanted = first
+        for catalog in point.chain:
+            for begin, data in self._pieces(catalog):
+                position = start = 0
+                for record in scan(data, begin).records:
+                    if record.index < wanted:
+                        start = position + record.size_bytes
+                    elif record.index == wanted and wanted <= point.index:
+                        wanted += 1
+                    else:
+                        break
+                    position += record.size_bytes
+                if position > start:
+                    yield data[start:position]
+        if wanted <= point.index:
+            raise CorruptFile("log", 0, f"the backups lack record {wanted} of the log")
+
+    def _pieces(self, catalog: Catalog) -> Iterator[tuple[int, memoryview]]:
+        """First record and bytes of each piece of a backup's log."""
+        for first, last, stored in catalog.log():
+            if last >= first:
+                yield first, memoryview(b"".join(self._repository.read(stored)))
+
+    def _marks(self, catalog: Catalog) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for first, data in self._pieces(catalog):
+            records: Sequence[Record] = scan(data, first).records
+            found += [(time_ns, record.index) for record in records if (time_ns := time_of(record)) is not None]
+        return found

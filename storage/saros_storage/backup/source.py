@@ -1,0 +1,61 @@
+"""Where a backup comes from: captures on the shelf of a process, this one or another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from saros_storage.capture.frozen import Frozen
+from saros_storage.capture.shelf import Shelf
+
+
+class Source(Protocol):
+    """What has captures. Used by one thread."""
+
+    def freeze(self, since: int | None) -> Frozen:
+        """Capture; `since`: a store's log from this record on is wanted too. Raises what the database does."""
+        ...
+
+    def read(self, capture: int, number: int) -> Iterator[bytes]:
+        """A file of a capture, given by its place, in pieces."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the captures."""
+        ...
+
+
+class Freezer(Protocol):
+    """A database that captures itself: a store, or a cluster's node."""
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where captures are until they are let go."""
+        ...
+
+    def freeze(self, since: int | None = None) -> Frozen:
+        """See `Source.freeze`."""
+        ...
+
+
+class ShelfSource:
+    """A database of this process. See `Source`."""
+
+    def __init__(self, database: Freezer) -> None:
+        self._database = database
+        self._ids: tuple[bytes, ...] = ()
+
+    def freeze(self, since: int | None) -> Frozen:
+        """See `Source.freeze`."""
+        frozen = self._database.freeze(since)
+        self._ids = frozen.ids
+        return frozen
+
+    def read(self, capture: int, number: int) -> Iterator[bytes]:
+        """See `Source.read`."""
+        return self._database.shelf.pieces(self._ids[capture], number)
+
+    def release(self) -> None:
+        """See `Source.release`."""
+        for id_ in self._ids:
+            self._database.shelf.release(id_)

@@ -1,0 +1,49 @@
+"""Whether all that backups are made of is there, and as it was. Nothing is changed. Runs on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from saros_storage.backup.catalog import StoredObject
+from saros_storage.backup.repository import Repository
+from saros_storage.errors import StorageError
+from saros_storage.log.record import scan
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was looked at, and what is wrong with it; sizes in bytes."""
+
+    backups: int = 0
+    objects: int = 0
+    size: int = 0
+    #: Each with the numbers of the backups that it harms.
+    problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
+
+
+def verify(repository: Repository, told: Callable[[Verdict], None] = lambda _: None) -> Verdict:
+    """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 if there is none."""
+    catalogs = repository.catalogs()
+    users: dict[StoredObject, list[int]] = {}
+    log: dict[StoredObject, tuple[int, int]] = {}
+    for catalog in catalogs:
+        for stored in {stored for objects in catalog.objects for stored in objects}:
+            users.setdefault(stored, []).append(catalog.number)
+        log |= {stored: (first, last) for first, last, stored in catalog.log()}
+    verdict = Verdict(len(catalogs))
+    for stored, numbers in users.items():
+        try:
+            content = b"".join(repository.read(stored)) if stored in log else None
+            if content is None:
+                for _ in repository.read(stored):
+                    pass
+            elif len(scan(memoryview(content), log[stored][0]).records) != max(log[stored][1] - log[stored][0] + 1, 0):
+                raise StorageError(f"the log in {repository.object_path(stored)} is not whole")
+        except (StorageError, OSError) as error:
+            known = error if isinstance(error, StorageError) else StorageError(str(error))
+            verdict.problems.append((known, numbers))
+        verdict.objects += 1
+        verdict.size += stored.size
+        told(verdict)
+    return verdict

@@ -1,0 +1,56 @@
+"""Segments that left the log, kept for backups: the oldest go when they take more than they may.
+
+    log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
+    archive/                            7.log                           linked, durably, before it leaves the log
+
+Called by the flusher's thread, or whoever holds what keeps it from cutting the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from saros_storage.disk import Disk
+
+_SUFFIX = ".log"
+
+
+class LogArchive:
+    """See the module; `bytes_max` 0: nothing is kept."""
+
+    def __init__(self, folder: str, disk: Disk, bytes_max: int) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._bytes_max = bytes_max
+
+    def keep(self, segments: Sequence[tuple[str, int]], index: int) -> None:
+        """Keep the segments (path, first record) of the log that hold only records below `index`. Raises OSError."""
+        if not self._bytes_max:
+            return
+        behind = [first for _, first in segments[1:]]
+        gone = [path for (path, _), first in zip(segments, behind, strict=False) if first <= index]
+        if not gone:
+            return
+        self._disk.make_folder(self._folder)
+        for path in gone:
+            target = os.path.join(self._folder, os.path.basename(path))
+            if not self._disk.exists(target):  # else it was kept, and could not be removed from the log
+                self._disk.link(path, target)
+        self._disk.sync_folder(self._folder)
+        self._trim()
+
+    def _trim(self) -> None:
+        paths = [path for path, _ in self.segments()]
+        sizes = [self._disk.size(path) for path in paths]
+        left = sum(sizes)
+        for path, size in zip(paths, sizes, strict=True):
+            if left <= self._bytes_max:
+                return
+            self._disk.remove(path)
+            left -= size
+
+    def segments(self) -> list[tuple[str, int]]:
+        """(path, index of its first record) of what is kept, oldest first."""
+        names = [name for name in self._disk.list(self._folder) if name.endswith(_SUFFIX)]
+        return [(os.path.join(self._folder, name), int(name.removesuffix(_SUFFIX))) for name in names]
