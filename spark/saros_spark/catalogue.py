@@ -48,7 +48,7 @@ class Catalogue:
                         " read fewer devices, or other columns"
                     )
                 found[name] = both, where
-        return {name: found[name][0] for name in sorted(found)}
+        return {name: found[name][0] for name in sorted(found, key=unquote_node)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast, get_args
 
 from saros_spark.errors import SourceError
+from saros_storage.errors import UserMistake
+from saros_storage.paths import join_nodes, split_path
 
 Layout = Literal["by_device", "by_time", "narrow"]
 TimeType = Literal["auto", "timestamp", "long"]
 Method = Literal["tablet", "bulk"]
+Unit = Literal["ms", "us", "ns"]
 T = TypeVar("T")
 
 _CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
@@ -26,8 +29,27 @@ _WRITE = (
     *(*_CONNECT, "path", "devices", "startTime", "endTime", "layout", "device", "aligned", "batchRows", "method"),
     *("bulkFolder", "bulkPoints"),
 )
-_STREAM = (*_READ, "startingTime", "delay", "maxRowsPerTrigger", "maxTimePerTrigger")
-_STREAM_WRITE = (*_WRITE, "checkpointLocation", "queryName", "txnFolder")
+_FILES = (
+    *(
+        "path",
+        "paths",
+        "pathGlobFilter",
+        "devices",
+        "columns",
+        "startTime",
+        "endTime",
+        "layout",
+        "timeUnit",
+        "timeType",
+    ),
+    *("valueType", "pointsPerPartition"),
+)
+_FILES_WRITE = ("path", "layout", "device", "aligned", "timeUnit", "maxPoints")
+_STREAM = (*_READ, "delay", "maxRowsPerTrigger")
+_STREAM_WRITE = (
+    *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
+    *("progress", "checkpointLocation", "queryName"),
+)
 #: Points of a task: about a second's work, and some tens of MB of Arrow at a time in flight.
 _POINTS_PER_PARTITION = 5_000_000
 #: Each partition is a task with its closure: more only burden Spark's driver.
@@ -85,6 +107,34 @@ class WriteOptions:
     devices: tuple[str, ...] = ()
     start: str | None = None
     end: str | None = None
+    #: Of streams: the device at which committed batches are noted.
+    progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """A folder of TsFiles, and what of it."""
+
+    paths: tuple[str, ...]
+    glob: str | None = None
+    devices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    layout: Layout = "by_device"
+    time_unit: str = "ms"
+    time_type: TimeType = "auto"
+    value_type: str | None = None
+    points_per_partition: int = _POINTS_PER_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class FileWriteOptions:
+    """Where TsFiles are made, and of which rows."""
+
+    path: str
+    rows: WriteOptions
+    time_unit: str = "ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +142,18 @@ class StreamOptions:
     """How a stream moves on: by time, `delay` behind the newest point."""
 
     scan: ScanOptions
-    starting_time: str | None = None
     delay: str = "0s"
     rows_per_trigger: int | None = None
-    time_per_trigger: str | None = None
 
 
 def scan_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a batch read. Raises SourceError."""
     return _scan(_Given(options, _READ))
+
+
+def relation_options(options: Mapping[str, str]) -> ScanOptions:
+    """Of a read, whether batch or stream, when only its schema is asked for. Raises SourceError."""
+    return _scan(_Given(options, _STREAM))
 
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
@@ -110,13 +163,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
         if value is not None:
             raise SourceError(f"option {name} is for batch reads: aggregate the stream in Spark, or read a batch")
-    return StreamOptions(
-        scan,
-        given.text("startingTime"),
-        given.text("delay") or "0s",
-        given.number("maxRowsPerTrigger", int, 1),
-        given.text("maxTimePerTrigger"),
-    )
+    return StreamOptions(scan, given.text("delay") or "0s", given.number("maxRowsPerTrigger", int, 1))
 
 
 def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
@@ -134,6 +181,7 @@ def write_options(options: Mapping[str, str], *, streaming: bool = False) -> Wri
         devices=_devices(given),
         start=given.text("startTime"),
         end=given.text("endTime"),
+        progress=_progress(given) if streaming else None,
     )
     if made.method == "bulk" and made.bulk_folder is None:
         raise SourceError(
@@ -141,6 +189,54 @@ def write_options(options: Mapping[str, str], *, streaming: bool = False) -> Wri
             " of its load_folders"
         )
     return made
+
+
+def _progress(given: _Given) -> str | None:
+    text = given.text("progress")
+    try:
+        return None if text is None else join_nodes(split_path(text))
+    except UserMistake as error:
+        raise SourceError(f"option progress is the path of a device: {error}") from error
+
+
+def file_options(options: Mapping[str, str]) -> FileOptions:
+    """Of a read of TsFiles. Raises SourceError."""
+    given = _Given(options, _FILES)
+    path, paths = given.text("path"), given.text("paths")
+    made = FileOptions(
+        paths=tuple(json.loads(paths)) if paths else () if path is None else (path.removeprefix("file:"),),
+        glob=given.text("pathGlobFilter"),
+        devices=given.words("devices"),
+        columns=given.words("columns"),
+        start=given.text("startTime"),
+        end=given.text("endTime"),
+        layout=given.choice("layout", Layout, "by_device"),
+        time_unit=given.choice("timeUnit", Unit, "ms"),
+        time_type=given.choice("timeType", TimeType, "auto"),
+        value_type=given.text("valueType"),
+        points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
+    )
+    if not made.paths:
+        raise SourceError("say which folder: load('/data/files')")
+    if made.layout == "by_time":
+        raise SourceError("format tsfile has the layouts by_device and narrow")
+    return made
+
+
+def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
+    """Of a write of TsFiles. Raises SourceError."""
+    given = _Given(options, _FILES_WRITE)
+    path = given.text("path")
+    if path is None:
+        raise SourceError("say which folder: save('/data/files')")
+    rows = WriteOptions(
+        Connecting(""),
+        layout=given.choice("layout", Layout, "by_device"),
+        device=given.text("device"),
+        aligned=given.flag("aligned"),
+        bulk_points=given.number("maxPoints", int, 1) or _BULK_POINTS,
+    )
+    return FileWriteOptions(path.removeprefix("file:"), rows, given.choice("timeUnit", Unit, "ms"))
 
 
 def _scan(given: _Given) -> ScanOptions:

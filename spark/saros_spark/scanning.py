@@ -21,9 +21,9 @@ from saros_spark.connecting import connection_of
 from saros_spark.errors import SourceError
 from saros_spark.options import ScanOptions
 from saros_spark.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
-from saros_spark.types import arrow_type, instant_type, named_type, wider
+from saros_spark.types import arrow_type, common_type, field_of, instant_type, named_type
 from saros_storage.paths import unquote_node
-from saros_storage.types import DataType, TimeUnit
+from saros_storage.types import TimeUnit
 
 _TIME, _DEVICE = "time", "device"
 #: Rows that go to Spark at a time: less costs calls, more costs memory.
@@ -70,7 +70,11 @@ class Relation:
         names = self.catalogue.measurements() if options.layout == "by_device" else {}
         fields = [_time_field(instant), pa.field(_DEVICE, pa.string())]
         if options.layout == "narrow":
-            value = named_type(options.value_type) if options.value_type else arrow_type(self._common(), instant)
+            value = (
+                named_type(options.value_type)
+                if options.value_type
+                else arrow_type(common_type(self.catalogue.measurements()), instant)
+            )
             return pa.schema([*fields, pa.field("measurement", pa.string()), pa.field("value", value)])
         for name, type_ in names.items():
             shown = unquote_node(name)
@@ -79,7 +83,7 @@ class Relation:
                     f"a measurement is called {shown}, as a column of every row is: choose others with the option"
                     " columns, or read layout narrow or by_time"
                 )
-            fields.append(_field(shown, type_, instant))
+            fields.append(field_of(shown, type_, instant))
         return pa.schema(fields)
 
     def tasks(self) -> list[Task]:
@@ -117,29 +121,25 @@ class Relation:
             None if end is None else moment(end, self.unit, "endTime"),
         )
 
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last time of the relation's rows; None if there are none."""
+        extents = read_extents(self._connection, self.catalogue, _where(self.span, None))
+        known = [extent for extent in extents.values() if extent.rows]
+        return (min(e.first for e in known), max(e.last for e in known)) if known else None
+
+    def rows_in(self, start: int, end: int) -> int:
+        """Rows by device in [start, end), about."""
+        extents = read_extents(self._connection, self.catalogue, _where((start, end), None))
+        return sum(extent.rows for extent in extents.values())
+
     # ------------------------------------------------------------------ schemas
 
     def _series_fields(self, instant: pa.DataType) -> list[pa.Field]:
         return [
-            _field(f"{device}.{name}", type_, instant)
+            field_of(f"{device}.{name}", type_, instant)
             for device, series in self.catalogue.devices.items()
             for name, type_ in sorted(series.items())
         ]
-
-    def _common(self) -> DataType:
-        """The type that holds the values of all measurements."""
-        found: tuple[str, DataType] | None = None
-        for name, type_ in self.catalogue.measurements().items():
-            both = type_ if found is None else wider(found[1], type_)
-            if both is None:
-                assert found is not None
-                raise SourceError(
-                    f"{found[0]} is {found[1].name} and {name} is {type_.name}, and no column holds both: choose"
-                    " measurements with the option columns, or give valueType, such as string, that all are cast to"
-                )
-            found = (name, both)
-        assert found is not None
-        return found[1]
 
     # ------------------------------------------------------------------ aggregates
 
@@ -184,16 +184,15 @@ class Relation:
         start, end = span
         if start is not None and end is not None:
             return (start, end) if start < end else None
-        extents = read_extents(self._connection, self.catalogue, _where(span, None))
-        known = [extent for extent in extents.values() if extent.rows]
+        bounds = self.bounds()
+        if bounds is None:
+            return None
         if start is None:
-            if not known:
-                return None
             if width is None:
                 raise SourceError("windows of months or years need the option startTime: where the first one begins")
-            start = min(extent.first for extent in known) // width * width
+            start = bounds[0] // width * width
         if end is None:
-            end = max((extent.last for extent in known), default=start - 1) + 1
+            end = bounds[1] + 1
         return (start, end) if start < end else None
 
     def _aggregate_sql(
@@ -245,10 +244,6 @@ def _shown(result: pa.Schema, instant: pa.DataType) -> pa.Schema:
 
 def _time_field(instant: pa.DataType) -> pa.Field:
     return pa.field(_TIME, instant)
-
-
-def _field(name: str, type_: DataType, instant: pa.DataType) -> pa.Field:
-    return pa.field(name, arrow_type(type_, instant), metadata={"saros.type": type_.name})
 
 
 def _where(span: tuple[int | None, int | None], condition: str | None) -> str:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make the formats `saros` and `tsfile` known to the session."""
+    from saros_spark.file_source import TsFileSource
     from saros_spark.source import SarosSource
 
     spark.dataSource.register(SarosSource)
+    spark.dataSource.register(TsFileSource)
 
 
 def scan(

@@ -10,20 +10,26 @@ part of Spark's interface.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
+    WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
 
-from saros_spark.options import ScanOptions, scan_options
+from saros_spark.options import ScanOptions, WriteOptions, relation_options, scan_options, stream_options, write_options
 from saros_spark.scanning import Relation, Task, read_task
 from saros_spark.types import from_spark, to_spark
+from saros_spark.writing import Attempt, Receipt, Replacement, commit, discard, prepare, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +59,43 @@ class SarosReader(DataSourceReader):
             yield from read_task(partition.task, self._options, from_spark(self._schema))
 
 
+@dataclass
+class Written(WriterCommitMessage):
+    """One attempt's receipt."""
+
+    receipt: Receipt
+
+
+class SarosWriter(DataSourceArrowWriter):
+    """Batch writes. Made once for a job, before its tasks."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+        self._options = options
+        self._schema = schema
+        self._job = uuid.uuid4().hex
+        self._replacement: Replacement | None = prepare(from_spark(schema), options, self._job, overwrite=overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """A task's rows."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        attempt = Attempt(self._job, context.partitionId(), context.attemptNumber())
+        return Written(write_rows(iterator, from_spark(self._schema), self._options, attempt, self._replacement))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done."""
+        receipts = [message.receipt for message in messages if isinstance(message, Written)]
+        commit(receipts, self._options, self._job, self._replacement)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - files of any attempt go
+        """A task failed for good, or the commit did: files go. Tablets that were written stay written."""
+        discard(self._options, self._job)
+
+
 class SarosSource(DataSource):
-    """`spark.read.format("saros")`."""
+    """`spark.read.format("saros")` and `frame.write.format("saros")`."""
 
     @classmethod
     def name(cls) -> str:
@@ -63,8 +104,24 @@ class SarosSource(DataSource):
 
     def schema(self) -> StructType:
         """From the schema tree."""
-        return to_spark(Relation(scan_options(self.options)).schema)
+        return to_spark(Relation(relation_options(self.options)).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """`schema` may be one that the user gave: a choice of the columns."""
         return SarosReader(scan_options(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Modes append and overwrite; what the latter replaces is in the options."""
+        return SarosWriter(write_options(self.options), schema, overwrite=overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark gives the names
+        """Micro-batches by time."""
+        from saros_spark.stream_source import SarosStreamReader
+
+        return SarosStreamReader(stream_options(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        """Output mode append."""
+        from saros_spark.stream_source import SarosStreamWriter
+
+        return SarosStreamWriter(write_options(self.options, streaming=True), schema, overwrite=overwrite)

@@ -10,6 +10,7 @@ DOUBLE double, TEXT and STRING string. Pure but for Spark's own types, which are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -59,6 +60,25 @@ def arrow_type(type_: DataType, instant: pa.DataType) -> pa.DataType:
 def wider(one: DataType, other: DataType) -> DataType | None:
     """The type that holds both without loss, or None."""
     return one if one is other else _WIDER.get(frozenset({one, other}))
+
+
+def common_type(types: Mapping[str, DataType]) -> DataType:
+    """The type that holds the values of all measurements, of which there is one. Raises SourceError."""
+    (first, common), *others = types.items()
+    for name, type_ in others:
+        both = wider(common, type_)
+        if both is None:
+            raise SourceError(
+                f"{first} is {common.name} and {name} is {type_.name}, and no column holds both: choose measurements"
+                " with the option columns, or give valueType, such as string, that all are cast to"
+            )
+        first, common = name, both
+    return common
+
+
+def field_of(name: str, type_: DataType, instant: pa.DataType) -> pa.Field:
+    """A column for values of a series, which tells their type."""
+    return pa.field(name, arrow_type(type_, instant), metadata={"saros.type": type_.name})
 
 
 def to_spark(schema: pa.Schema) -> StructType:

@@ -73,6 +73,7 @@ PURE = (
     "spark/saros_spark/batches.py",
     "spark/saros_spark/options.py",
     "spark/saros_spark/planning.py",
+    "spark/saros_spark/rows.py",
     "spark/saros_spark/types.py",
 )
 BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}

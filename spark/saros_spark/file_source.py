@@ -1,0 +1,145 @@
+"""Format `tsfile`: Spark's classes around folders of TsFiles.
+
+A job's files are made in `_temporary-<job>` of the target and renamed into it at the commit; a reader of the
+folder sees all of them or, if the commit is cut off, some whole files without `_SUCCESS`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from saros_spark.errors import SourceError
+from saros_spark.options import FileOptions, FileWriteOptions, file_options, file_write_options
+from saros_spark.rows import shape_of, split_rows
+from saros_spark.sealing import Sealer, Unknown
+from saros_spark.tsfiles import Folder, Part, read_part
+from saros_spark.types import UNITS, from_spark, to_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class FilePartition(InputPartition):
+    """One task's part."""
+
+    part: Part
+
+
+class FileReader(DataSourceReader):
+    """Batch reads."""
+
+    def __init__(self, options: FileOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Parts of files that the statistics in their indexes do not rule out."""
+        return [FilePartition(part) for part in Folder(self._options).parts()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A part's rows."""
+        if isinstance(partition, FilePartition):
+            yield from read_part(partition.part, self._options, from_spark(self._schema))
+
+
+@dataclass
+class FilesWritten(WriterCommitMessage):
+    """Files of one attempt."""
+
+    files: tuple[str, ...]
+
+
+class FileWriter(DataSourceArrowWriter):
+    """Batch writes: one or more files per task."""
+
+    def __init__(self, options: FileWriteOptions, schema: StructType, *, overwrite: bool) -> None:
+        self._options = options
+        self._schema = schema
+        self._overwrite = overwrite
+        self._job = uuid.uuid4().hex
+        shape_of(from_spark(schema), options.rows)
+        try:
+            self._temporary.mkdir(parents=True)
+        except OSError as error:
+            raise SourceError(f"cannot make {self._temporary}: {error.strerror}") from error
+
+    @property
+    def _temporary(self) -> Path:
+        return Path(self._options.path) / f"_temporary-{self._job}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """A task's rows."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        name = f"part-{context.partitionId():05}-{context.attemptNumber()}-{self._job}"
+        options = self._options
+        known = Unknown(UNITS[options.time_unit], aligned=bool(options.rows.aligned))
+        sealer = Sealer(known, self._temporary, name, points_max=options.rows.bulk_points)
+        shape = shape_of(from_spark(self._schema), options.rows)
+        row = 0
+        for batch in iterator:
+            for rows in split_rows(batch, shape, row):
+                sealer.add(rows)
+            row += batch.num_rows
+        return FilesWritten(tuple(sealer.finish()))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Files of the attempts that count come to their places; then those that they replace go."""
+        folder = Path(self._options.path)
+        old = list(folder.rglob("*.tsfile")) if self._overwrite else []
+        old = [file for file in old if self._temporary not in file.parents]
+        for message in messages:
+            for file in message.files if isinstance(message, FilesWritten) else ():
+                Path(file).replace(folder / Path(file).name)
+        for replaced in old:
+            replaced.unlink(missing_ok=True)
+        (folder / "_SUCCESS").touch()
+        self._discard()
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - files of any attempt go
+        """Nothing of the job stays; attempts that still run find no folder."""
+        self._discard()
+
+    def _discard(self) -> None:
+        for file in self._temporary.glob("*"):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # an attempt has just written there; its file is no one's
+            self._temporary.rmdir()
+
+
+class TsFileSource(DataSource):
+    """`spark.read.format("tsfile")` and `frame.write.format("tsfile")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "tsfile"
+
+    def schema(self) -> StructType:
+        """From the files' indexes."""
+        return to_spark(Folder(file_options(self.options)).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """`schema` may be one that the user gave: columns that are not in it are not decoded."""
+        return FileReader(file_options(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Modes append and overwrite (of the folder's TsFiles)."""
+        return FileWriter(file_write_options(self.options), schema, overwrite=overwrite)

@@ -1,0 +1,257 @@
+"""Rows into sealed TsFiles, made in a task: sorted, one value per time, one file per database and time slice.
+
+Files of one database and slice are taken by LOAD as they are; others it would have to split. Types, encodings and
+compressors are those of the series that there are, else the defaults. Memory: `points_max` points and their sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from saros_server.arrow import to_column, to_times
+from saros_spark.catalogue import unit_of
+from saros_spark.errors import SourceError
+from saros_spark.rows import Rows, describe_misfit
+from saros_spark.types import arrow_type
+from saros_storage.block import Column
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import UserMistake
+from saros_storage.paths import split_series
+from saros_storage.schema import stored_encoding
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+from saros_storage.types import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_ENCODING,
+    Compressor,
+    DataType,
+    Encoding,
+    Int64Array,
+    TimeUnit,
+)
+
+if TYPE_CHECKING:
+    import saros
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How a series is stored."""
+
+    type: DataType
+    encoding: Encoding
+    compressor: Compressor
+
+    @staticmethod
+    def default(type_: DataType) -> Stored:
+        """Of a series that there is not yet."""
+        return Stored(type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
+
+
+class Known(Protocol):
+    """What decides how rows are stored."""
+
+    unit: TimeUnit
+    #: Width of a slice; None: times are not cut.
+    interval: int | None
+
+    def database(self, device: str) -> str:
+        """Rows of different ones go to different files."""
+        ...
+
+    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:
+        """The series that there are, by measurement, and whether the device is (or becomes) aligned."""
+        ...
+
+
+class OfDatabase:
+    """`Known` of a database that the files are loaded into."""
+
+    def __init__(self, connection: saros.Connection, *, aligned: bool) -> None:
+        self._connection = connection
+        self._aligned = aligned
+        self.unit = unit_of(connection)
+        variables = {str(name): str(value) for name, value in connection.execute("show variables")}
+        self.interval: int | None = int(variables["TimePartitionInterval"])
+        self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
+
+    def database(self, device: str) -> str:
+        """See `Known`."""
+        return next((name for name in self._databases if device == name or device.startswith(name + ".")), "")
+
+    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:
+        """See `Known`."""
+        found = {}
+        for path, _, _, type_, encoding, compressor, *_ in self._connection.execute(f"show timeseries {device}.*"):
+            kind = DataType[str(type_)]
+            stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
+            found[split_series(str(path))[1]] = stored
+        devices = self._connection.execute(f"show devices {device}").fetchall()
+        return found, str(devices[0][1]) == "true" if devices else self._aligned
+
+
+class Unknown:
+    """`Known` of files that stand for themselves."""
+
+    def __init__(self, unit: TimeUnit, *, aligned: bool) -> None:
+        self.unit = unit
+        self.interval: int | None = None
+        self._aligned = aligned
+
+    def database(self, device: str) -> str:  # noqa: ARG002 - all go together
+        """See `Known`."""
+        return ""
+
+    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:  # noqa: ARG002 - there are none
+        """See `Known`."""
+        return {}, self._aligned
+
+
+class Sealer:
+    """See the module. One task's; `add`, then `finish`."""
+
+    def __init__(self, known: Known, folder: Path, name: str, *, points_max: int) -> None:
+        self._known = known
+        self._folder = folder
+        self._name = name
+        self._points_max = points_max
+        self._waiting: dict[str, list[Rows]] = {}
+        self._points = 0
+        self._files: list[str] = []
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in; writes files when there are many. Raises SourceError (naming a row), OSError."""
+        self._waiting.setdefault(rows.device, []).append(rows)
+        self._points += len(rows.times) * len(rows.columns)
+        if self._points >= self._points_max:
+            self._write()
+
+    def finish(self) -> list[str]:
+        """Write what is left; the paths of all files."""
+        self._write()
+        return self._files
+
+    def _write(self) -> None:
+        pieces: dict[tuple[str, int], list[_Piece]] = {}
+        for device in sorted(self._waiting):
+            for number, piece in self._pieces(device, self._waiting[device]):
+                pieces.setdefault((self._known.database(device), number), []).append(piece)
+        for key in sorted(pieces):
+            self._files.append(self._write_file(pieces[key]))
+        self._waiting, self._points = {}, 0
+
+    def _write_file(self, pieces: list[_Piece]) -> str:
+        path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
+        file = LocalDisk().create(path)
+        try:
+            writer = TsFileWriter(file)
+            for piece in pieces:
+                piece.write(writer)
+            writer.finish()
+            file.sync()
+        finally:
+            file.close()
+        return path
+
+    def _pieces(self, device: str, parts: list[Rows]) -> Iterator[tuple[int, _Piece]]:
+        """The device's rows by time slice, sorted, of equal times the last value."""
+        stored, aligned = self._known.series(device)
+        times, columns = self._columns(device, parts, stored)
+        order = np.argsort(times, kind="stable")
+        distinct, places = np.unique(times[order], return_inverse=True)
+        slots = np.empty(len(times), np.int64)
+        slots[order] = places
+        found = {}
+        for name, column in columns.items():
+            how = stored.get(name) or Stored.default(column.type)
+            found[name] = how, _placed(column, slots, len(distinct))
+        numbers = distinct // interval if (interval := self._known.interval) else np.zeros(len(distinct), np.int64)
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(distinct)]
+        for start, stop in pairwise(bounds):
+            part = {name: (how, column.slice(start, stop)) for name, (how, column) in found.items()}
+            yield int(numbers[start]), _Piece(device, distinct[start:stop], part, aligned)
+
+    def _columns(
+        self, device: str, parts: list[Rows], stored: Mapping[str, Stored]
+    ) -> tuple[Int64Array, dict[str, Column]]:
+        names = sorted({name for part in parts for name in part.columns})
+        try:
+            times = np.concatenate([to_times(part.times, self._known.unit, "UTC") for part in parts])
+            columns = {}
+            for name in names:
+                type_ = next(part.columns[name].type for part in parts if name in part.columns)
+                whole = pa.concat_arrays([part.columns.get(name, pa.nulls(len(part.times), type_)) for part in parts])
+                columns[name] = self._column(whole, stored[name].type if name in stored else None)
+        except (UserMistake, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._explained(device, parts, stored, error) from error
+        return times, columns
+
+    def _column(self, array: pa.Array, type_: DataType | None) -> Column:
+        if type_ is None:
+            return to_column(array, self._known.unit)
+        text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+        if text != type_.is_text or (pa.types.is_floating(array.type) and type_ not in _FLOATS):
+            raise UserMistake(f"a column of {array.type} does not fit {type_.name}", code=507)
+        column = to_column(
+            array.cast(arrow_type(type_, pa.timestamp(self._known.unit.suffix, "UTC"))), self._known.unit
+        )
+        return Column(type_, column.values, column.valid)
+
+    def _explained(self, device: str, parts: list[Rows], stored: Mapping[str, Stored], error: Exception) -> SourceError:
+        types = {name: how.type for name, how in stored.items()}
+        for part in parts:
+            said = describe_misfit(device, part.times, part.columns, types, self._known.unit.suffix)
+            if said is not None:
+                return SourceError(said)
+        return SourceError(f"rows of {device}: {error}")
+
+
+_FLOATS = (DataType.FLOAT, DataType.DOUBLE)
+
+
+def _placed(column: Column, slots: Int64Array, rows: int) -> Column:
+    """The column with row i at `slots[i]`: of several the last that is not null; null where there is none."""
+    source = np.full(rows, -1, np.int64)
+    present = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)
+    np.maximum.at(source, slots[present], present)
+    valid = source >= 0
+    taken = Column(column.type, column.values).take(np.maximum(source, 0))
+    return Column(column.type, taken.values, None if valid.all() else valid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """A device's rows in one slice."""
+
+    device: str
+    times: Int64Array
+    columns: Mapping[str, tuple[Stored, Column]]
+    aligned: bool
+
+    def write(self, writer: TsFileWriter) -> None:
+        """As a chunk group, or a chunk per series."""
+        if self.aligned:
+            columns = [
+                AlignedColumn(name, how.type, how.encoding, how.compressor, column)
+                for name, (how, column) in self.columns.items()
+                if column.valid is None or column.valid.any()
+            ]
+            writer.write_aligned(self.device, self.times, columns)
+            return
+        for name, (how, column) in self.columns.items():
+            if column.valid is None:
+                writer.write_series(
+                    self.device, name, how.type, how.encoding, how.compressor, self.times, column.values
+                )
+            elif column.valid.any():
+                places = np.flatnonzero(column.valid)
+                values = column.take(places).values
+                writer.write_series(
+                    self.device, name, how.type, how.encoding, how.compressor, self.times[places], values
+                )

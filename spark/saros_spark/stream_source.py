@@ -1,0 +1,112 @@
+"""Structured Streaming of format `saros`: Spark's classes around `streaming` and `writing`.
+
+The reader lives as long as its query, in one process; what it gives to tasks is pickled. A writer is made anew
+twice for every micro-batch, so who writes is told by Spark's properties of the task: query, batch, attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from saros_spark.errors import SourceError
+from saros_spark.options import StreamOptions, WriteOptions
+from saros_spark.rows import shape_of
+from saros_spark.scanning import read_task
+from saros_spark.source import TaskPartition, Written
+from saros_spark.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
+from saros_spark.types import from_spark
+from saros_spark.writing import Attempt, Receipt, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNTIL = "until"
+
+
+class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Micro-batches by time."""
+
+    def __init__(self, options: StreamOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        #: Of trigger availableNow: where it ends.
+        self._newest: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark gives the names
+        """Before the first batch of a new query."""
+        return {_UNTIL: first_offset(self._options)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The option maxRowsPerTrigger."""
+        rows = self._options.rows_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What is there now is all that this query gives."""
+        newest = available(self._options)
+        self._newest = first_offset(self._options) if newest is None else newest
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """The end of the next batch."""
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return {_UNTIL: next_offset(self._options, start[_UNTIL], rows_max, self._newest)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Slices of a batch."""
+        return [TaskPartition(task) for task in batch_tasks(self._options, start[_UNTIL], end[_UNTIL])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A slice's rows."""
+        if isinstance(partition, TaskPartition):
+            yield from read_task(partition.task, self._options.scan, from_spark(self._schema))
+
+
+class SarosStreamWriter(DataSourceStreamArrowWriter):
+    """Micro-batches as tablets; with the option progress, each once."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise SourceError("a stream is written in output mode append: complete would replace what others wrote")
+        shape_of(from_spark(schema), options)
+        self._options = options
+        self._schema = schema
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """A task's rows; none, if the batch was committed before."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        attempt = Attempt(f"{query}-{batch}", context.partitionId(), context.attemptNumber())
+        options = self._options
+        if options.progress is not None and is_written(options.connecting, options.progress, batch):
+            return Written(Receipt(attempt, 0))
+        return Written(write_rows(iterator, from_spark(self._schema), options, attempt, None))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """All tasks of the batch are done."""
+        options = self._options
+        if options.progress is None or is_written(options.connecting, options.progress, batchId):
+            return
+        rows = sum(message.receipt.rows for message in messages if isinstance(message, Written))
+        note_written(options.connecting, options.progress, batchId, rows)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing to take back: the batch comes again, with the same rows."""

@@ -1,0 +1,45 @@
+"""Format `tsfile` in Spark: what is written comes back, and Saros takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import saros
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("aligned", ["false", "true"])
+def test_a_frame_goes_into_files_and_comes_back(spark: Any, tmp_path: Path, aligned: str) -> None:
+    frame = spark.range(0, 1000, 1, 2).selectExpr(
+        "timestamp_millis(id * 1000) time",
+        "concat('root.p.d', id % 3) device",
+        "cast(id as double) x",
+        "cast(id as int) i",
+        "id l",
+        "if(id % 2 = 0, 'é', null) s",
+        "id % 5 = 0 b",
+        "date_add(date'2024-01-01', 3) d",
+    )
+    target = tmp_path / "files"
+    frame.write.format("tsfile").option("aligned", aligned).mode("append").save(str(target))
+    assert (target / "_SUCCESS").exists()
+    assert 2 == len(list(target.glob("*.tsfile"))) == len(list(target.iterdir())) - 1
+    back = spark.read.format("tsfile").load(str(target)).select(*frame.columns)
+    assert 0 == frame.exceptAll(back).count()
+    assert 1000 == back.count()
+    with saros.connect(str(tmp_path / "data"), options={"durability": "os"}) as connection:
+        connection.execute(f"load '{target}'")
+        assert [(334, 333, 333)] == connection.execute("select count(x) from root.p.*").fetchall()
+
+
+def test_overwrite_replaces_the_files_and_columns_are_pruned(spark: Any, tmp_path: Path) -> None:
+    target = str(tmp_path / "year=2024")
+    for x in (1.0, 2.0):
+        frame = spark.sql(f"select 5L time, 'root.p.d' device, {x}D x, 'a' s")
+        frame.write.format("tsfile").mode("overwrite").save(target)
+    rows = spark.read.format("tsfile").schema("x double, year bigint").load(str(tmp_path))
+    assert [(2.0, 2024)] == [tuple(row) for row in rows.collect()]

@@ -1,0 +1,69 @@
+"""DataFrames into a database: modes, retries, commit and abort as Spark calls them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import saros
+import saros_spark
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def answers(url: str, text: str) -> list[tuple[Any, ...]]:
+    with saros.connect(url, timestamps="epoch") as connection:
+        return connection.execute(text).fetchall()
+
+
+def writer(frame: Any, url: str, **options: str) -> Any:
+    return frame.write.format("saros").option("url", url).options(**options)
+
+
+@pytest.mark.parametrize("method", ["tablet", "bulk"])
+def test_a_frame_becomes_points_though_a_task_fails_once(spark: Any, url: str, folder: Path, method: str) -> None:
+    """What is read back is what was written; the task that fails has written half of its rows."""
+    marker = str(folder / f"failed-{method}")
+
+    def fails_once(batches: Any) -> Any:
+        for batch in batches:
+            yield batch
+            if not Path(marker).exists():
+                Path(marker).touch()
+                raise RuntimeError("as the test wishes")
+
+    base = spark.range(0, 2000, 1, 2).selectExpr(
+        "timestamp_millis(id * 1000) time",
+        f"concat('root.{method}.d', id % 3) device",
+        "cast(id as double) x",
+        "cast(id % 7 as int) i",
+        "if(id % 2 = 0, 'even', null) s",
+    )
+    frame = spark.createDataFrame(base.rdd.mapPartitions(fails_once), base.schema)
+    writer(frame, url, method=method, bulkFolder=str(folder / "files")).mode("append").save()
+    back = saros_spark.scan(spark, url, f"root.{method}.*").select(*frame.columns)
+    assert 2000 == back.count()
+    assert 0 == back.exceptAll(base).count()
+    assert [] == list((folder / "files").iterdir())
+
+
+def test_a_job_that_fails_leaves_no_files(spark: Any, url: str, folder: Path) -> None:
+    frame = spark.range(0, 10, 1, 1).selectExpr("id time", "'root.never.d' device", "1 / (5 - id) x")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        writer(frame, url, method="bulk", bulkFolder=str(folder / "files")).mode("append").save()
+    assert [] == list((folder / "files").iterdir())
+    assert [] == answers(url, "show devices root.never.**")
+
+
+def test_modes_that_cannot_be_and_rows_that_do_not_fit_say_so(spark: Any, url: str) -> None:
+    with saros.connect(url) as connection:
+        connection.execute("create timeseries root.typed.d.i with datatype=INT32")
+    frame = spark.sql("select 7L time, 'root.typed.d' device, 4294967296L i")
+    with pytest.raises(Exception, match=r"root\.typed\.d at 7: i is INT32, and 4294967296"):
+        writer(frame, url).mode("append").save()
+    with pytest.raises(Exception, match="give devices"):
+        writer(frame, url).mode("overwrite").save()
+    with pytest.raises(Exception, match="cast it"):
+        writer(spark.sql("select 7L time, 'root.typed.d' device, array(1) i"), url).mode("append").save()

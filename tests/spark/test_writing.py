@@ -1,0 +1,190 @@
+"""Tasks that write, without Spark: rows by device, what a row that does not fit is told, tablets and sealed files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import saros
+from saros_spark.errors import SourceError
+from saros_spark.options import Connecting, WriteOptions
+from saros_spark.rows import first_misfit, shape_of, split_rows
+from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, write_rows
+
+INSTANT = pa.timestamp("us", "UTC")
+WEEK = 604_800_000
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    arrays = {name: values if isinstance(values, pa.Array) else pa.array(values) for name, values in columns.items()}
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+@pytest.fixture
+def options(url: str, folder: Path, request: pytest.FixtureRequest) -> WriteOptions:
+    method = getattr(request, "param", "tablet")
+    return WriteOptions(Connecting(url), method=method, bulk_folder=str(folder / "files"))
+
+
+both = pytest.mark.parametrize("options", ["tablet", "bulk"], indirect=True)
+
+
+def write(options: WriteOptions, *batches: pa.RecordBatch, job: str = "j", overwrite: bool = False) -> list[Receipt]:
+    """A job of one task per batch."""
+    schema = batches[0].schema
+    replacement = prepare(schema, options, job, overwrite=overwrite)
+    receipts = [
+        write_rows([part], schema, options, Attempt(job, number, 0), replacement) for number, part in enumerate(batches)
+    ]
+    commit(receipts, options, job, replacement)
+    return receipts
+
+
+def answers(options: WriteOptions, text: str) -> list[tuple[Any, ...]]:
+    with saros.connect(options.connecting.url, timestamps="epoch") as connection:
+        return connection.execute(text).fetchall()
+
+
+def test_rows_keep_their_order_within_a_device() -> None:
+    part = batch(
+        time=[5, 1, 3, 5], device=["root.b", "root.a", "root.b", "root.b"], x=[1.0, 2.0, 3.0, None], y=[None] * 4
+    )
+    found = list(split_rows(part, shape_of(part.schema, WriteOptions(Connecting("u"))), 0))
+    assert [("root.b", [5, 3, 5], {"x": [1.0, 3.0, None]}), ("root.a", [1], {"x": [2.0]})] == [
+        (rows.device, rows.times.to_pylist(), {n: c.to_pylist() for n, c in rows.columns.items()}) for rows in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "layout", "said"),
+    [
+        ({"device": ["root.a"], "x": [1]}, "by_device", "needs the columns time, device: time is not there"),
+        ({"time": [1], "x": [1]}, "by_device", "the option device is not given"),
+        ({"time": ["1"], "device": ["root.a"], "x": [1]}, "by_device", "column time is a timestamp, or a bigint"),
+        ({"time": [1], "device": ["root.a"]}, "by_device", "no column of values"),
+        ({"time": [1], "device": ["root.a"], "value": [1]}, "narrow", "measurement is not there"),
+    ],
+)
+def test_a_frame_of_another_shape_is_refused(columns: dict[str, Any], layout: Any, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        shape_of(batch(**columns).schema, WriteOptions(Connecting("u"), layout=layout))
+
+
+def test_the_first_misfit_is_found() -> None:
+    values = pa.array([1, None, 2**31 - 1, 2**31, 5, 2**40])
+    assert 3 == first_misfit(values, pa.int32())
+    assert first_misfit(values.slice(0, 3), pa.int32()) is None
+
+
+@both
+def test_all_layouts_write_the_same_points(options: WriteOptions) -> None:
+    name = f"root.{options.method}"
+    when = pa.array([1000, 2000, 1000], INSTANT)
+    write(
+        options,
+        batch(time=when, device=[f"{name}.a", f"{name}.a", f"{name}.b"], x=[1.0, None, 3.0], s=[None, "é", "u"]),
+    )
+    narrow = replace(options, layout="narrow")
+    write(narrow, batch(time=when, device=[f"{name}.c"] * 3, measurement=["x", "x", "p q"], value=[1.0, 2.0, 3.0]))
+    write(
+        replace(options, layout="by_time"),
+        batch(time=when.slice(0, 2), **{f"{name}.e.x": [1, 2], f"{name}.f.x": [3, None]}),
+    )
+    write(replace(options, device=f"{name}.g"), batch(time=when.slice(0, 1), flag=[True]))
+    assert [(1, f"{name}.a", 1.0, None), (2, f"{name}.a", None, "é"), (1, f"{name}.b", 3.0, "u")] == answers(
+        options, f"select x, s from {name}.a, {name}.b align by device"
+    )
+    assert [(1, 3.0, 1.0), (2, None, 2.0)] == answers(options, f"select `p q`, x from {name}.c")
+    assert [(1, 1, 3), (2, 2, None)] == answers(options, f"select x from {name}.e, {name}.f")
+    assert [(1, True)] == answers(options, f"select flag from {name}.g")
+
+
+@both
+def test_a_task_that_runs_again_leaves_the_same(options: WriteOptions) -> None:
+    name = f"root.again_{options.method}"
+    part = batch(time=np.arange(100), device=[f"{name}.d"] * 100, x=np.arange(100.0))
+    replacement = prepare(part.schema, options, "twice", overwrite=False)
+    lost = write_rows([part], part.schema, options, Attempt("twice", 0, 0), replacement)
+    receipt = write_rows([part], part.schema, options, Attempt("twice", 0, 1), replacement)
+    assert 100 == lost.rows == receipt.rows
+    assert set(lost.files).isdisjoint(receipt.files)
+    commit([receipt], options, "twice", replacement)
+    assert [(100,)] == answers(options, f"select count(x) from {name}.d")
+
+
+@pytest.mark.parametrize("options", ["bulk"], indirect=True)
+def test_files_are_seen_only_after_the_commit(options: WriteOptions, folder: Path) -> None:
+    part = batch(time=[1, 2], device=["root.later.d"] * 2, x=[1.0, 2.0])
+    replacement = prepare(part.schema, options, "late", overwrite=False)
+    receipt = write_rows([part], part.schema, options, Attempt("late", 0, 0), replacement)
+    assert [] == answers(options, "select x from root.later.d")
+    discard(options, "late")
+    assert [] == list((folder / "files").iterdir())
+    with pytest.raises(FileNotFoundError):  # an attempt that still runs is fenced off
+        write_rows([part], part.schema, options, Attempt("late", 0, 1), replacement)
+    with pytest.raises(SourceError, match="0 of 1 files are loaded"):
+        commit([receipt], options, "late", replacement)
+    assert [] == answers(options, "select x from root.later.d")
+
+
+@pytest.mark.parametrize("options", ["bulk"], indirect=True)
+def test_sealed_rows_are_sorted_and_of_equal_times_the_last(options: WriteOptions) -> None:
+    """Late rows, repeated times with nulls, several slices, declared types, an aligned device, small memory."""
+    with saros.connect(options.connecting.url) as connection:
+        connection.execute("create timeseries root.seal.d.i with datatype=INT32, encoding=RLE")
+        connection.execute("create aligned timeseries root.seal.l(i INT32, s STRING)")
+    times = [3 * WEEK, 5, 5, 1, 5, WEEK]
+    for device in ("d", "l"):
+        part = batch(
+            time=times, device=[f"root.seal.{device}"] * 6, i=[1, 2, 3, 4, None, 5], s=["a", "b", None, "d", None, "f"]
+        )
+        write(replace(options, bulk_points=7), part.slice(0, 3), part.slice(3), job=f"seal-{device}")
+        expected = [(1, 4, "d"), (5, 3, "b"), (WEEK, 5, "f"), (3 * WEEK, 1, "a")]
+        assert expected == answers(options, f"select i, s from root.seal.{device}")
+    assert "INT32" == answers(options, "show timeseries root.seal.d.i")[0][3]
+
+
+@both
+def test_a_row_that_does_not_fit_is_named(options: WriteOptions) -> None:
+    name = f"root.fit_{options.method}"
+    with saros.connect(options.connecting.url) as connection:
+        connection.execute(f"create timeseries {name}.d.i with datatype=INT32")
+    device = [f"{name}.d"] * 3
+    for bad, said in [
+        (batch(time=[1, 2, 3], device=device, i=[1, 2**40, 2**41]), rf"{name}\.d at 2: i is INT32, and 1099511627776"),
+        (batch(time=[1, 2, 3], device=device, i=[None, "x", "y"]), rf"{name}\.d at 2: i is INT32, and 'x'"),
+        (batch(time=[1, 2, 3], device=device, i=[None, 0.5, 1.0]), rf"{name}\.d at 2: i is INT32, and 0\.5"),
+        (
+            batch(time=pa.array([1000, 1001], INSTANT), device=device[:2], i=[1, 2]),
+            r"finer than the database's unit, ms",
+        ),
+        (batch(time=[1, None, 3], device=device, i=[1, 2, 3]), "time is null in row 1"),
+        (batch(time=[1, 2], device=[device[0], None], i=[1, 2]), "device is null in row 1"),
+        (batch(time=[1], device=["pump"], i=[1]), "device 'pump'"),
+    ]:
+        with pytest.raises(SourceError, match=said):
+            write(options, bad, job=f"bad-{abs(hash(said))}")
+
+
+@both
+def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> None:
+    name = f"root.over_{options.method}"
+    old = batch(time=[1, 2, 3, 4], device=[f"{name}.d"] * 4, x=[1.0, 2.0, 3.0, 4.0])
+    write(options, old, job="old")
+    new = batch(time=[3], device=[f"{name}.d"], x=[30.0])
+    with pytest.raises(SourceError, match="give devices"):
+        write(options, new, overwrite=True, job="new")
+    scope = replace(options, devices=(f"{name}.*",), start="2", end="4")
+    write(scope, new, overwrite=True, job="new")
+    assert [(1, 1.0), (3, 30.0), (4, 4.0)] == answers(options, f"select x from {name}.d")
+    for bad, said in [
+        (batch(time=[3, 4], device=[f"{name}.d"] * 2, x=[1.0, 2.0]), "at 4 is outside"),
+        (batch(time=[3], device=["root.other.d"], x=[1.0]), "none of what is replaced"),
+    ]:
+        with pytest.raises(SourceError, match=said):
+            write(scope, bad, overwrite=True, job=f"bad-{len(said)}")
