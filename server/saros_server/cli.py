@@ -24,6 +24,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
+    "pipeline": ("saros_spark.command:pipeline", "run jobs on Spark that a YAML file describes"),
+    "spark-shell": ("saros_spark.command:spark_shell", "Python with a Spark session on a folder or a server"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
     "tsfile": ("saros_shell.tsfile_command", "look into TsFiles: inspect, verify, dump"),
     "backup": ("saros_shell.backup_command", "back up a folder or a server; look at backups: list, verify"),
@@ -60,5 +62,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def usage() -> str:
     """The list of sub-commands."""
-    rows = "\n".join(f"  {name:<8} {what}" for name, (_, what) in COMMANDS.items())
+    rows = "\n".join(f"  {name:<11} {what}" for name, (_, what) in COMMANDS.items())
     return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nsaros COMMAND --help tells more; saros --version.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import server_command
 from saros_shell import bench, cluster_command, command, exporter, importer, tsfile_command, verify_command
+from saros_spark import command as spark_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "sql.md").read_text(encoding="utf-8")
@@ -60,13 +62,19 @@ def test_options_of_the_server_are_documented() -> None:
     check_options(server_command.start_parser())
 
 
-@pytest.mark.parametrize("module", [cluster_command, tsfile_command], ids=lambda m: m.__name__)
-def test_parts_and_options_of_commands_are_documented(module: object) -> None:
+def test_options_of_the_spark_shell_are_documented() -> None:
+    check_options(spark_command.shell_parser())
+
+
+@pytest.mark.parametrize(
+    "parser", [cluster_command.parser, tsfile_command.parser, spark_command.pipeline_parser], ids=lambda p: p.__module__
+)
+def test_parts_and_options_of_commands_are_documented(parser: Callable[[], argparse.ArgumentParser]) -> None:
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    parser = module.parser()  # type: ignore[attr-defined]
-    (parts,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    made = parser()
+    (parts,) = [a for a in made._actions if isinstance(a, argparse._SubParsersAction)]
     for name, part in parts.choices.items():
-        assert f"`{parser.prog} {name}`" in text
+        assert f"`{made.prog} {name}`" in text
         check_options(part)
 
 

@@ -1,0 +1,220 @@
+"""A pipeline's file: YAML to values, strictly.
+
+A key that is not known, or a value of another kind, is named with its place.
+
+    database: ./data                    a folder (served while the pipeline runs) or saros://...
+    user, password_file, tls_ca
+    spark: {master: "local[*]", conf: {key: value}}
+    steps: [{import: ...}, {rollup: ...}, {export: ...}, {report: ...}]
+
+Paths of files are relative to the pipeline's file. Pure but for reading that file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from saros_spark.errors import SourceError
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """How a time is read: a pattern of Spark's (`yyyy-MM-dd HH:mm:ss`; none: ISO), or whole numbers of a unit."""
+
+    column: str = "time"
+    format: str | None = None
+    zone: str = "UTC"
+    unit: Literal["s", "ms", "us"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition of Spark's SQL that rows must fulfil; its name is what rejected rows are told."""
+
+    name: str
+    keep: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Files into devices. `device` may hold {file} (name without suffix) and {column}s of the row."""
+
+    files: list[str]
+    device: str = ""
+    format: Literal["csv", "parquet", "json", "tsfile"] = "csv"
+    delimiter: str = ","
+    time: TimeColumn = field(default_factory=TimeColumn)
+    #: Columns to take, with the measurements that they become; none: all, by their own names.
+    columns: dict[str, str] = field(default_factory=dict)
+    #: Spark's types of columns of text; the others are double.
+    types: dict[str, str] = field(default_factory=dict)
+    rules: list[Rule] = field(default_factory=list)
+    #: Which of rows of the same device and time stays.
+    duplicates: Literal["last", "first"] = "last"
+    #: Folder for rejected rows, as JSON lines with their reason.
+    rejected: str | None = None
+    #: Share of rejected rows above which the step fails and writes nothing.
+    rejected_max: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """Windows of devices into other devices; `into` may hold {device} (last node) and {path} (nodes after root)."""
+
+    devices: str
+    interval: str
+    into: str
+    columns: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=lambda: ["avg", "min_value", "max_value", "count"])
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Devices into Parquet, a folder per device and part of time; what the folder held is replaced."""
+
+    devices: str
+    to: str
+    columns: list[str] = field(default_factory=list)
+    partition: Literal["year", "month", "day", "none"] = "day"
+    start: str | None = None
+    end: str | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Gaps, outliers and drift of devices, as one HTML file."""
+
+    devices: str
+    to: str
+    columns: list[str] = field(default_factory=list)
+    title: str = "Data quality"
+    #: Expected distance of points, in seconds; none: the median.
+    interval_s: float | None = None
+    #: Points further from the median than so many (scaled) median absolute deviations are outliers.
+    outlier: float = 6.0
+    start: str | None = None
+    end: str | None = None
+
+
+Step = Import | Rollup | Export | Report
+_STEPS: dict[str, type[Step]] = {"import": Import, "rollup": Rollup, "export": Export, "report": Report}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """The session that is made if the caller has none."""
+
+    master: str = "local[*]"
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A file, checked; `folder` is where it lies."""
+
+    folder: Path
+    database: str
+    steps: tuple[Step, ...]
+    spark: SparkSettings
+    user: str | None = None
+    password_file: str | None = None
+    tls_ca: str | None = None
+
+    def path(self, text: str) -> str:
+        """A path of the file, relative to its folder."""
+        return text if "://" in text else str(self.folder / text)
+
+
+def load(path: str | Path) -> Pipeline:
+    """The pipeline of a file. Raises SourceError."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path} cannot be read: {error}") from error
+    return parse(text, Path(path).resolve().parent)
+
+
+def parse(text: str, folder: Path) -> Pipeline:
+    """The pipeline of YAML text. Raises SourceError."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SourceError(f"no YAML: {error}") from error
+    known = {"database", "user", "password_file", "tls_ca", "spark", "steps"}
+    values = _mapping(document, "the file", known)
+    for name in ("database", "steps"):
+        if name not in values:
+            raise SourceError(f"the file has no {name}")
+    if not isinstance(values["steps"], list) or not values["steps"]:
+        raise SourceError("steps is a list of steps")
+    steps = tuple(_step(value, f"steps[{number}]") for number, value in enumerate(values["steps"]))
+    texts = {n: _value(values.get(n), str | None, n) for n in ("user", "password_file", "tls_ca")}
+    spark = _made(SparkSettings, values.get("spark") or {}, "spark")
+    return Pipeline(folder, _value(values["database"], str, "database"), steps, spark, **texts)
+
+
+def _step(value: object, where: str) -> Step:
+    step = _mapping(value, where, set(_STEPS))
+    if len(step) != 1:
+        raise SourceError(f"{where} is one of {', '.join(_STEPS)}, with its settings")
+    ((name, settings),) = step.items()
+    made: Step = _made(_STEPS[name], settings, f"{where}.{name}")
+    return made
+
+
+def _mapping(value: object, where: str, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise SourceError(f"{where} has keys and values, and is {value!r}")
+    for key in value:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            raise SourceError(f"{where} has no key {key}: {hint}")
+    return value
+
+
+def _made(type_: type[Any], value: object, where: str) -> Any:
+    """The dataclass of a mapping."""
+    hints = get_type_hints(type_)
+    given = _mapping(value, where, set(hints))
+    for one in fields(type_):
+        if one.name not in given and one.default is MISSING and one.default_factory is MISSING:
+            raise SourceError(f"{where} has no {one.name}")
+    return type_(**{name: _value(item, hints[name], f"{where}.{name}") for name, item in given.items()})
+
+
+def _value(value: object, hint: Any, where: str) -> Any:
+    """The value as the hint says."""
+    if isinstance(hint, type) and hint in (TimeColumn, Rule):
+        return _made(hint, value, where)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is list:
+        if not isinstance(value, list):
+            raise SourceError(f"{where} is a list, not {value!r}")
+        return [_value(item, arguments[0], f"{where}[{number}]") for number, item in enumerate(value)]
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise SourceError(f"{where} has keys and values, and is {value!r}")
+        return {str(key): _value(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
+    if origin is Literal:
+        if value not in arguments:
+            raise SourceError(f"{where} is {', '.join(map(str, arguments))}, not {value!r}")
+        return value
+    if arguments:  # X | None
+        return None if value is None else _value(value, arguments[0], where)
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, hint):
+        raise SourceError(f"{where} is {'a text' if hint is str else 'a number'}, not {value!r}")
+    return value

@@ -1,0 +1,171 @@
+"""The step report: gaps, outliers and drift of series, as one HTML file that needs nothing else.
+
+    gap       two neighbours that are further apart than 1.5 times the expected distance
+    outlier   |value - median| > outlier x 1.4826 x MAD (median absolute deviation; of constant series nothing)
+    drift     (median of the last fifth of the time - of the first fifth) / (1.4826 x MAD)
+
+1.4826 makes the MAD of a normal distribution its standard deviation. Medians are Spark's percentile_approx.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saros_spark.errors import SourceError
+from saros_spark.pipeline.definition import Report
+from saros_spark.pipeline.steps import Context, _measurements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+_SCALE = 1.4826
+_GAP = 1.5
+_BUCKETS = 120
+_WIDTH, _HEIGHT = 240, 36
+_SERIES = ("device", "measurement")
+
+
+def write_report(context: Context, step: Report) -> str:
+    """Write the file. Raises SourceError (no numbers, or the file cannot be written)."""
+    columns = step.columns or _measurements(context, step.devices)
+    if not columns:
+        raise SourceError(f"{step.devices} has no series of numbers")
+    points = context.read(
+        step.devices, columns=columns, start=step.start, end=step.end, layout="narrow", valueType="double"
+    )
+    points = points.where("not isnan(value)").persist()
+    try:
+        rows = _figures(points, step).orderBy(*_SERIES).collect()
+        lines = _lines(points)
+    finally:
+        points.unpersist()
+    target = Path(context.pipeline.path(step.to))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_page(step, rows, lines), encoding="utf-8")
+    except OSError as error:
+        raise SourceError(f"cannot write {target}: {error.strerror}") from error
+    gaps, outliers = (sum(row[name] for row in rows) for name in ("gaps", "outliers"))
+    return f"{len(rows)} series: {gaps} gaps, {outliers} outliers, in {target}"
+
+
+def _figures(points: DataFrame, step: Report) -> DataFrame:
+    """A row per series."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seconds = F.col("time").cast("double")
+    before = F.lag(seconds).over(Window.partitionBy(*_SERIES).orderBy("time"))
+    points = points.select(*_SERIES, seconds.alias("at"), "value", (seconds - before).alias("step"))
+    known = points.groupBy(*_SERIES).agg(
+        F.count("value").alias("points"),
+        F.min("at").alias("first"),
+        F.max("at").alias("last"),
+        F.min("value").alias("least"),
+        F.max("value").alias("most"),
+        F.percentile_approx("value", 0.5).alias("median"),
+        F.percentile_approx("step", 0.5).alias("usual"),
+    )
+    expected = F.col("usual") if step.interval_s is None else F.lit(step.interval_s)
+    joined = points.join(F.broadcast(known.withColumn("expected", expected)), list(_SERIES))
+    joined = joined.withColumn("off", F.abs(F.col("value") - F.col("median")))
+    mad = joined.groupBy(*_SERIES).agg(F.percentile_approx("off", 0.5).alias("mad"))
+    joined = joined.join(F.broadcast(mad), list(_SERIES))
+    fifth = (F.col("last") - F.col("first")) / 5
+    is_gap = F.col("step") > F.col("expected") * _GAP
+    is_outlier = (F.col("mad") > 0) & (F.col("off") > F.col("mad") * (step.outlier * _SCALE))
+    early = F.when(F.col("at") <= F.col("first") + fifth, F.col("value"))
+    late = F.when(F.col("at") >= F.col("last") - fifth, F.col("value"))
+    found = joined.groupBy(*_SERIES, "points", "first", "last", "least", "most", "median", "expected", "mad").agg(
+        F.count_if(is_gap).alias("gaps"),
+        F.max(F.when(is_gap, F.col("step"))).alias("longest"),
+        F.coalesce(F.sum(F.when(is_gap, F.round(F.col("step") / F.col("expected")) - 1)), F.lit(0)).alias("missing"),
+        F.count_if(is_outlier).alias("outliers"),
+        F.max_by("at", F.when(is_outlier, F.col("off"))).alias("worst"),
+        (F.percentile_approx(late, 0.5) - F.percentile_approx(early, 0.5)).alias("moved"),
+    )
+    return found.withColumn("drift", F.when(F.col("mad") > 0, F.col("moved") / (F.col("mad") * _SCALE)))
+
+
+def _lines(points: DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    """Means in equal parts of all the time, by series."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    first, last = points.agg(F.min("time").cast("double"), F.max("time").cast("double")).first() or (0.0, 0.0)
+    width = max(last - first, 1e-6) / _BUCKETS
+    bucket = F.least(F.lit(_BUCKETS - 1), F.floor((F.col("time").cast("double") - first) / width)).alias("bucket")
+    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    means = points.groupBy(*_SERIES, bucket).agg(F.avg("value").alias("mean"))
+    for row in means.orderBy(*_SERIES, "bucket").collect():
+        found.setdefault((row["device"], row["measurement"]), []).append((row["bucket"], row["mean"]))
+    return found
+
+
+_STYLE = """
+body{font:14px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
+td,th{padding:.3em .7em;border-bottom:1px solid #ddd;text-align:right;font-variant-numeric:tabular-nums}
+td:first-child,td:nth-child(2),th:first-child,th:nth-child(2){text-align:left}
+.bad{background:#fde8e6}svg{display:block}path{fill:none;stroke:#2a6fb0;stroke-width:1.2}p{max-width:60em}
+"""
+_HEAD = ("device", "measurement", "", "points", "from (UTC)", "to (UTC)", "min", "median", "max", "gaps", "longest",
+         "missing", "outliers", "worst at", "drift")  # fmt: skip
+
+
+def _page(step: Report, rows: list[Row], lines: dict[tuple[str, str], list[tuple[int, float]]]) -> str:
+    title = html.escape(step.title)
+    body = "".join(_row(row, lines.get((row["device"], row["measurement"]), [])) for row in rows)
+    head = "".join(f"<th>{name}</th>" for name in _HEAD)
+    about = (
+        f"Gaps: neighbours further apart than {_GAP} times the usual distance. Outliers: further from the median than"
+        f" {step.outlier:g} robust standard deviations. Drift: from the first fifth of the time to the last, in robust"
+        " standard deviations."
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head>"
+        f"<body><h1>{title}</h1><p>{html.escape(step.devices)}. {about}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></body></html>\n"
+    )
+
+
+def _row(row: Row, line: list[tuple[int, float]]) -> str:
+    cells = [
+        (html.escape(row["device"]), False),
+        (html.escape(row["measurement"]), False),
+        (_sparkline(line), False),
+        (f"{row['points']:,}", False),
+        (_moment(row["first"]), False),
+        (_moment(row["last"]), False),
+        *((f"{row[name]:.6g}", False) for name in ("least", "median", "most")),
+        (f"{row['gaps']:,}", row["gaps"] > 0),
+        ("" if row["longest"] is None else f"{row['longest']:,.3g} s", False),
+        (f"{row['missing']:,.0f}", False),
+        (f"{row['outliers']:,}", row["outliers"] > 0),
+        ("" if row["worst"] is None else _moment(row["worst"]), False),
+        ("" if row["drift"] is None else f"{row['drift']:+.1f}", row["drift"] is not None and abs(row["drift"]) > 3),
+    ]
+    return (
+        "<tr>" + "".join(f'<td class="bad">{text}</td>' if bad else f"<td>{text}</td>" for text, bad in cells) + "</tr>"
+    )
+
+
+def _moment(seconds: Any) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _sparkline(line: list[tuple[int, float]]) -> str:
+    """The means as a path; a hole where there are none."""
+    if not line:
+        return ""
+    least, most = min(mean for _, mean in line), max(mean for _, mean in line)
+    scale = (_HEIGHT - 4) / (most - least) if most > least else 0.0
+    path, before = "", -2
+    for bucket, mean in line:
+        x, y = bucket * _WIDTH / _BUCKETS, _HEIGHT - 2 - (mean - least) * scale
+        path += f"{'L' if bucket == before + 1 else 'M'}{x:.1f} {y:.1f}"
+        before = bucket
+    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><path d="{path}"/></svg>'

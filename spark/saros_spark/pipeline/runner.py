@@ -1,0 +1,87 @@
+"""Running a pipeline: a session of Spark, a server for the folder if need be, and the steps one after the other."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from saros_spark.pipeline.definition import Export, Import, Pipeline, Report, Rollup, SparkSettings
+from saros_spark.session import register, serving
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_ZONE = "spark.sql.session.timeZone"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a step did, in words, and how long it took."""
+
+    step: str
+    said: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.step:<8} {self.said} ({self.seconds:.1f} s)"
+
+
+def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Result]:
+    """Run the steps; each result comes when its step is done. `spark` None: a session for the run.
+
+    Raises SourceError, the driver's errors and Spark's; steps before the one that failed stay done.
+    """
+    from saros_spark.pipeline.report import write_report
+    from saros_spark.pipeline.steps import Context, export, import_files, roll_up
+
+    with ExitStack() as closing:
+        if spark is None:
+            spark = session(pipeline.spark)
+            closing.callback(spark.stop)
+        register(spark)
+        zone = spark.conf.get(_ZONE) or "UTC"
+        closing.callback(spark.conf.set, _ZONE, zone)
+        spark.conf.set(_ZONE, "UTC")  # what times of files mean, and where days begin, is not the session's matter
+        target = pipeline.database
+        served = nullcontext(target) if "://" in target else serving(pipeline.path(target))
+        login = {"user": pipeline.user, "tlsCa": pipeline.tls_ca and pipeline.path(pipeline.tls_ca)}
+        login["passwordFile"] = pipeline.password_file and pipeline.path(pipeline.password_file)
+        options = {name: value for name, value in login.items() if value is not None}
+        context = Context(spark, pipeline, {"url": closing.enter_context(served), **options})
+        for step in pipeline.steps:
+            began = time.monotonic()
+            name, work = _work(step, import_files, roll_up, export, write_report)
+            said = work(context, step)
+            yield Result(name, said, time.monotonic() - began)
+
+
+def _work(step: object, *functions: Callable[..., str]) -> tuple[str, Callable[..., str]]:
+    kinds = (("import", Import), ("rollup", Rollup), ("export", Export), ("report", Report))
+    return next((kind[0], made) for kind, made in zip(kinds, functions, strict=True) if isinstance(step, kind[1]))
+
+
+def session(settings: SparkSettings) -> SparkSession:
+    """A session whose workers run this Python, in UTC, without a page on the network."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(settings.master).appName("saros")
+    defaults = {
+        "spark.log.level": "ERROR",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in {**defaults, **settings.conf}.items():
+        builder = builder.config(name, value)
+    made: SparkSession = builder.getOrCreate()
+    return made

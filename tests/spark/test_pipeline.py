@@ -1,0 +1,132 @@
+"""Pipelines: what a file may say; then import, rollup, export and report, run on Spark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import saros
+from saros_spark import command
+from saros_spark.errors import SourceError
+from saros_spark.pipeline import load, run
+from saros_spark.pipeline.definition import Import, Rollup, parse
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROOT = Path(__file__).parents[2]
+SKAB = ROOT.parent / "shared" / "data" / "skab"
+
+
+def test_the_example_is_a_pipeline() -> None:
+    made = load(ROOT / "examples" / "skab.yaml")
+    assert [Import, Rollup] == [type(step) for step in made.steps[:2]]
+    assert str(ROOT / "examples" / "skab-out" / "data") == made.path(made.database)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("steps: []", "the file has no database"),
+        ("database: d\nsteps: []", "steps is a list of steps"),
+        ("database: d\nstep: []", "the file has no key step: did you mean steps?"),
+        ("database: d\nsteps: [{imprt: {}}]", "steps[0] has no key imprt: did you mean import?"),
+        ("database: d\nsteps: [{export: {devices: root.a}}]", "steps[0].export has no to"),
+        ("database: d\nsteps: [{import: {files: x.csv}}]", "steps[0].import.files is a list, not 'x.csv'"),
+        ("database: d\nsteps: [{import: {files: [a], time: {zon: UTC}}}]", "time has no key zon: did you mean zone?"),
+        (
+            "database: d\nsteps: [{export: {devices: a, to: b, partition: week}}]",
+            "is year, month, day, none, not 'week'",
+        ),
+        ("database: d\nsteps: [{report: {devices: a, to: b, outlier: x}}]", "outlier is a number, not 'x'"),
+        ("database: {a: b", "no YAML"),
+    ],
+)
+def test_what_a_file_may_not_say_is_named(text: str, said: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(said)):
+        parse(text, Path())
+
+
+def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == command.pipeline(["check", str(ROOT / "examples" / "skab.yaml")])
+    assert "4 steps" in capsys.readouterr().out
+    (tmp_path / "bad.yaml").write_text("steps: 5")
+    assert 2 == command.pipeline(["run", str(tmp_path / "bad.yaml")])
+    assert "saros pipeline: the file has no database" in capsys.readouterr().err
+
+
+def test_a_pipeline_imports_rolls_up_exports_and_reports(spark: Any, url: str, tmp_path: Path) -> None:
+    lines = [f"2024-01-01 00:{n // 60:02}:{n % 60:02},{n % 5},ok" for n in range(300) if not 100 <= n < 120]
+    lines[7] = "2024-01-01 00:00:07,1000,ok"  # an outlier
+    bad = ["no time,1,ok", "2024-01-01 01:00:00,many,ok", "2024-01-01 01:00:01,-1,ok"]
+    again = ["2024-01-01 00:00:00,4,again"]
+    text = "\n".join(["when,my value,state", *lines, *bad, *again])
+    (tmp_path / "a-1.csv").write_text(text)
+    (tmp_path / "job.yaml").write_text(
+        f"""
+database: {url}
+steps:
+  - import:
+      files: ["*.csv"]
+      device: root.pipe.{{file}}
+      time: {{column: when, format: "yyyy-MM-dd HH:mm:ss", zone: Europe/Berlin}}
+      columns: {{my value: v, state: s}}
+      types: {{state: string}}
+      rules: [{{name: v is negative, keep: v >= 0}}]
+      rejected: rejected
+      rejected_max: 0.1
+  - rollup: {{devices: root.pipe.*, interval: 1m, into: "root.minutes.{{device}}", functions: [sum, count]}}
+  - export: {{devices: root.pipe.*, to: out}}
+  - report: {{devices: root.pipe.*, to: report.html, title: "<plant>"}}
+"""
+    )
+    said = [result.said for result in run(load(tmp_path / "job.yaml"), spark)]
+    assert (
+        "280 rows, 1 duplicates, 3 rejected: 1 x my value is no double; 1 x v is negative; 1 x when is no time"
+        == said[0]
+    )
+    with saros.connect(url) as connection:
+        first = connection.execute("select v, s from root.pipe.`a-1` limit 1").fetchone()
+        assert first is not None
+        assert ("2023-12-31T23:00:00+00:00", 4.0, "again") == (first[0].isoformat(), *first[1:])
+        minutes = connection.execute("select v_sum, v_count from root.minutes.`a-1`").fetchall()
+        assert [60, 40, 60, 60, 60] == [row[2] for row in minutes]
+        assert sum(n % 5 for n in range(60, 100)) == minutes[1][1]
+    rejected = {row["reason"]: row for row in spark.read.json(str(tmp_path / "rejected")).collect()}
+    assert 3 == len(rejected)
+    assert "many" in rejected["my value is no double"]["row"]
+    assert -1.0 == rejected["v is negative"]["v"]
+    out = spark.read.parquet(str(tmp_path / "out"))
+    assert 280 == out.count()
+    assert {"time", "device", "s", "v", "day"} == set(out.columns)
+    report = (tmp_path / "report.html").read_text()
+    assert "&lt;plant&gt;" in report
+    assert "1 series: 1 gaps, 1 outliers" in said[3]
+    assert "<td>20</td>" in report  # points that are missing
+    assert "://" not in report
+
+
+def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,x\n2024-01-01,1\nnever,2\n")
+    text = f"database: {url}\nsteps: [{{import: {{files: [a.csv], device: root.strict.d}}}}]"
+    with pytest.raises(SourceError, match=r"1 of 2 rows are rejected.*1 x time is no time"):
+        list(run(parse(text, tmp_path), spark))
+    with saros.connect(url) as connection:
+        assert [] == connection.execute("show devices root.strict.**").fetchall()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SKAB.is_dir(), reason="the SKAB files are not beside the checkout")
+def test_the_example_runs_on_skab(spark: Any, tmp_path: Path) -> None:
+    files = [SKAB / "anomaly-free.csv", SKAB / "valve1-0.csv"]  # of different columns
+    (tmp_path / "skab").mkdir()
+    for file in files:
+        (tmp_path / "skab" / file.name).symlink_to(file)
+    (tmp_path / "skab.yaml").write_text((ROOT / "examples" / "skab.yaml").read_text())
+    said = [result.said for result in run(load(tmp_path / "skab.yaml"), spark)]
+    lines = sum(len(file.read_text().splitlines()) - 1 for file in files)
+    rows, duplicates, rejected = map(int, re.findall(r"\d+", said[0])[:3])
+    assert lines == rows + duplicates + rejected
+    assert said[2].startswith(f"{rows} rows")
+    assert "<svg" in (tmp_path / "skab-out" / "report.html").read_text()
