@@ -15,7 +15,7 @@ is nothing else; `count` of nothing is 0, everything else null.
     sum                     sum                             min_time, max_time        time
     avg                     count, sum                      time_duration             first time, last time
     min_value, max_value,   value                           max_by, min_by            y, x, time of both
-    extreme                                                 count_if                  see `_CountIf`
+    extreme                                                 count_if                  see `count_if.py`
     stddev..., var...       count, mean, squares            mode                      see `mode.py`
 
 Pure: any thread.
@@ -23,16 +23,17 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
+from saros_engine.aggregate import Aggregate, Rows, States
+from saros_engine.count_if import CountIf
 from saros_engine.expression import InputColumn
+from saros_engine.mode import Mode
 from saros_engine.plan import AggregateCall
 from saros_engine.text import text_ranks
 from saros_storage.block import Column
-from saros_storage.errors import UserMistake
 from saros_storage.kernels.windows import window_moments
 from saros_storage.reading import SpanStatistics
 from saros_storage.slices import (
@@ -48,73 +49,8 @@ from saros_storage.slices import (
 )
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, Int64Array
 
-States = list[Column]
-
 _NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 _ORDERED = _NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows to be aggregated: the arguments' values, and the rows' times."""
-
-    columns: Sequence[Column]
-    time: Column
-
-
-class Aggregate:
-    """One entry of `AGGREGATES`; subclasses fill in what differs."""
-
-    #: Argument types, position by position.
-    arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
-    #: Result type; None: that of the first argument.
-    result: DataType | None = None
-    #: Types whose stored statistics give the state (None: this aggregate needs the rows).
-    summarised: frozenset[DataType] | None = None
-    #: Types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
-    state: tuple[DataType | str, ...] = ()
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
-        self._check_attributes(dict(attributes))
-        if len(types) != len(self.arguments) or any(t not in a for t, a in zip(types, self.arguments, strict=True)):
-            wanted = ", ".join(_describe(allowed) for allowed in self.arguments)
-            given = ", ".join(t.name for t in types) or "nothing"
-            raise UserMistake(f"{self.name} takes ({wanted}) and was given ({given})", code=701)
-        return types[0] if self.result is None else self.result
-
-    def _check_attributes(self, attributes: Mapping[str, str]) -> None:
-        if attributes:
-            raise UserMistake(f"{self.name} takes no attributes", code=701)
-
-    def state_types(self, types: Sequence[DataType]) -> tuple[DataType, ...]:
-        """Types of the state's columns for arguments of `types`."""
-        names = dict(zip("xy", types, strict=False))
-        return tuple(names[part] if isinstance(part, str) else part for part in self.state)
-
-    def of(self, call: AggregateCall) -> Aggregate:
-        """This aggregate with the call's attributes."""
-        assert call.function == self.name
-        return self
-
-    def partial(self, rows: Rows, slices: Slices) -> States:
-        """States of slices of rows."""
-        raise NotImplementedError
-
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
-        """States of slices of states."""
-        raise NotImplementedError
-
-    def final(self, states: Sequence[Column]) -> Column:
-        """The values."""
-        raise NotImplementedError
-
-    def summary(self, statistics: SpanStatistics) -> States:
-        """States of spans whose statistics are known (only if `summarised`)."""
-        raise NotImplementedError
 
 
 def retyped(type_: DataType, column: Column) -> Column:
@@ -122,10 +58,6 @@ def retyped(type_: DataType, column: Column) -> Column:
     if column.type is type_ or type_.is_text:
         return Column(type_, column.values, column.valid)
     return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
-
-
-def _describe(allowed: frozenset[DataType]) -> str:
-    return "any type" if len(allowed) == len(DataType) else "/".join(t.name for t in DataType if t in allowed)
 
 
 def aggregate_of(call: AggregateCall) -> Aggregate:
@@ -451,6 +383,8 @@ AGGREGATES: dict[str, Aggregate] = {
         _Duration("time_duration"),
         _By("max_by"),
         _By("min_by"),
+        Mode("mode"),
+        CountIf("count_if"),
         *(_Moments(name) for name in ("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp")),
     )
 }

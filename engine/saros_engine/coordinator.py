@@ -37,6 +37,7 @@ from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, PlanContext, last_scan, plan_select
+from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.query_registry import Execution, QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
 from saros_engine.show import count_schema, show_cluster, show_schema
@@ -485,4 +486,5 @@ def _function_rows() -> list[tuple[str, str]]:
 
     rows = [(name, "built-in aggregate function") for name in AGGREGATES]
     rows += [(name, f"built-in {function.kind.value} function") for name, function in FUNCTIONS.items()]
+    rows += [(name, "built-in series function") for name in POINT_FUNCTIONS]
     return sorted(rows)

@@ -28,6 +28,7 @@ from saros_engine.plan import (
     FillNode,
     Filter,
     FragmentInstance,
+    Generate,
     LevelMerge,
     Limit,
     Node,
@@ -59,7 +60,7 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     """The node with its large join cut; the parts are added to `fragments`."""
-    if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
+    if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return replace(node, child=_cut(node.child, parallelism, fragments))
     if isinstance(node, AggregateScans):
         return _cut_scans(node, parallelism, fragments)

@@ -15,6 +15,7 @@ from saros_engine.plan import (
     ExchangeSource,
     FillNode,
     Filter,
+    Generate,
     LastScan,
     LevelMerge,
     Limit,
@@ -92,7 +93,7 @@ def _tree(node: Node) -> list[str]:
 
 
 def _children(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
+    if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return (node.child,)
     return getattr(node, "children", ())
 
@@ -115,6 +116,8 @@ def _details(node: Node) -> Iterator[str]:
         case LevelMerge():
             yield _names([field.name for field in node.fields])
         case Project():
+            yield _names([field.name for field in node.fields])
+        case Generate():
             yield _names([field.name for field in node.fields])
         case Sort():
             yield f"keys {len(node.keys)}" + ("" if node.limit is None else f"  top {node.limit}")

@@ -1,6 +1,6 @@
 """What a function of SELECT and WHERE is, and how its arguments and attributes are checked.
 
-The functions themselves: `functions.py` and `series_functions.py`.
+The functions themselves: `functions.py` and `series_functions.py`; those that make points of their own: `points/`.
 
 Pure data: any thread.
 """
@@ -21,6 +21,7 @@ Evaluator = Callable[[Sequence[Column], Block], Column]
 Attributes = Mapping[str, str]
 
 TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
 NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 
@@ -73,6 +74,28 @@ def number_attribute(name: str, attributes: Attributes, key: str) -> float:
         return float(text)
     except ValueError as problem:
         raise UserMistake(f"{name}: '{key}' must be a number and is {text!r}", code=701) from problem
+
+
+def integer_attribute(
+    name: str, attributes: Attributes, key: str, default: int | None = None, *, low: int = _MIN, high: int = _MAX
+) -> int:
+    """An attribute that is a whole number from `low` to `high`; without a default it must be there."""
+    text = required(name, attributes, key) if default is None else attributes.get(key, str(default))
+    try:
+        value = int(text)
+    except ValueError as problem:
+        raise UserMistake(f"{name}: '{key}' must be a whole number and is {text!r}", code=701) from problem
+    if not low <= value <= high:
+        raise UserMistake(f"{name}: '{key}' must be from {low} to {high} and is {value}", code=701)
+    return value
+
+
+def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:
+    """An attribute that is one of a few words, in any case; the first word if it is not there."""
+    text = attributes.get(key, allowed[0]).lower()
+    if text not in allowed:
+        raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)} and is {text!r}", code=701)
+    return text
 
 
 def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool) -> bool:

@@ -11,7 +11,7 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
     AggregateScans      one row of aggregates of many devices
     TimeJoin            children side by side, aligned by time (full outer)
     WindowJoin          children side by side that have identical rows (same windows, or one row each)
-    Filter Project Aggregate LevelMerge Fill Sort Limit
+    Filter Project Generate Aggregate LevelMerge Fill Sort Limit
     DeviceMerge         children one after the other (or merged by time), each with its device's name in front
     LastScan            the latest point of each series
     Rows                rows that are known already (SHOW, COUNT, EXPLAIN)
@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from saros_engine.expression import Bound
+from saros_engine.expression import Bound, FunctionCall
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest
 from saros_storage.types import DataType, Scalar
@@ -195,6 +195,18 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """The points that a function of `points.POINT_FUNCTIONS` makes; one field; timed, ascending as the child is.
+
+    The call's arguments are expressions over the child's columns.
+    """
+
+    child: Node
+    call: FunctionCall
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
 
@@ -328,6 +340,7 @@ Node = (
     | WindowJoin
     | Filter
     | Project
+    | Generate
     | Aggregate
     | LevelMerge
     | FillNode

@@ -162,6 +162,8 @@ class Call:
     from_for: bool = False
 
     def __str__(self) -> str:
+        if self.name.lower() == "count_time":  # whose argument stands for all series, and is not spelled out
+            return f"{self.name}(*)"
         parts = [str(a) for a in self.arguments] + [f'"{k}"="{v}"' for k, v in self.attributes]
         special = _SPECIAL_NAMES.get(self.name.lower())
         if special is None:
@@ -170,6 +172,17 @@ class Call:
             words = ("", " FROM ", " FOR ")
             return f"{special}({''.join(w + p for w, p in zip(words, parts, strict=False))})"
         return f"{special}({(', ' if special == 'REPLACE' else ',').join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """`keep >= 3`, the second argument of COUNT_IF; `count` is an INTEGER literal or a parameter."""
+
+    operator: BinaryOperator
+    count: Expression
+
+    def __str__(self) -> str:
+        return f"keep {self.operator.value} {self.count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +269,7 @@ Expression = (
     | Unary
     | Binary
     | Call
+    | Keep
     | Between
     | IsNull
     | InList

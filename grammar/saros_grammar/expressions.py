@@ -33,6 +33,7 @@ from saros_grammar.ast import (
     Expression,
     InList,
     IsNull,
+    Keep,
     Like,
     Literal,
     LiteralKind,
@@ -78,6 +79,14 @@ _OPERATORS: dict[int, tuple[int, BinaryOperator]] = {
     Sql.SLASH: (6, BinaryOperator.DIVIDE),
     Sql.PERCENT: (6, BinaryOperator.MODULO),
 }
+_COMPARISONS = (
+    BinaryOperator.EQUAL,
+    BinaryOperator.NOT_EQUAL,
+    BinaryOperator.LESS,
+    BinaryOperator.LESS_EQUAL,
+    BinaryOperator.GREATER,
+    BinaryOperator.GREATER_EQUAL,
+)
 _SUMS = (BinaryOperator.ADD, BinaryOperator.SUBTRACT)
 _LITERALS: dict[int, Callable[[str], Literal]] = {
     Sql.STRING: string_literal,
@@ -313,6 +322,8 @@ class ExpressionBuilder:
                 arguments.append(expression)
             else:
                 attributes.append(pair)
+        if name.lower() == "count_if":
+            arguments[1:] = [_keep(argument) for argument in arguments[1:]]
         if name.lower() == "cast":
             return self._cast(context, inner, arguments, attributes)
         if inner.typeName() is not None:
@@ -375,6 +386,17 @@ def _is_time(expression: Expression) -> bool:
     if isinstance(expression, Literal):
         return expression.kind is LiteralKind.TIME
     return isinstance(expression, TimeReference | EndTimeReference | Parameter)
+
+
+def _keep(expression: Expression) -> Expression:
+    """`keep >= 3` as what it is; anything else as it stands."""
+    if (
+        isinstance(expression, Binary)
+        and expression.operator in _COMPARISONS
+        and str(expression.left).lower() == "keep"
+    ):
+        return Keep(expression.operator, expression.right)
+    return expression
 
 
 def _attribute(expression: Expression) -> tuple[str, str] | None:

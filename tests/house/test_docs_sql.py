@@ -13,6 +13,7 @@ import pytest
 import saros
 from saros_engine.aggregates import AGGREGATES
 from saros_engine.functions import FUNCTIONS
+from saros_engine.points import POINT_FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import server_command
@@ -20,7 +21,9 @@ from saros_shell import bench, cluster_command, command, exporter, importer, tsf
 from saros_spark import command as spark_command
 
 DOCS = Path(__file__).parents[2] / "docs"
-REFERENCE = (DOCS / "sql.md").read_text(encoding="utf-8")
+#: The reference's files, in the order in which its index lists them.
+FILES = re.findall(r"\]\((sql/\w+\.md)\)", (DOCS / "sql.md").read_text(encoding="utf-8"))
+REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILES)
 STATEMENTS = [
     line.removesuffix(";")
     for box in re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL)
@@ -48,7 +51,7 @@ def test_every_kind_of_statement_is_in_the_reference() -> None:
     assert set(ShowKind) == shown
 
 
-@pytest.mark.parametrize("name", [*AGGREGATES, *FUNCTIONS])
+@pytest.mark.parametrize("name", [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS])
 def test_function_is_documented(name: str) -> None:
     assert f"`{name}`" in REFERENCE
 

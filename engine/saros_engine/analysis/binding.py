@@ -32,6 +32,7 @@ from saros_engine.expression import (
     PatternMatch,
 )
 from saros_engine.functions import FUNCTIONS
+from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.time_filter import Moment
 from saros_engine.times import parse_time
 from saros_grammar.ast import (
@@ -79,6 +80,8 @@ class Columns:
     #: By aggregate call; None: aggregates may not appear here.
     aggregates: Mapping[Expression, Bound] | None = None
     end_time: InputColumn | None = None
+    #: By call of a function that makes points: where these are.
+    points: Mapping[Expression, Bound] = field(default_factory=dict)
 
 
 def bind(expression: Expression, columns: Columns) -> Bound:
@@ -87,6 +90,9 @@ def bind(expression: Expression, columns: Columns) -> Bound:
         found = columns.aggregates.get(expression)
         if found is not None:
             return found
+    made = columns.points.get(expression) if columns.points else None
+    if made is not None:
+        return made
     binder = _BINDERS.get(type(expression))
     if binder is None:
         raise NotSupportedError(f"the expression {expression}")
@@ -111,18 +117,18 @@ def _wrong_type(expression: Expression, actual: DataType, expected: str) -> Sema
 def _path(path: PathExpression, columns: Columns) -> Bound:
     if columns.aggregates is not None:
         raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
-    return columns.paths.get(path, _NULL)
+    return columns.paths.get(path, NULL)
 
 
 #: What is missing: null, of a type that goes with everything.
-_NULL = Constant(None, DataType.BOOLEAN)
+NULL = Constant(None, DataType.BOOLEAN)
 
 
 def _literal(literal: Literal, columns: Columns) -> Constant:
     value, moment = literal.value, columns.moment
     match literal.kind:
         case LiteralKind.NULL:
-            return _NULL
+            return NULL
         case LiteralKind.BOOLEAN:
             return Constant(bool(value), DataType.BOOLEAN)
         case LiteralKind.INTEGER if isinstance(value, int):
@@ -155,7 +161,7 @@ def _end_time(_: EndTimeReference, columns: Columns) -> Bound:
 def _unary(expression: Unary, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
     if is_null(operand):
-        return _NULL
+        return NULL
     if expression.operator == "-":
         if operand.type not in _NUMBERS:
             raise _wrong_type(expression.operand, operand.type, "INT32, INT64, FLOAT, DOUBLE")
@@ -197,7 +203,7 @@ def _compare(
     moment: Moment,
 ) -> Bound:
     if is_null(left) or is_null(right):
-        return _NULL
+        return NULL
     left, right = _as_like(left, right.type, moment), _as_like(right, left.type, moment)
     if not _comparable(left.type, right.type):
         if isinstance(left, Constant) and not isinstance(right, Constant):
@@ -251,7 +257,7 @@ def _cast(expression: Cast, columns: Columns) -> Bound:
 def _in_list(expression: InList, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
     if is_null(operand):
-        return _NULL
+        return NULL
     items: list[Scalar] = []
     for item in expression.items:
         constant = _as_like(bind(item, columns), operand.type, columns.moment)
@@ -266,7 +272,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
 def _like(expression: Like, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
     if is_null(operand):
-        return _NULL
+        return NULL
     if operand.type not in _TEXTS:
         raise _wrong_type(expression.operand, operand.type, "TEXT, STRING")
     pattern = bind(expression.pattern, columns)
@@ -328,11 +334,13 @@ def _call(expression: Call, columns: Columns) -> Bound:
     if name == "now" and not expression.arguments:
         return Constant(columns.moment.now, DataType.TIMESTAMP)
     function = FUNCTIONS.get(name)
+    if function is None and name in POINT_FUNCTIONS:
+        raise SemanticError(f"{expression} makes points of its own: it may stand in SELECT only, outside of aggregates")
     if function is None:
         raise SemanticError(f"Unknown function: {expression.name}. Look with SHOW FUNCTIONS")
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)
     if any(is_null(argument) for argument in arguments):
-        return _NULL  # of a series that is not here, whose type nobody knows
+        return NULL  # of a series that is not here, whose type nobody knows
     type_ = function.check([argument.type for argument in arguments], expression.attributes)
     return FunctionCall(name, arguments, type_, expression.attributes)
 

@@ -18,6 +18,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from saros_engine.errors import SemanticError
 from saros_engine.readable_schema import SchemaReader
@@ -37,6 +38,7 @@ from saros_grammar.ast import (
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
+_ALL = PathExpression(("*",))
 #: An expression with wildcards may stand for so many expressions.
 _COMBINATIONS_MAX = 100_000
 
@@ -87,6 +89,8 @@ class Scope:
         """What the expression stands for; empty if a path of it means no series."""
         if isinstance(expression, PathExpression):
             return list(self.find(expression))
+        if counts_rows(expression):
+            return _row_count(expression, self.find)
         if isinstance(expression, Call) and len(expression.arguments) == 1:
             argument = expression.arguments[0]
             if isinstance(argument, PathExpression):  # count(*): most of what there is
@@ -135,10 +139,25 @@ class DeviceScope:
 
     def expand(self, expression: Expression) -> list[Expression]:
         """See `Scope.expand`."""
+        if counts_rows(expression):
+            return _row_count(expression, self.find)
         paths = list(paths_of(expression))
         if not paths:
             return [expression]
         return _combinations(expression, [self.find(path) for path in paths])
+
+
+def counts_rows(expression: Expression) -> TypeGuard[Call]:
+    """Whether the expression is COUNT_TIME, whose argument is all series at once."""
+    return isinstance(expression, Call) and expression.name.lower() == "count_time"
+
+
+def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpression]]) -> list[Expression]:
+    """COUNT_TIME of the rows of all series that its argument means."""
+    if call.arguments != (_ALL,):
+        raise SemanticError("The parameter of count_time can only be '*'.")
+    found = tuple(find(_ALL))
+    return [replace(call, arguments=found)] if found else []
 
 
 def _combinations(expression: Expression, found: Sequence[Sequence[PathExpression]]) -> list[Expression]:

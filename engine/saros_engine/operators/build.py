@@ -10,6 +10,7 @@ from saros_engine.operators.aggregate_scans import AggregateScansOperator
 from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMergeOperator
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
 from saros_engine.operators.filter import FilterOperator
+from saros_engine.operators.generate import GenerateOperator
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.level_merge import LevelMergeOperator
 from saros_engine.operators.limit import LimitOperator
@@ -29,6 +30,7 @@ from saros_engine.plan import (
     FillKind,
     FillNode,
     Filter,
+    Generate,
     LastScan,
     LevelMerge,
     Limit,
@@ -42,6 +44,7 @@ from saros_engine.plan import (
 )
 from saros_storage.reading import ReaderFactory
 
+_Unary = Filter | Project | Generate | Aggregate | LevelMerge | FillNode | Sort | Limit
 #: Makes the operator that receives another fragment's rows.
 Exchange = Callable[[ExchangeSource], Operator]
 
@@ -60,25 +63,34 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
             return _reading(node, readers, context)
         case TimeJoin() | WindowJoin() | DeviceMerge():
             return _joined(node, [below(child) for child in node.children], context)
-        case Filter():
-            return FilterOperator(node, below(node.child), context)
-        case Project():
-            return ProjectOperator(node, below(node.child), context)
-        case Aggregate():
-            return AggregateOperator(node, below(node.child), context)
-        case LevelMerge():
-            return LevelMergeOperator(node, below(node.child), context)
-        case FillNode():
-            kind = LinearFillOperator if node.kind is FillKind.LINEAR else FillOperator
-            return kind(node, below(node.child), context)
-        case Sort():
-            return SortOperator(node, below(node.child), context)
-        case Limit():
-            return LimitOperator(node, below(node.child), context)
         case Rows():
             return RowsOperator(node, context)
         case ExchangeSource():
             return exchange(node)
+        case _:
+            return _above(node, below(node.child), context)
+
+
+def _above(node: _Unary, child: Operator, context: OperatorContext) -> Operator:
+    """The operator of a node with one child."""
+    match node:
+        case Filter():
+            return FilterOperator(node, child, context)
+        case Project():
+            return ProjectOperator(node, child, context)
+        case Generate():
+            return GenerateOperator(node, child, context)
+        case Aggregate():
+            return AggregateOperator(node, child, context)
+        case LevelMerge():
+            return LevelMergeOperator(node, child, context)
+        case FillNode():
+            kind = LinearFillOperator if node.kind is FillKind.LINEAR else FillOperator
+            return kind(node, child, context)
+        case Sort():
+            return SortOperator(node, child, context)
+        case Limit():
+            return LimitOperator(node, child, context)
 
 
 def _reading(

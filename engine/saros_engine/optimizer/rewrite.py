@@ -10,6 +10,7 @@ from saros_engine.plan import (
     DeviceMerge,
     FillNode,
     Filter,
+    Generate,
     LevelMerge,
     Limit,
     Node,
@@ -22,7 +23,7 @@ from saros_engine.plan import (
 
 def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
     """The plan with every node changed, children first; what does not change is not copied."""
-    if isinstance(node, (Filter, Project, Aggregate, LevelMerge, FillNode, Sort, Limit)):
+    if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         child = bottom_up(node.child, change)
         node = node if child is node.child else replace(node, child=child)
     elif isinstance(node, (TimeJoin, WindowJoin, DeviceMerge)):

@@ -9,7 +9,7 @@ finish       what comes after: FILL, ORDER BY, LIMIT
 
 from __future__ import annotations
 
-from saros_engine.analysis.scope import any_part
+from saros_engine.analysis.scope import any_part, counts_rows
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.function import FunctionKind
 from saros_engine.functions import FUNCTIONS
@@ -17,6 +17,7 @@ from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
+from saros_engine.points import POINT_FUNCTIONS
 from saros_grammar.ast import Call, Case, Expression, Select
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
@@ -37,6 +38,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
         _check_cases(item.expression)
+    _check_row_counts(select)
     if select.last:
         return plan_last(select, context)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
@@ -50,4 +52,22 @@ def _check_cases(expression: Expression) -> None:
 
 def _makes_points(expression: Expression) -> bool:
     name = expression.name.lower() if isinstance(expression, Call) else ""
-    return name in FUNCTIONS and FUNCTIONS[name].kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
+    return name in POINT_FUNCTIONS or (
+        name in FUNCTIONS and FUNCTIONS[name].kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
+    )
+
+
+def _check_row_counts(select: Select) -> None:
+    """Raise SemanticError where COUNT_TIME stands beside what it does not go with."""
+    parts = [item.expression for item in select.items]
+    if select.having is not None and any_part(select.having, counts_rows):
+        raise SemanticError("count_time(*) cannot stand in HAVING")
+    counting = [part for part in parts if any_part(part, counts_rows)]
+    if not counting:
+        return
+    if len(parts) > 1 or not counts_rows(parts[0]):
+        raise SemanticError(
+            "Count_time aggregation can only exist alone: neither beside others nor inside an expression"
+        )
+    if select.having is not None or select.levels or select.tag_keys:
+        raise SemanticError("count_time(*) goes with neither HAVING nor GROUP BY LEVEL or TAGS")

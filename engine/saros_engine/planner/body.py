@@ -13,26 +13,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_engine.aggregates import AGGREGATES, state_types
-from saros_engine.analysis.binding import Columns, bind, is_null, predicate
+from saros_engine.analysis.binding import NULL, Columns, bind, is_null, predicate
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
+from saros_engine.count_if import threshold_of
 from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound, Constant, InputColumn
+from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, InputTime
 from saros_engine.plan import (
     Aggregate,
     AggregateCall,
     AggregateScan,
     Field,
     Filter,
+    Generate,
     LevelMerge,
     Node,
     Project,
+    Sort,
+    SortItem,
     Stage,
+    TimeJoin,
     TimeWindows,
     WindowJoin,
 )
 from saros_engine.planner.context import PlanContext
 from saros_engine.planner.windows import windows_of
+from saros_engine.points import POINT_FUNCTIONS
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
@@ -116,10 +122,72 @@ def _leaves(expressions: Iterable[Expression], series: Mapping[PathExpression, L
 
 
 def _raw(body: Body, context: PlanContext) -> Project:
-    shown = [output.expression for output in body.outputs]
-    needed = [*shown, *body.keys, *([] if body.where is None else [body.where])]
-    child, columns = _filtered(needed, body, context, body.time)
+    needed = [*(output.expression for output in body.outputs), *body.keys]
+    if not any(any_part(expression, makes_points) for expression in needed):
+        child, columns = _filtered([*needed, *_where(body)], body, context, body.time)
+        return _project(child, body, columns)
+    child, columns = _with_points(needed, body, context)
+    if body.descending:
+        child = Sort(child, (SortItem(InputTime(), descending=True, nulls_first=False),), child.fields)
     return _project(child, body, columns)
+
+
+def _where(body: Body) -> list[Expression]:
+    return [] if body.where is None else [body.where]
+
+
+def makes_points(expression: Expression) -> bool:
+    """Whether the expression is a call of a function that makes points of its own."""
+    return isinstance(expression, Call) and expression.name.lower() in POINT_FUNCTIONS
+
+
+def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext) -> tuple[Node, Columns]:
+    """Rows, ascending, that hold the series of the expressions and the points that functions in them make."""
+    calls = list(dict.fromkeys([call for expression in needed for call in _outermost(expression)]))
+    outside = [path for expression in needed for path in _paths_outside(expression)]
+    children: list[Node] = []
+    paths: Mapping[PathExpression, InputColumn] = {}
+    if _leaves(outside, body.series) or not calls:
+        child, columns = _filtered([*outside, *_where(body)], body, context, body.time, descending=False)
+        children, paths = [child], columns.paths
+    points: dict[Expression, Bound] = {}
+    for call in calls:
+        made = _generated(call, body, context)
+        points[call] = NULL if made is None else InputColumn(sum(len(c.fields) for c in children), made.fields[0].type)
+        children += [] if made is None else [made]
+    node = children[0]
+    if len(children) > 1:
+        node = TimeJoin(tuple(children), tuple(field for child in children for field in child.fields))
+    return node, Columns(context.moment, paths, points=points)
+
+
+def _generated(call: Call, body: Body, context: PlanContext) -> Generate | None:
+    """The points of one call; None if it speaks of a series that is not here."""
+    child, columns = _with_points(call.arguments, body, context)
+    arguments = tuple(bind(argument, columns) for argument in call.arguments)
+    if any(is_null(argument) for argument in arguments):
+        return None
+    name = call.name.lower()
+    type_ = POINT_FUNCTIONS[name].check([argument.type for argument in arguments], call.attributes)
+    return Generate(child, FunctionCall(name, arguments, type_, call.attributes), (Field(str(call), type_),))
+
+
+def _outermost(expression: Expression) -> Iterator[Call]:
+    """The calls that make points and are in no other such call."""
+    if isinstance(expression, Call) and makes_points(expression):
+        yield expression
+        return
+    for child in children_of(expression):
+        yield from _outermost(child)
+
+
+def _paths_outside(expression: Expression) -> Iterator[PathExpression]:
+    """The paths that are in no call that makes points."""
+    if isinstance(expression, PathExpression):
+        yield expression
+    if not makes_points(expression):
+        for child in children_of(expression):
+            yield from _paths_outside(child)
 
 
 def _filtered(
@@ -217,7 +285,13 @@ def _typed(call: Call, body: Body, context: PlanContext) -> list[Bound]:
     """The arguments with their types, as columns of no table in particular."""
     paths = [path for path in paths_of(call) if path in body.series]
     columns = Columns(context.moment, {path: InputColumn(0, body.series[path].series.type) for path in paths})
-    return [bind(argument, columns) for argument in call.arguments]
+    return [bind(argument, columns) for argument in _values(call)]
+
+
+def _values(call: Call) -> tuple[Expression, ...]:
+    """The arguments that are values of the rows: not COUNT_IF's threshold, nor what COUNT_TIME counts the rows of."""
+    name = call.name.lower()
+    return () if name == "count_time" else call.arguments[:1] if name == "count_if" else call.arguments
 
 
 def _result_fields(
@@ -268,7 +342,7 @@ def _plain_sources(calls: Sequence[Call], body: Body, context: PlanContext) -> l
     chosen: dict[tuple[str, str], list[Call]] = {}
     leaves: list[Leaf] = []
     for call in calls:
-        own = [leaf for _, leaf in _arguments(call, body)]
+        own = [] if call.name.lower() == "count_time" else [leaf for _, leaf in _arguments(call, body)]
         if not own or len(own) < len(call.arguments):
             return None
         key = source_key(own[0])
@@ -324,8 +398,9 @@ def _scans(
 
 def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
     name = call.name.lower()
-    type_ = AGGREGATES[name].check([argument.type for argument in arguments], call.attributes)
-    return AggregateCall(name, tuple(arguments), type_, call.attributes)
+    attributes = threshold_of(call) if name == "count_if" else call.attributes
+    type_ = AGGREGATES[name].check([argument.type for argument in arguments], attributes)
+    return AggregateCall(name, tuple(arguments), type_, attributes)
 
 
 def _rows(
@@ -340,7 +415,7 @@ def _rows(
         time = _scan_time(body, bare)
     child, columns = _filtered(needed, body, context, time, descending=False)
     windows = bare if isinstance(bare, TimeWindows) else windows_of(body.group_by, columns, context.moment)
-    bound = tuple(_aggregate_call(call, [bind(argument, columns) for argument in call.arguments]) for call in calls)
+    bound = tuple(_aggregate_call(call, [bind(argument, columns) for argument in _values(call)]) for call in calls)
     fields = [Field("__endTime", DataType.TIMESTAMP)] if end_time else []
     results, first = _result_fields(calls, bound, stage)
     numbers = {call: len(fields) + place for call, place in zip(calls, first, strict=True)}

@@ -1,0 +1,73 @@
+"""Generate: the points that a function makes of the child's rows, once it has seen all of them.
+
+Rows in which an argument is null are no points. What is kept back is accounted to the query.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_engine.evaluate import compile_expression
+from saros_engine.operators.base import PullOperator
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan import Generate
+from saros_engine.points import POINT_FUNCTIONS, Points
+from saros_storage.block import Block, Column
+from saros_storage.reading import BLOCK_ROWS_MAX
+
+
+class GenerateOperator(PullOperator):
+    """See the module."""
+
+    def __init__(self, node: Generate, child: Operator, context: OperatorContext) -> None:
+        super().__init__("Generate", context, (child,), detail=node.call.name)
+        self._child = child
+        self._arguments = [compile_expression(argument) for argument in node.call.arguments]
+        self._function = POINT_FUNCTIONS[node.call.name].make(node.call, context.time_unit)
+        #: The arguments' points so far.
+        self._parts: list[Points] = []
+        #: What the function made of them, and how much of it was given.
+        self._made: Block | None = None
+        self._at = 0
+
+    def _next(self) -> Block | None:
+        if self._made is not None:
+            start, self._at = self._at, min(self._at + BLOCK_ROWS_MAX, self._made.rows)
+            self._finished = self._at == self._made.rows
+            return self._made.slice(start, self._at) if start < self._at else None
+        if self._child.finished:
+            self._make()
+            return None
+        block = self._child.next()
+        if block is not None:
+            self._parts.append(self._points(block))
+            self._hold(sum(map(_nbytes, self._parts)))
+        return None
+
+    def _points(self, block: Block) -> Points:
+        columns = tuple(argument(block) for argument in self._arguments)
+        points = Points(block.times, columns)
+        if all(column.valid is None for column in columns):
+            return points
+        present = np.logical_and.reduce([column.present for column in columns])
+        kept = points.take(np.flatnonzero(present))
+        return Points(kept.times, tuple(Column(c.type, c.values) for c in kept.columns))
+
+    def _make(self) -> None:
+        if not self._parts:
+            self._finished = True
+            return
+        # While points are put together, they are there twice.
+        self._hold(2 * sum(map(_nbytes, self._parts)))
+        times = np.concatenate([part.times for part in self._parts])
+        columns = zip(*(part.columns for part in self._parts), strict=True)
+        points = Points(times, tuple(Column.concat(parts) for parts in columns))
+        self._parts = []
+        made = self._function(points)
+        self._made = Block.timed(made.times, list(made.columns))
+        self._hold(self._made.nbytes)
+        self._finished = self._made.rows == 0
+
+
+def _nbytes(points: Points) -> int:
+    return points.times.nbytes + sum(column.nbytes for column in points.columns)

@@ -1,0 +1,17 @@
+"""Functions that make points of their own from whole series: `POINT_FUNCTIONS`, by lower-case name.
+
+selectors    TOP_K, BOTTOM_K
+intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT
+sampling     EQUAL_SIZE_BUCKET_..._SAMPLE, M4
+"""
+
+from __future__ import annotations
+
+from saros_engine.points.intervals import INTERVALS
+from saros_engine.points.point_function import PointFunction, Points
+from saros_engine.points.sampling import SAMPLING
+from saros_engine.points.selectors import SELECTORS
+
+__all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
+
+POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING)}

@@ -1,0 +1,53 @@
+"""What a function is whose points are not its argument's: the contract of `POINT_FUNCTIONS`.
+
+Such a function sees its arguments whole: the rows in which all of them are present, in rising time. It answers points
+at times of its own, rising too, all present. It is checked once, by analysis, and made once per operator.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_engine.expression import FunctionCall
+from saros_engine.function import Attributes
+from saros_storage.block import Column
+from saros_storage.types import DataType, Int64Array, TimeUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Times, rising, and columns of as many values, all present."""
+
+    times: Int64Array
+    columns: tuple[Column, ...]
+
+    def take(self, rows: Int64Array) -> Points:
+        """Some of the points."""
+        return Points(self.times[rows], tuple(column.take(rows) for column in self.columns))
+
+
+#: From the arguments' points to the points of one column.
+Generator = Callable[[Points], Points]
+
+
+@dataclass(frozen=True, slots=True)
+class PointFunction:
+    """One entry of `POINT_FUNCTIONS`."""
+
+    name: str
+    #: (argument types, attributes) -> result type; raises UserMistake.
+    result_type: Callable[[Sequence[DataType], Attributes], DataType]
+    #: The function with a call's attributes, in a time unit.
+    make: Callable[[FunctionCall, TimeUnit], Generator]
+
+    def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
+        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        return self.result_type(types, dict(attributes))
+
+
+def attributes_of(call: FunctionCall) -> Mapping[str, str]:
+    """The call's attributes by key."""
+    return dict(call.attributes)

@@ -1,0 +1,108 @@
+"""Files of SQL with the answers it must give, in the manner of sqllogictest.
+
+    # a comment
+    statement ok                    the statement below succeeds
+    statement error 701 some words  it fails with this code, and its message holds the words
+    query                           it answers the header and rows below the line ----, cells parted by " | "
+
+A record ends at an empty line; a file starts in an empty database. `PYTHONPATH=tests python tests/engine/slt.py FILE`
+prints the file as it would be with the answers of today, to look at and to think about.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.embedded_engine import Engine
+
+SEPARATOR = " | "
+_RESULT = "----"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: its place, its first line's words, its text, and the lines of its result."""
+
+    line: int
+    kind: str
+    text: str
+    expected: list[str]
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a file; comments count as records of their own."""
+    records = []
+    lines = path.read_text().splitlines()
+    number = 0
+    while number < len(lines):
+        if not lines[number].strip():
+            number += 1
+            continue
+        first = number
+        while number < len(lines) and lines[number].strip():
+            number += 1
+        head, *rest = lines[first:number]
+        if head.startswith("#"):
+            records.append(Record(first + 1, "#", "\n".join([head, *rest]), []))
+            continue
+        cut = rest.index(_RESULT) if _RESULT in rest else len(rest)
+        records.append(Record(first + 1, head, " ".join(rest[:cut]), rest[cut + 1 :]))
+    return records
+
+
+def problem(engine: Engine, record: Record) -> str | None:
+    """What is wrong with the answer to a record; None: nothing."""
+    words = record.kind.split()
+    if words == ["query"]:
+        got = answer(engine, record.text)
+        return None if got == record.expected else "\n".join(["answers", *got, "and not", *record.expected])
+    if words[:2] == ["statement", "ok"]:
+        engine.ask(record.text)
+        return None
+    assert words[:2] == ["statement", "error"], f"line {record.line}: what is {record.kind!r}?"
+    try:
+        engine.ask(record.text)
+    except Exception as error:  # noqa: BLE001
+        code, _, part = record.kind.removeprefix("statement error ").partition(" ")
+        known = str(getattr(error, "code", None)) == code and part in str(error)
+        return None if known else f"fails with {getattr(error, 'code', None)} {error}"
+    return "succeeds"
+
+
+def answer(engine: Engine, text: str) -> list[str]:
+    """Header and rows as lines."""
+    header, rows = engine.ask(text)
+    return [SEPARATOR.join(header), *(SEPARATOR.join(map(_cell, row)) for row in rows)]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def rewritten(path: Path) -> str:
+    """The file with today's answers."""
+    parts = []
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(Path(folder))
+        for record in read(path):
+            if record.kind == "#":
+                parts.append(record.text)
+                continue
+            try:
+                lines = answer(engine, record.text)
+            except Exception as error:  # noqa: BLE001
+                parts.append(f"statement error {getattr(error, 'code', None)} {error}\n{record.text}")
+                continue
+            shown = [record.text, _RESULT, *lines] if record.kind == "query" else [record.text]
+            parts.append("\n".join([record.kind, *shown]))
+        engine.close()
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(rewritten(Path(sys.argv[1])))
