@@ -36,10 +36,12 @@ from saros_engine.merging import MergeExecution
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, QueryPlan
-from saros_engine.planner import LastItem, PlanContext, last_scan, plan_select
+from saros_engine.planner import LastItem, LogicalPlan, PlanContext, last_scan, plan_select
+from saros_engine.planner.into import targets_of
 from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.query_registry import Execution, QueryRegistry, RunningQuery
 from saros_engine.result import Result, fixed_result
+from saros_engine.select_into import write_into, written
 from saros_engine.show import count_schema, show_cluster, show_schema
 from saros_engine.show_stored import show_stored
 from saros_engine.time_filter import Moment, constant_time, time_range
@@ -206,6 +208,8 @@ class QueryEngine:
         self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
     ) -> Result:
         match statement:
+            case ast.Select() if statement.into is not None:
+                return self._select_into(statement, session, text, timeout_ms)
             case ast.Select():
                 return self._select(statement, session, text, timeout_ms, cached=cached)
             case ast.Insert():
@@ -312,6 +316,24 @@ class QueryEngine:
     def _catch_up(self, session: SessionContext) -> ReadPoint:
         return self._store.catch_up(session.consistency, session.horizon)
 
+    def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+        point = self._store.catch_up(session.consistency)
+        logical = plan_select(select, self._plan_context(session))
+        targets = targets_of(select, logical)
+        for target in targets:
+            authorize_write(target.device, (target.measurement,), self._asked(session.access))
+
+        def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
+            self._count_points(self._writer.insert_columns(device, times, columns, aligned=aligned or None))
+
+        execution = self._start(self._physical(logical, session), text, session.access.user, timeout_ms, point)
+        try:
+            counts = write_into(execution, targets, write)
+        finally:
+            execution.close()
+        names = [field.name for field in logical.fields[len(logical.fields) - len(logical.sources) :]]
+        return fixed_result(*written(targets, names, counts))
+
     def _cached_plan(self, select: ast.Select, session: SessionContext, text: str) -> QueryPlan:
         key = f"{session.access.key}\0{session.zone}\0{text}"
         version = self._store.schema.version
@@ -324,9 +346,13 @@ class QueryEngine:
         return plan
 
     def _plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
+        return self._physical(plan_select(select, self._plan_context(session)), session)
+
+    def _plan_context(self, session: SessionContext) -> PlanContext:
         schema = schema_for(session.access, self._store, Privilege.READ_DATA)
-        context = PlanContext(schema, Moment(session.zone, self._unit, self._now()))
-        logical = plan_select(select, context)
+        return PlanContext(schema, Moment(session.zone, self._unit, self._now()))
+
+    def _physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
         root = optimize(logical.root)
         plan = QueryPlan(logical.fields, logical.timed, root, distribute(root, self._options.parallelism))
         authorize_plan(plan, session.access)

@@ -2,7 +2,8 @@
 
     text --parser--> Statement --engine: analysis--> typed plan
 
-Everything is a frozen dataclass; expressions print themselves as IoTDB names its result columns (`str(expression)`).
+Everything is a frozen dataclass; expressions (`expression_tree.py`) print themselves as IoTDB names its result columns
+(`str(expression)`).
 Paths are `PathExpression`s: a tuple of nodes as the user wrote their content (back-quotes removed, `quoted` kept in the
 canonical text by `quote_node`); `*` and `**` stand for themselves unless they were quoted.
 Literals keep the text they were written with, since it appears in column names. A bound parameter is a `Literal` too.
@@ -15,283 +16,50 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-# ---------------------------------------------------------------------------------------------- paths and literals
-
-
-@dataclass(frozen=True, slots=True)
-class PathExpression:
-    """A series, device or pattern: canonical nodes (quoted with back-quotes only where needed), `*`, `**` or `a*b`.
-
-    `absolute` if it begins with `root`; a relative one is a suffix of each FROM path. In an expression, the single
-    relative node `time` (any case) is the time column and parses as `TimeReference` instead.
-    """
-
-    nodes: tuple[str, ...]
-
-    @property
-    def absolute(self) -> bool:
-        """Whether it starts at the root."""
-        return bool(self.nodes) and self.nodes[0] == "root"
-
-    @property
-    def has_wildcard(self) -> bool:
-        """Whether a node is or contains an unquoted `*`."""
-        return any("*" in n and not n.startswith("`") for n in self.nodes)
-
-    def __str__(self) -> str:
-        return ".".join(self.nodes)
-
-
-class LiteralKind(Enum):
-    """What a literal is; its Python value's type follows from it."""
-
-    NULL = "null"  # None
-    BOOLEAN = "boolean"  # bool
-    INTEGER = "integer"  # int
-    DOUBLE = "double"  # float (also NaN)
-    STRING = "string"  # str
-    BLOB = "blob"  # bytes: X'0aff'
-    TIME = "time"  # int in the instance's time unit: a date literal, or now() once folded
-    DURATION = "duration"  # Duration
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """`months` calendar months plus `ticks` in nanoseconds (a month has no fixed length, so they stay apart)."""
-
-    months: int = 0
-    nanoseconds: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant. `text` is what the user wrote (strings with their quotes); it is what `str` gives.
-
-    A date literal (TIME) carries its text as value until the engine gives it a zone: `value` is then the str.
-    """
-
-    kind: LiteralKind
-    value: bool | int | float | str | bytes | Duration | None
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """The `index`-th `?` (from 0), before values are bound."""
-
-    index: int
-
-    def __str__(self) -> str:
-        return "?"
-
-
-# ---------------------------------------------------------------------------------------------- expressions
-
-
-class BinaryOperator(Enum):
-    """Two-sided operators; the value is how they print."""
-
-    ADD = "+"
-    SUBTRACT = "-"
-    MULTIPLY = "*"
-    DIVIDE = "/"
-    MODULO = "%"
-    EQUAL = "="
-    NOT_EQUAL = "!="
-    LESS = "<"
-    LESS_EQUAL = "<="
-    GREATER = ">"
-    GREATER_EQUAL = ">="
-    AND = "&"
-    OR = "|"
-
-
-@dataclass(frozen=True, slots=True)
-class TimeReference:
-    """The time column; prints `Time`."""
-
-    def __str__(self) -> str:
-        return "Time"
-
-
-@dataclass(frozen=True, slots=True)
-class EndTimeReference:
-    """`__endTime`: the last time of a window (with GROUP BY)."""
-
-    def __str__(self) -> str:
-        return "__endTime"
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """`-x` or `!x`; operator is "-" or "!"."""
-
-    operator: str
-    operand: Expression
-
-    def __str__(self) -> str:
-        return f"{self.operator}{_wrap(self.operand, _UNARY)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """`left operator right`."""
-
-    operator: BinaryOperator
-    left: Expression
-    right: Expression
-
-    def __str__(self) -> str:
-        level = _level(self)
-        return f"{_wrap(self.left, level)} {self.operator.value} {_wrap(self.right, level + 1)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """`name(arguments)`: aggregate, scalar or series function. `name` as written; `attributes` are `'k'='v'` pairs.
-
-    `from_for`: it was written `SUBSTRING(x FROM start FOR length)`.
-    """
-
-    name: str
-    arguments: tuple[Expression, ...]
-    attributes: tuple[tuple[str, str], ...] = ()
-    from_for: bool = False
-
-    def __str__(self) -> str:
-        if self.name.lower() == "count_time":  # whose argument stands for all series, and is not spelled out
-            return f"{self.name}(*)"
-        parts = [str(a) for a in self.arguments] + [f'"{k}"="{v}"' for k, v in self.attributes]
-        special = _SPECIAL_NAMES.get(self.name.lower())
-        if special is None:
-            return f"{self.name}({', '.join(parts)})"
-        if self.from_for:
-            words = ("", " FROM ", " FOR ")
-            return f"{special}({''.join(w + p for w, p in zip(words, parts, strict=False))})"
-        return f"{special}({(', ' if special == 'REPLACE' else ',').join(parts)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """`keep >= 3`, the second argument of COUNT_IF; `count` is an INTEGER literal or a parameter."""
-
-    operator: BinaryOperator
-    count: Expression
-
-    def __str__(self) -> str:
-        return f"keep {self.operator.value} {self.count}"
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """`operand [NOT] BETWEEN low AND high`."""
-
-    operand: Expression
-    low: Expression
-    high: Expression
-    negated: bool = False
-
-    def __str__(self) -> str:
-        word = "NOT BETWEEN" if self.negated else "BETWEEN"
-        return f"{self.operand} {word} {self.low} AND {self.high}"
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    """`operand IS [NOT] NULL`."""
-
-    operand: Expression
-    negated: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.operand} IS {'NOT ' if self.negated else ''}NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class InList:
-    """`operand [NOT] IN (items)`."""
-
-    operand: Expression
-    items: tuple[Expression, ...]
-    negated: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.operand} {'NOT ' if self.negated else ''}IN ({','.join(str(i) for i in self.items)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter."""
-
-    operand: Expression
-    pattern: Expression
-    regexp: bool = False
-    negated: bool = False
-
-    def __str__(self) -> str:
-        word = "REGEXP" if self.regexp else "LIKE"
-        return f"{self.operand} {'NOT ' if self.negated else ''}{word} {self.pattern}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """`CAST(operand AS type_name)`; type name in upper case."""
-
-    operand: Expression
-    type_name: str
-
-    def __str__(self) -> str:
-        return f"CAST({self.operand} AS {self.type_name})"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Searched CASE; a simple CASE is rewritten to equality tests by the parser, as IoTDB prints it."""
-
-    whens: tuple[tuple[Expression, Expression], ...]
-    otherwise: Expression | None
-
-    def __str__(self) -> str:
-        parts = [f"WHEN {condition} THEN {result}" for condition, result in self.whens]
-        tail = "" if self.otherwise is None else f" ELSE {self.otherwise}"
-        return f"CASE {' '.join(parts)}{tail} END"
-
-
-Expression = (
-    PathExpression
-    | Literal
-    | Parameter
-    | TimeReference
-    | EndTimeReference
-    | Unary
-    | Binary
-    | Call
-    | Keep
-    | Between
-    | IsNull
-    | InList
-    | Like
-    | Cast
-    | Case
+from saros_grammar.expression_tree import (
+    Between,
+    Binary,
+    BinaryOperator,
+    Call,
+    Case,
+    Cast,
+    Duration,
+    EndTimeReference,
+    Expression,
+    InList,
+    IsNull,
+    Keep,
+    Like,
+    Literal,
+    LiteralKind,
+    Parameter,
+    PathExpression,
+    TimeReference,
+    Unary,
 )
 
-#: IoTDB has syntax of its own for these and prints them in upper case; only REPLACE has spaces after its commas.
-_SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
-_UNARY = 7
-_LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}
-
-
-def _level(expression: Expression) -> int:
-    return _LEVELS[expression.operator.value] if isinstance(expression, Binary) else 9
-
-
-def _wrap(expression: Expression, level: int) -> str:
-    """Parentheses only where the tree needs them."""
-    return f"({expression})" if _level(expression) < level else str(expression)
-
+#: What is defined next door and taken from here.
+__all__ = [
+    "Between",
+    "Binary",
+    "BinaryOperator",
+    "Call",
+    "Case",
+    "Cast",
+    "Duration",
+    "EndTimeReference",
+    "Expression",
+    "InList",
+    "IsNull",
+    "Keep",
+    "Like",
+    "Literal",
+    "LiteralKind",
+    "Parameter",
+    "PathExpression",
+    "TimeReference",
+    "Unary",
+]
 
 # ---------------------------------------------------------------------------------------------- SELECT
 
@@ -382,10 +150,23 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
-    """One `INTO` target path pattern with its `ALIGNED` flag (SELECT INTO; parsed, planned later)."""
+class IntoItem:
+    """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
-    targets: tuple[tuple[PathExpression, bool], ...]
+    A node of the device may be `::` (the source's nodes from there on) and hold `${i}` (node i of the source); so may a
+    measurement.
+    """
+
+    device: tuple[str, ...]
+    measurements: tuple[str, ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The targets of SELECT INTO."""
+
+    items: tuple[IntoItem, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from saros_grammar.ast import (
     GroupByVariation,
     GroupByWindow,
     Into,
+    IntoItem,
     Literal,
     LiteralKind,
     NotSupported,
@@ -150,16 +151,23 @@ def _fill(expressions: ExpressionBuilder, clause: Any) -> Fill:
 
 
 def _into(expressions: ExpressionBuilder, context: Any) -> Into:
-    targets: list[tuple[PathExpression, bool]] = []
-    for target in context.target():
-        nodes = [canonical_name(expressions.raw(node)) for node in target.targetNode()]
-        # As many nodes as dots between them are the device, the rest stand in the parentheses.
-        dots = len(target.DOT())
-        devices = dots if target.ROOT() is not None else dots + 1
-        prefix = (("root",) if target.ROOT() is not None else ()) + tuple(nodes[:devices])
-        aligned = target.ALIGNED() is not None
-        targets += [(PathExpression((*prefix, node)), aligned) for node in nodes[devices:]]
-    return Into(tuple(targets))
+    return Into(tuple(_into_item(expressions, target) for target in context.target()))
+
+
+def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
+    nodes = tuple(_target_node(expressions, node) for node in target.targetNode())
+    # As many nodes as dots between them are the device, the rest stand in the parentheses.
+    dots = len(target.DOT())
+    if target.ROOT() is not None:
+        return IntoItem(("root", *nodes[:dots]), nodes[dots:], target.ALIGNED() is not None)
+    if nodes[0] != "::":
+        raise expressions.error(target, "a target is a device below root, or :: for the source's own", ("root", "::"))
+    return IntoItem(nodes[: dots + 1], nodes[dots + 1 :], target.ALIGNED() is not None)
+
+
+def _target_node(expressions: ExpressionBuilder, node: Any) -> str:
+    text = expressions.raw(node)
+    return text if node.TARGET_NAME() is not None else canonical_name(text)
 
 
 # ---------------------------------------------------------------------------------------------- GROUP BY

@@ -5,8 +5,9 @@
     statement error 701 some words  it fails with this code, and its message holds the words
     query                           it answers the header and rows below the line ----, cells parted by " | "
 
-A record ends at an empty line; a file starts in an empty database. `PYTHONPATH=tests python tests/engine/slt.py FILE`
-prints the file as it would be with the answers of today, to look at and to think about.
+A record ends at an empty line, comments stand in front; a file starts in an empty database.
+`PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file as it would be with the answers of today, to look at
+and to think about.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from engine.embedded_engine import Engine
@@ -24,32 +26,25 @@ _RESULT = "----"
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its place, its first line's words, its text, and the lines of its result."""
+    """One record: its first line, its text, and the lines of its result."""
 
-    line: int
     kind: str
     text: str
     expected: list[str]
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file; comments count as records of their own."""
+    """The records of a file; comments are records of their own."""
     records = []
-    lines = path.read_text().splitlines()
-    number = 0
-    while number < len(lines):
-        if not lines[number].strip():
-            number += 1
-            continue
-        first = number
-        while number < len(lines) and lines[number].strip():
-            number += 1
-        head, *rest = lines[first:number]
-        if head.startswith("#"):
-            records.append(Record(first + 1, "#", "\n".join([head, *rest]), []))
-            continue
+    for block in path.read_text().split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        said = list(takewhile(lambda line: line.startswith("#"), lines))
+        if said:
+            records.append(Record("#", "\n".join(said), []))
+        head, *rest = lines[len(said) :] or ["#"]
         cut = rest.index(_RESULT) if _RESULT in rest else len(rest)
-        records.append(Record(first + 1, head, " ".join(rest[:cut]), rest[cut + 1 :]))
+        if rest:
+            records.append(Record(head, " ".join(rest[:cut]), rest[cut + 1 :]))
     return records
 
 
@@ -62,7 +57,7 @@ def problem(engine: Engine, record: Record) -> str | None:
     if words[:2] == ["statement", "ok"]:
         engine.ask(record.text)
         return None
-    assert words[:2] == ["statement", "error"], f"line {record.line}: what is {record.kind!r}?"
+    assert words[:2] == ["statement", "error"], f"what is {record.kind!r}?"
     try:
         engine.ask(record.text)
     except Exception as error:  # noqa: BLE001

@@ -24,7 +24,7 @@ def test_answers(name: str, tmp_path: Path) -> None:
             except Exception as error:  # noqa: BLE001
                 found = f"{type(error).__name__}: {error}"
             if found is not None:
-                wrong.append(f"{name}:{record.line}: {record.text}\n{found}")
+                wrong.append(f"{name}: {record.text}\n{found}")
         assert not wrong, "\n\n".join(wrong)
     finally:
         engine.close()

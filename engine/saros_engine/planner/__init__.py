@@ -1,6 +1,7 @@
 """From a SELECT to a logical plan: `plan_select`.
 
 by_time      one row per time, a column per series; windows; one row in all
+by_tags      GROUP BY TAGS: a body per group of series, one after the other
 by_device    ALIGN BY DEVICE: a body per device, one after the other
 last         SELECT LAST
 body         what by_time and by_device share: scans, filter, aggregation, expressions
@@ -10,10 +11,11 @@ finish       what comes after: FILL, ORDER BY, LIMIT
 from __future__ import annotations
 
 from saros_engine.analysis.scope import any_part, counts_rows
-from saros_engine.errors import NotSupportedError, SemanticError
+from saros_engine.errors import SemanticError
 from saros_engine.function import FunctionKind
 from saros_engine.functions import FUNCTIONS
 from saros_engine.planner.by_device import plan_by_device
+from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
@@ -30,10 +32,6 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     """The plan of a SELECT whose parameters are bound. Raises SemanticError, NotSupportedError, UserMistake."""
     if not select.from_paths:
         raise SemanticError("SELECT needs FROM and a path")
-    if select.into is not None:
-        raise NotSupportedError("SELECT INTO")
-    if select.tag_keys:
-        raise NotSupportedError("GROUP BY TAGS")
     if select.levels and (select.align_by_device or select.last):
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
@@ -41,6 +39,8 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     _check_row_counts(select)
     if select.last:
         return plan_last(select, context)
+    if select.tag_keys:
+        return plan_by_tags(select, context)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
 
 

@@ -50,7 +50,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     descending = any(is_time(key.expression) and key.descending for key in order)
     _check_keys(order, columns, scopes)
     planned = [plan_body(_body(select, scope, columns, context, descending=descending), context) for scope in used]
-    bodies = _same_types([p.root for p in planned], len(columns))
+    bodies = same_types([p.root for p in planned], len(columns))
     timed = planned[0].timed
     by_time = bool(order) and is_time(order[0].expression) and timed
     fields = (_DEVICE, *bodies[0].fields)
@@ -61,7 +61,8 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
         outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
         node = sorted_by(node, order, outputs, ("device",))
     node = limited(node, select)
-    return LogicalPlan(node.fields, timed, node)
+    sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
+    return LogicalPlan(node.fields, timed, node, sources, tuple(sorted(names, key=split_path)))
 
 
 def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list[DeviceScope]) -> None:
@@ -144,7 +145,7 @@ def _window_expressions(select: Select) -> list[Expression]:
     return [] if control is None else [control]
 
 
-def _same_types(bodies: list[Project], width: int) -> list[Project]:
+def same_types(bodies: list[Project], width: int) -> list[Project]:
     """The bodies with typed nulls where a device lacks a column. Raises SemanticError if the devices' types differ."""
     types: list[DataType | None] = [None] * len(bodies[0].fields)
     for body in bodies:

@@ -10,7 +10,7 @@ from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
-from saros_engine.planner.levels import LevelScope
+from saros_engine.planner.levels import MergedScope, of_levels
 from saros_engine.time_filter import conjuncts, split_time
 from saros_grammar.ast import (
     Expression,
@@ -18,10 +18,12 @@ from saros_grammar.ast import (
     GroupByCount,
     GroupByVariation,
     GroupByWindow,
+    PathExpression,
     Select,
     SortKey,
 )
 from saros_storage.block import Block
+from saros_storage.paths import split_path
 
 
 def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
@@ -52,10 +54,16 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     if order_by and not only_time:
         node = sorted_by(node, order_by, outputs)
     node = limited(node, select)
-    return LogicalPlan(node.fields, planned.timed, node)
+    return LogicalPlan(node.fields, planned.timed, node, tuple(_source(output.expression, scope) for output in outputs))
 
 
-def _level_scope(select: Select, scope: Scope) -> LevelScope | None:
+def _source(expression: Expression, scope: Scope) -> Expression:
+    """What a column is; a series by its own name, whatever the statement called it."""
+    leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
+    return expression if leaf is None else PathExpression((*split_path(leaf.device.path), leaf.series.measurement))
+
+
+def _level_scope(select: Select, scope: Scope) -> MergedScope | None:
     """The scope of GROUP BY LEVEL; None without it. Raises SemanticError."""
     if not select.levels:
         return None
@@ -65,16 +73,16 @@ def _level_scope(select: Select, scope: Scope) -> LevelScope | None:
                 raise SemanticError(
                     "When Having used with GroupByLevel: the suffix paths can only be measurement or one-level wildcard"
                 )
-    return LevelScope(scope, select.levels, is_aggregate)
+    return MergedScope(scope, of_levels(select.levels), is_aggregate)
 
 
-def _having(having: Expression | None, scope: Scope, levels: LevelScope | None) -> list[Expression]:
+def _having(having: Expression | None, scope: Scope, levels: MergedScope | None) -> list[Expression]:
     if levels is None or having is None:
         return _condition(having, scope)
     return [expression for part in conjuncts(having) for expression in levels.expand(part)]
 
 
-def _outputs(select: Select, scope: Scope | LevelScope) -> list[Output]:
+def _outputs(select: Select, scope: Scope | MergedScope) -> list[Output]:
     found = []
     for item in select.items:
         expanded = scope.expand(item.expression)
@@ -92,7 +100,7 @@ def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
     return found
 
 
-def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope | LevelScope) -> list[SortKey]:
+def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope | MergedScope) -> list[SortKey]:
     """ORDER BY with whole paths. Raises SemanticError for a key that means no series."""
     names = {output.name for output in outputs}
     found = []

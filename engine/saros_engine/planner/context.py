@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from saros_engine.plan import Field, Node
 from saros_engine.readable_schema import SchemaReader
 from saros_engine.time_filter import Moment
+from saros_grammar.ast import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,14 @@ class PlanContext:
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A plan before the optimiser; `timed`: a Time column stands in front of `fields`."""
+    """A plan before the optimiser; `timed`: a Time column stands in front of `fields`.
+
+    `sources`: what each column is, but for the names of devices in front; `devices`: of ALIGN BY DEVICE, those that
+    have rows, in path order.
+    """
 
     fields: tuple[Field, ...]
     timed: bool
     root: Node
+    sources: tuple[Expression, ...] = ()
+    devices: tuple[str, ...] = ()

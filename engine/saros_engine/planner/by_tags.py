@@ -1,0 +1,126 @@
+"""GROUP BY TAGS: a row per group of series that have the same values of some tags; the values stand in front.
+
+    avg(temperature) ... group by tags(city)     city | avg(temperature)
+
+A column is named without the series' paths. Groups come in the order of their values, those that lack a tag last; with
+windows of time, in this order at each time. A measurement that a group lacks is null.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saros_engine.analysis.scope import Scope, any_part, paths_of
+from saros_engine.errors import SemanticError
+from saros_engine.expression import InputColumn
+from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
+from saros_engine.planner.body import Body, Output, is_aggregate, is_time, plan_body
+from saros_engine.planner.by_device import same_types
+from saros_engine.planner.context import LogicalPlan, PlanContext
+from saros_engine.planner.finish import filled, limited
+from saros_engine.planner.levels import MergedScope, measurement_of
+from saros_engine.time_filter import split_time
+from saros_grammar.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
+from saros_storage.block import Block
+from saros_storage.types import DataType
+
+#: The values of the keys; None where a series lacks one.
+_Group = tuple[str | None, ...]
+_NULL = Literal(LiteralKind.NULL, None, "null")
+
+
+def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
+    """See the module. Raises SemanticError for clauses that do not go with it."""
+    time, rest = split_time(select.where, context.moment)
+    _check(select, has_value_filter=rest is not None)
+    scope = Scope(context.schema, select.from_paths)
+    merged = MergedScope(scope, measurement_of, is_aggregate)
+    outputs = [output for item in select.items for output in _outputs(item.expression, item.alias, merged)]
+    if not outputs:
+        return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
+    groups = sorted(
+        {_group_of(call, scope, select.tag_keys) for calls in merged.members.values() for call in calls}, key=_order
+    )
+    descending = any(key.descending for key in select.order_by)
+    bodies, timed = [], False
+    for group in groups:
+        members = {
+            call: [m for m in calls if _group_of(m, scope, select.tag_keys) == group]
+            for call, calls in merged.members.items()
+        }
+        body = Body(
+            [*_tags(select.tag_keys, group), *(_of_group(output, members) for output in outputs)],
+            (),
+            time,
+            None,
+            select.group_by,
+            None,
+            scope.series,
+            descending,
+            members,
+        )
+        planned = plan_body(body, context)
+        bodies.append(planned.root)
+        timed = planned.timed
+    node = _together(same_types(bodies, len(bodies[0].fields)), by_time=timed, descending=descending)
+    node = limited(filled(node, select.fill, context.moment, descending=descending), select)
+    return LogicalPlan(node.fields, timed, node)
+
+
+def _check(select: Select, *, has_value_filter: bool) -> None:
+    if len(set(select.tag_keys)) < len(select.tag_keys):
+        raise SemanticError(f"GROUP BY TAGS names a key twice: {', '.join(select.tag_keys)}")
+    for given, what in (
+        (select.align_by_device, "ALIGN BY DEVICE"),
+        (has_value_filter, "a condition on values"),
+        (select.having is not None, "HAVING"),
+        (bool(select.levels), "GROUP BY LEVEL"),
+        (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
+        (select.group_by is not None and not isinstance(select.group_by, GroupByTime), "windows that are not of time"),
+        (any(not is_time(key.expression) for key in select.order_by), "ORDER BY of anything but the time"),
+    ):
+        if given:
+            raise SemanticError(f"{what} cannot stand beside GROUP BY TAGS")
+    for item in select.items:
+        if not any_part(item.expression, is_aggregate):
+            raise SemanticError(f"{item.expression} is no aggregate, and GROUP BY TAGS needs aggregates")
+
+
+def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> list[Output]:
+    found = merged.expand(expression)
+    if alias is not None and len(found) > 1:
+        raise SemanticError(f"alias '{alias}' can only be matched with one measurement, and there are {len(found)}")
+    return [Output(alias or str(one), one) for one in found]
+
+
+def _group_of(call: Call, scope: Scope, keys: Sequence[str]) -> _Group:
+    """The tags of the call's first series."""
+    tags = scope.series[next(paths_of(call))].series.tags
+    return tuple(tags.get(key) for key in keys)
+
+
+def _order(group: _Group) -> list[tuple[bool, str]]:
+    return [(value is None, value or "") for value in group]
+
+
+def _tags(keys: Sequence[str], group: _Group) -> list[Output]:
+    return [
+        Output(key, _NULL if value is None else Literal(LiteralKind.STRING, value, repr(value)))
+        for key, value in zip(keys, group, strict=True)
+    ]
+
+
+def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
+    """The output, or null if the group has none of its series."""
+    lacking = any_part(output.expression, lambda part: isinstance(part, Call) and not members.get(part, [part]))
+    return Output(output.name, _NULL) if lacking else output
+
+
+def _together(bodies: list[Project], *, by_time: bool, descending: bool) -> Node:
+    """The groups' rows in one stream, without the column that tells them apart."""
+    fields = bodies[0].fields
+    names = tuple(str(number) for number in range(len(bodies)))
+    node = DeviceMerge(tuple(bodies), names, (Field("Group", DataType.TEXT), *fields), by_time, descending)
+    return Project(node, tuple(InputColumn(number + 1, f.type) for number, f in enumerate(fields)), fields)

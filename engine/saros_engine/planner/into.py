@@ -1,0 +1,161 @@
+"""SELECT INTO: which series each result column is written to. `targets_of`.
+
+    into root.x.d(a, b)              one target per column, in order
+    into root.x.::(::)               `::` stands for the source's nodes from there on, or for its measurement
+    into root.x_${1}.d(m_${3})       `${i}` stands for node i of the source, root being 0
+
+With ALIGN BY DEVICE each device has its item, in order, or all share one with placeholders; its measurements are the
+columns. A single measurement with a placeholder stands for all columns. Placeholders need a series to stand for: a
+column that is computed has none (of a device there is always the device).
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from saros_engine.errors import SemanticError
+from saros_engine.planner.context import LogicalPlan
+from saros_grammar.ast import Expression, Into, IntoItem, PathExpression, Select
+from saros_storage.paths import split_path
+
+_PLACE = re.compile(r"\$\{(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Column `column` of the rows (of `source`, if given, a device) goes to one series."""
+
+    source: str | None
+    column: int
+    device: str
+    measurement: str
+    aligned: bool
+
+
+def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
+    """The targets, in the order of columns; by device, device after device; none if the query has no columns.
+
+    Raises SemanticError.
+    """
+    assert select.into is not None
+    _check_clauses(select)
+    if not plan.sources:
+        return ()
+    found: list[Target] = []
+    if select.align_by_device:
+        items = _items_by_device(select.into, plan.devices)
+        for device, item in zip(plan.devices, items, strict=True):
+            pairs = _spread([(item, m) for m in item.measurements], plan.sources)
+            found += [_of_device(device, n, *pair, plan.sources[n]) for n, pair in enumerate(pairs)]
+    else:
+        pairs = _spread([(item, m) for item in select.into.items for m in item.measurements], plan.sources)
+        found = [_of_series(n, *pair, plan.sources[n]) for n, pair in enumerate(pairs)]
+    _check(found)
+    return tuple(found)
+
+
+def _check_clauses(select: Select) -> None:
+    for given, what in (
+        (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
+        (select.last, "LAST"),
+        (bool(select.tag_keys), "GROUP BY TAGS"),
+    ):
+        if given:
+            raise SemanticError(f"select into: {what} cannot stand beside INTO")
+
+
+def _check(targets: Sequence[Target]) -> None:
+    seen: set[tuple[str, str]] = set()
+    aligned: dict[str, bool] = {}
+    for target in targets:
+        if (target.device, target.measurement) in seen:
+            path = f"{target.device}.{target.measurement}"
+            raise SemanticError(f"select into: target paths in INTO should be different, and {path} is there twice")
+        seen.add((target.device, target.measurement))
+        if aligned.setdefault(target.device, target.aligned) != target.aligned:
+            raise SemanticError(f"select into: {target.device} is ALIGNED in one item and not in another")
+
+
+# ---------------------------------------------------------------------------------------------- which item
+
+
+def _has_place(text: str) -> bool:
+    return text == "::" or _PLACE.search(text) is not None
+
+
+def _items_by_device(into: Into, devices: Sequence[str]) -> Sequence[IntoItem]:
+    if len(into.items) == 1 and any(map(_has_place, into.items[0].device)):
+        return into.items * len(devices)
+    if len(into.items) > 1 and any(_has_place(node) for item in into.items for node in item.device):
+        raise SemanticError("select into: devices with placeholders need one item for all, and there are several")
+    if len(into.items) != len(devices):
+        raise SemanticError(
+            f"select into: the number of source devices ({len(devices)}) and target devices ({len(into.items)}) should"
+            " be the same"
+        )
+    return into.items
+
+
+def _spread(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expression]) -> list[tuple[IntoItem, str]]:
+    """One pair per column."""
+    for item, measurement in pairs:
+        if _has_place(measurement) and len(item.measurements) > 1:
+            raise SemanticError(
+                f"select into: {measurement} cannot share its parentheses: which columns would it mean?"
+            )
+    if len(pairs) == 1 and _has_place(pairs[0][1]):
+        return pairs * len(sources)
+    if len(pairs) != len(sources):
+        raise SemanticError(
+            f"select into: the number of source columns ({len(sources)}) and target paths ({len(pairs)}) should be the"
+            " same"
+        )
+    return pairs
+
+
+# ---------------------------------------------------------------------------------------------- placeholders
+
+
+def _of_series(column: int, item: IntoItem, measurement: str, source: Expression) -> Target:
+    nodes: tuple[str, ...] = ()
+    if any(map(_has_place, (*item.device, measurement))):
+        nodes = _series_nodes(source)
+    device = _device(item.device, nodes, nodes[:-1])
+    return Target(None, column, device, _measurement(measurement, nodes), item.aligned)
+
+
+def _of_device(device: str, column: int, item: IntoItem, measurement: str, source: Expression) -> Target:
+    nodes = split_path(device)
+    series = (*nodes, *_series_nodes(source)) if _has_place(measurement) else ()
+    return Target(device, column, _device(item.device, nodes, nodes), _measurement(measurement, series), item.aligned)
+
+
+def _series_nodes(source: Expression) -> tuple[str, ...]:
+    if not isinstance(source, PathExpression):
+        raise SemanticError(f"select into: placeholders stand for series, and {source} is computed")
+    return source.nodes
+
+
+def _device(template: Sequence[str], nodes: Sequence[str], device: Sequence[str]) -> str:
+    found: list[str] = []
+    for node in template:
+        found += device[len(found) :] if node == "::" else [_filled(node, nodes)]
+    return ".".join(found)
+
+
+def _measurement(template: str, nodes: Sequence[str]) -> str:
+    return nodes[-1] if template == "::" else _filled(template, nodes)
+
+
+def _filled(template: str, nodes: Sequence[str]) -> str:
+    def node(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if number >= len(nodes):
+            raise SemanticError(f"select into: {match[0]} of {'.'.join(nodes)}, which ends with ${{{len(nodes) - 1}}}")
+        return nodes[number]
+
+    return template if template.startswith("`") else _PLACE.sub(node, template)
