@@ -198,7 +198,7 @@ value: STRING | (PLUS | MINUS)? (INTEGER | DECIMAL) | DATETIME | typeName;
 drop
     : (DELETE | DROP) databaseWord path (COMMA path)*                                  # dropDatabases
     | (DELETE | DROP) TIMESERIES path (COMMA path)*                                    # dropSeries
-    | (DELETE | DROP | DEACTIVATE) TIMESERIES? OF? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
+    | (DELETE | DROP | DEACTIVATE) (TIMESERIES OF)? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
     | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL
                            | TOPIC | PARTITION) anything*                              # dropOther
@@ -207,7 +207,8 @@ drop
 alter
     : ALTER TIMESERIES exactPath alteration                                            # alterSeries
     | ALTER USER principal SET PASSWORD password                                       # alterUser
-    | ALTER what=(DATABASE | STORAGE | PIPE | VIEW | LOGICAL | DEVICE | SCHEMA) anything*           # alterOther
+    | ALTER templateWord id=name ADD LEFT_PARENTHESIS templateColumn (COMMA templateColumn)* RIGHT_PARENTHESIS   # alterTemplate
+    | ALTER what=(DATABASE | STORAGE | PIPE | VIEW | LOGICAL) anything*                 # alterOther
     ;
 
 alteration
@@ -233,7 +234,10 @@ show
     | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
     | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
-    | SHOW what=(TEMPLATES | DEVICE | SCHEMA | NODES | PATHS | TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
+    | SHOW (DEVICE | SCHEMA)? TEMPLATES                                                # showTemplates
+    | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
+    | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
+    | SHOW what=(TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
                 | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
@@ -259,14 +263,15 @@ set
     : SET STORAGE GROUP TO exactPath                                                   # setStorageGroup
     | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
-    | SET what=(DEVICE | SCHEMA | SYSTEM | CONFIGURATION) anything*                    # setOther
+    | SET templateWord id=name TO exactPath                                              # setTemplate
+    | SET what=(SYSTEM | CONFIGURATION) anything*                                      # setOther
     ;
 
 zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;
 
 unset
     : UNSET TTL (FROM | TO) path                                                       # unsetTtl
-    | UNSET what=(DEVICE | SCHEMA) anything*                                           # unsetOther
+    | UNSET templateWord id=name FROM exactPath                                          # unsetTemplate
     ;
 
 flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;

@@ -210,8 +210,8 @@ class ClusterDatabase:
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
         """See `Database.change_schema`."""
         request = self._request()
-        if any(isinstance(change, changes_of.SetTtl | changes_of.UnsetTtl) for change in changes):
-            self._change_ttl(request, changes)
+        if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
+            self._tell_all(request, changes)
             return
         self._see([META])
         self._see(self._schema_groups(_devices(changes)))
@@ -231,8 +231,8 @@ class ClusterDatabase:
                 return
         raise overtaken
 
-    def _change_ttl(self, request: Request, changes: Sequence[SchemaChange]) -> None:
-        """Rules of TTL are known to all groups. Raises PartlyDone."""
+    def _tell_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
+        """Rules of TTL and the catalogue are known to all groups. Raises PartlyDone."""
         self._see(self._routing.groups)
         numbered = self.schema.numbered(changes)
         self.schema.rehearse(numbered)

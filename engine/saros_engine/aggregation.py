@@ -20,7 +20,8 @@ from typing import Protocol
 
 import numpy as np
 
-from saros_engine.aggregates import Aggregate, Rows, aggregate_of, retyped
+from saros_engine.aggregate import Aggregate, Rows
+from saros_engine.aggregates import aggregate_of, retyped
 from saros_engine.evaluate import Compiled, compile_expression
 from saros_engine.expression import InputColumn
 from saros_engine.plan import AggregateCall, Stage

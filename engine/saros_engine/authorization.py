@@ -195,6 +195,14 @@ def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
+def _activate(activate: ast.ActivateTemplate, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{activate.path}.**"])
+
+
+def _deactivate(deactivate: ast.DeactivateTemplate, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{path}.**" for path in deactivate.paths])
+
+
 #: What SHOW needs beside the privileges on what it shows; None: nothing.
 SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.DATABASES: None,
@@ -214,6 +222,10 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.TTL: Privilege.MANAGE_DATABASE,
     ast.ShowKind.PARTITIONS: Privilege.MAINTAIN,
     ast.ShowKind.FILES: Privilege.MAINTAIN,
+    ast.ShowKind.TEMPLATES: None,
+    ast.ShowKind.TEMPLATE_NODES: None,
+    ast.ShowKind.TEMPLATE_SET: None,
+    ast.ShowKind.TEMPLATE_USING: None,
 }
 
 
@@ -297,6 +309,13 @@ RULES: dict[type, Rule] = {
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.Load: Rule(_load, _LOAD),
+    ast.CreateTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.AlterTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.DropTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.SetTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.UnsetTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.ActivateTemplate: Rule(_activate, _SCHEMA),
+    ast.DeactivateTemplate: Rule(_deactivate, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user

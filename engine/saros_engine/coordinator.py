@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import get_args
 
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.users import Users
@@ -44,6 +45,7 @@ from saros_engine.result import Result, fixed_result
 from saros_engine.select_into import write_into, written
 from saros_engine.show import count_schema, show_cluster, show_schema
 from saros_engine.show_stored import show_stored
+from saros_engine.templates import change_templates
 from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
 from saros_engine.user_statements import UserStatements
@@ -62,7 +64,14 @@ from saros_storage.types import DataType, Int64Array
 _TEXT = DataType.TEXT
 _NANOSECONDS_PER_MS = 1_000_000
 #: Statements that look up here what they change.
-_LOOK_FIRST = (ast.DeleteDatabases, ast.DeleteTimeseries, ast.AlterTimeseries, ast.SetTtl, ast.UnsetTtl)
+_LOOK_FIRST = (
+    *get_args(ast.TemplateStatement),
+    ast.DeleteDatabases,
+    ast.DeleteTimeseries,
+    ast.AlterTimeseries,
+    ast.SetTtl,
+    ast.UnsetTtl,
+)
 _INTERNAL = 2001
 
 
@@ -267,6 +276,8 @@ class QueryEngine:
                 return ddl.alter_timeseries(store, statement)
             case ast.SetTtl() | ast.UnsetTtl():
                 return ddl.change_ttl(store, statement)
+            case _ if isinstance(statement, ast.TemplateStatement):
+                return change_templates(store, statement)
             case ast.Load():
                 return load_files(store, statement, self._options.default_database_level, session.load_folders)
             case ast.Flush(databases):

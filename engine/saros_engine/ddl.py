@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from saros_engine.database import Database
-from saros_engine.errors import NotSupportedError
+from saros_engine.declared_series import series_of
+from saros_engine.templates import forget_places
 from saros_engine.writing import Writer
 from saros_grammar.ast import (
     AlterKind,
@@ -15,7 +16,6 @@ from saros_grammar.ast import (
     CreateTimeseries,
     DeleteDatabases,
     DeleteTimeseries,
-    SeriesColumn,
     SetTtl,
     UnsetTtl,
 )
@@ -23,13 +23,10 @@ from saros_storage import schema
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
 from saros_storage.schema import SeriesSchema
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
 
 _METADATA = 303
 #: A thousand years, nearly: nanoseconds of it still fit int64.
 _TTL_MS_MAX = 9_000_000_000_000
-#: Digits to keep in a lossy encoding: Saros stores such series without loss.
-_IGNORED_PROPERTIES = frozenset({"max_point_number"})
 
 
 def create_database(store: Database, statement: CreateDatabase) -> int:
@@ -50,6 +47,7 @@ def delete_databases(store: Database, statement: DeleteDatabases) -> int:
         for database in found:
             store.delete_database(database)
             _forget_ttl(store, _patterns_of_database(database))
+            forget_places(store, database)
             count += 1
     return count
 
@@ -85,31 +83,10 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
         raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
-    series = tuple(_series(column) for column in statement.columns)
+    series = tuple(series_of(column) for column in statement.columns)
     changes = writer.database_for(device)
     store.change_schema([*changes, schema.CreateSeries(device, statement.aligned, series)])
     return len(series)
-
-
-def _series(column: SeriesColumn) -> SeriesSchema:
-    for name, _ in column.properties:
-        if name.lower() not in _IGNORED_PROPERTIES:
-            raise NotSupportedError(f"property {name} of CREATE TIMESERIES")
-    type_ = DataType[_known(column.type_name, DataType.__members__, "data type")]
-    encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
-    if column.encoding is not None:
-        encoding = Encoding[_known(column.encoding, Encoding.__members__, "encoding")]
-    if column.compressor is not None:
-        compressor = Compressor[_known(column.compressor, Compressor.__members__, "compressor")]
-    return SeriesSchema(
-        column.measurement, type_, encoding, compressor, column.alias, dict(column.tags), dict(column.attributes)
-    )
-
-
-def _known(name: str, names: Mapping[str, object], what: str) -> str:
-    if name not in names:
-        raise UserMistake(f"{what} {name} is unknown: there are {', '.join(names)}", code=701)
-    return name
 
 
 def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:

@@ -16,7 +16,7 @@ from typing import Protocol
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Rights
 from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
-from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema, TtlRules
+from saros_storage.schema import Catalogue, DeviceSchema, SchemaTree, SeriesSchema, TtlRules
 
 
 class SchemaReader(Protocol):
@@ -25,6 +25,11 @@ class SchemaReader(Protocol):
     @property
     def ttl(self) -> TtlRules:
         """See `SchemaTree.ttl`."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """See `SchemaTree.catalogue`."""
         ...
 
     def databases(self) -> list[str]:
@@ -72,6 +77,11 @@ class ReadableSchema:
     def ttl(self) -> TtlRules:
         """All rules: whoever is shown them as such needs a privilege for it."""
         return self._tree.ttl
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """All of it: templates are nobody's in particular."""
+        return self._tree.catalogue
 
     def databases(self) -> list[str]:
         """Databases that show."""

@@ -13,6 +13,7 @@ from saros_engine.cluster_info import ClusterInfo, Endpoint
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
 from saros_engine.readable_schema import SchemaReader
+from saros_engine.templates import places, template, templates, used_by
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
@@ -138,7 +139,7 @@ def _show_devices(statement: Show, schema: SchemaReader) -> Shown:
     for device in _devices(schema, _pattern(statement.path), statement.where):
         database = (device.database,) if statement.details else ()
         ttl = _ttl_text(schema.ttl.milliseconds(device.path))
-        rows.append((device.path, *database, str(device.aligned).lower(), None, ttl))
+        rows.append((device.path, *database, str(device.aligned).lower(), used_by(schema, device), ttl))
     database_column = ("Database",) if statement.details else ()
     return Shown(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
 
@@ -210,6 +211,34 @@ def _show_child_nodes(statement: Show, schema: SchemaReader) -> Shown:
     return Shown(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
 
 
+def _show_templates(_: Show, schema: SchemaReader) -> Shown:
+    return Shown(_texts("TemplateName"), [(name,) for name in templates(schema)])
+
+
+def _show_template_nodes(statement: Show, schema: SchemaReader) -> Shown:
+    assert statement.template is not None
+    rows: list[Row] = [
+        (s.measurement, s.type.name, s.encoding.name, s.compressor.name)
+        for s in template(schema, statement.template).series
+    ]
+    return Shown(_texts("ChildNodes", "DataType", "Encoding", "Compression"), rows)
+
+
+def _show_template_set(statement: Show, schema: SchemaReader) -> Shown:
+    assert statement.template is not None
+    pattern = _pattern(statement.path)
+    set_to = places(schema, template(schema, statement.template).name)
+    found = [path for path in set_to if pattern.matches(split_path(path))]
+    return Shown(_texts("ChildPaths"), [(path,) for path in found])
+
+
+def _show_template_using(statement: Show, schema: SchemaReader) -> Shown:
+    assert statement.template is not None
+    wanted = template(schema, statement.template).name
+    found = schema.match_devices(_pattern(statement.path))
+    return Shown(_texts("ChildPaths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
+
+
 _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.DATABASES: _show_databases,
     ShowKind.DEVICES: _show_devices,
@@ -217,6 +246,10 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.CHILD_PATHS: _show_child_paths,
     ShowKind.CHILD_NODES: _show_child_nodes,
     ShowKind.TTL: _show_ttl,
+    ShowKind.TEMPLATES: _show_templates,
+    ShowKind.TEMPLATE_NODES: _show_template_nodes,
+    ShowKind.TEMPLATE_SET: _show_template_set,
+    ShowKind.TEMPLATE_USING: _show_template_using,
 }
 
 # ---------------------------------------------------------------------------------------------- cluster
@@ -299,7 +332,11 @@ def _devices(schema: SchemaReader, pattern: PathPattern, where: Expression | Non
     found = schema.match_devices(pattern)
     if where is None:
         return found
-    return [d for d in found if _holds(where, {"device": d.path, "template": None, "database": d.database})]
+    return [d for d in found if _holds(where, _device_subjects(schema, d))]
+
+
+def _device_subjects(schema: SchemaReader, device: DeviceSchema) -> Subjects:
+    return {"device": device.path, "template": used_by(schema, device), "database": device.database}
 
 
 def _series(

@@ -24,12 +24,13 @@ import numpy as np
 from saros_engine.conversion import check_conversion, convert
 from saros_engine.database import Database
 from saros_engine.literal_values import column_of_literals, inferred_type
+from saros_engine.templates import Template, template_for, with_template
 from saros_grammar.ast import Expression, Insert, Literal
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path
-from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaChange, SeriesSchema
+from saros_storage.schema import CreateDatabase, DeviceSchema, SchemaChange, SeriesSchema
 from saros_storage.tablet import Tablet
 from saros_storage.ttl import Expiry
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array, TimeUnit
@@ -126,10 +127,13 @@ class Writer:
 
         def write() -> None:
             known = self._store.schema.device(path)
-            aligned = _aligned_as(known, path, asked=asked)
+            aligned = self._aligned_as(known, path, asked=asked)
+            template = template_for(self._store.schema, path)
             found = [None if known is None else known.find(name) for name in names]
-            missing = [new_series(n, c.type) for n, c, s in zip(names, columns, found, strict=True) if s is None]
-            fitted = [c if s is None else _fit(path, s, c) for c, s in zip(columns, found, strict=True)]
+            wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
+            pairs = zip(names, columns, found, wanted, strict=True)
+            missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
+            fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
             own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
             self._store.write([Tablet(path, own, times, tuple(fitted), aligned)], self._creates(path, missing, aligned))
             if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
@@ -172,8 +176,9 @@ class Writer:
         def write() -> None:
             nonlocal outcome
             known = self._store.schema.device(path)
-            aligned = _aligned_as(known, path, asked=statement.aligned or None)
-            outcome = _values_of(statement, known, zone, unit)
+            aligned = self._aligned_as(known, path, asked=statement.aligned or None)
+            template = template_for(self._store.schema, path)
+            outcome = _values_of(statement, known, template, zone, unit)
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
@@ -200,11 +205,21 @@ class Writer:
 
     # ------------------------------------------------------------------ schema
 
+    def _aligned_as(self, known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
+        """How a device is written to: as it is, or, if it is new, as its template says, or as asked for."""
+        if known is None:
+            template = template_for(self._store.schema, path)
+            return bool(asked) if template is None else template.aligned
+        if asked and not known.aligned:
+            raise UserMistake(f"device {path} is not aligned: write to it without ALIGNED", code=511)
+        return known.aligned
+
     def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:
         changes: list[SchemaChange] = []
         if missing:
             changes += self.database_for(device)
-            changes.append(CreateSeries(device, aligned, tuple(missing), if_missing=True))
+            schema = self._store.schema
+            changes += with_template(schema, device, schema.device(device), missing, aligned=aligned)
         return changes
 
     def database_for(self, device: str) -> list[SchemaChange]:
@@ -241,7 +256,9 @@ class _Values:
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _values_of(statement: Insert, known: DeviceSchema | None, zone: str, unit: TimeUnit) -> _Values:
+def _values_of(
+    statement: Insert, known: DeviceSchema | None, template: Template | None, zone: str, unit: TimeUnit
+) -> _Values:
     """The statement's values for a device as it is known."""
     found = _Values()
     for place, name in enumerate(statement.measurements):
@@ -252,7 +269,7 @@ def _values_of(statement: Insert, known: DeviceSchema | None, zone: str, unit: T
             type_ = inferred_type(literals)
             if type_ is None:
                 continue
-            series = created = new_series(name, type_)
+            series = created = _of_template(template, name) or new_series(name, type_)
         try:
             column = column_of_literals(literals, series.type, zone, unit)
         except ValueError as error:
@@ -265,13 +282,9 @@ def _values_of(statement: Insert, known: DeviceSchema | None, zone: str, unit: T
     return found
 
 
-def _aligned_as(known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
-    """How a device is written to: as it is, or, if it is new, as asked for."""
-    if known is None:
-        return bool(asked)
-    if asked and not known.aligned:
-        raise UserMistake(f"device {path} is not aligned: write to it without ALIGNED", code=511)
-    return known.aligned
+def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
+    """A series that a device gets from its template, if that has it."""
+    return None if template is None else template.find(name)
 
 
 def _fit(device: str, series: SeriesSchema, column: Column) -> Column:

@@ -291,6 +291,66 @@ class AlterTimeseries:
     attributes: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CreateTemplate:
+    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is its content, without quotes."""
+
+    name: str
+    columns: tuple[SeriesColumn, ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTemplate:
+    """ALTER DEVICE TEMPLATE name ADD (measurement type ..., ...)."""
+
+    name: str
+    columns: tuple[SeriesColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropTemplate:
+    """DROP DEVICE TEMPLATE name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTemplate:
+    """SET DEVICE TEMPLATE name TO path."""
+
+    name: str
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTemplate:
+    """UNSET DEVICE TEMPLATE name FROM path."""
+
+    name: str
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateTemplate:
+    """CREATE TIMESERIES USING DEVICE TEMPLATE ON path."""
+
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class DeactivateTemplate:
+    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, whichever is in use there."""
+
+    name: str | None
+    paths: tuple[PathExpression, ...]
+
+
+TemplateStatement = (
+    CreateTemplate | AlterTemplate | DropTemplate | SetTemplate | UnsetTemplate | ActivateTemplate | DeactivateTemplate
+)
+
+
 # ---------------------------------------------------------------------------------------------- SHOW, COUNT, life
 
 
@@ -314,6 +374,10 @@ class ShowKind(Enum):
     TTL = "ttl"
     PARTITIONS = "partitions"
     FILES = "files"
+    TEMPLATES = "device templates"
+    TEMPLATE_NODES = "nodes in device template"
+    TEMPLATE_SET = "paths set device template"
+    TEMPLATE_USING = "paths using device template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +401,7 @@ class Show:
     details: bool = False
     order_by: tuple[SortKey, ...] = ()
     databases: tuple[PathExpression, ...] = ()
+    template: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -567,6 +632,7 @@ Statement = (
     | KillQuery
     | SetTimeZone
     | Explain
+    | TemplateStatement
     | UserStatement
     | NotSupported
 )

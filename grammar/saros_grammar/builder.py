@@ -1,7 +1,8 @@
 """Parse tree to statement: the areas of the dialect, each with its table of rules.
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
-    SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`.
+    SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
+    templates to `template_builder`.
 
 What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
 hold (a clause twice, a row of the wrong width) raises ParseError with its place.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from saros_grammar import ast, load_builder, select_builder, series_builder
+from saros_grammar import ast, load_builder, select_builder, series_builder, template_builder
 from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
@@ -49,12 +50,6 @@ _AREAS = {
     "partition": "partition tables",
     "database": "database settings",
     "storage": "database settings",
-    "device": "device templates",
-    "schema": "device templates",
-    "template": "device templates",
-    "templates": "device templates",
-    "nodes": "device templates",
-    "paths": "device templates",
     "system": "system settings",
     "configuration": "configuration",
     "datanodes": "cluster statements",
@@ -81,7 +76,8 @@ class StatementBuilder:
         """A `statement` context."""
         inner = context.children[0]
         rule = type(inner).__name__.removesuffix("Context")
-        return self._rules[rule](self, inner)
+        build = template_builder.RULES.get(rule)
+        return self._rules[rule](self, inner) if build is None else build(self._expressions, inner)
 
     # ------------------------------------------------------------------------------------------ queries
 
@@ -192,9 +188,6 @@ class StatementBuilder:
 
     def _alter_series(self, context: Any) -> ast.AlterTimeseries:
         return series_builder.alter(self._expressions, self._exact(context.exactPath()), context.alteration())
-
-    def _template(self, _: Any) -> NotSupported:
-        return NotSupported("device templates")
 
     def _other(self, context: Any) -> NotSupported:
         word = "merge" if context.what is None else context.what.text.lower()
@@ -396,9 +389,6 @@ class StatementBuilder:
         "CreateDatabase": _create_database,
         "CreateSeries": _create_series,
         "CreateAligned": _create_aligned,
-        "UseTemplate": _template,
-        "CreateTemplate": _template,
-        "DropTemplate": _template,
         "CreateUser": _create_user,
         "CreateRole": _create_role,
         "CreateOther": _unsupported,
@@ -438,7 +428,6 @@ class StatementBuilder:
         "SetOther": _unsupported,
         "SetTtl": _set_ttl,
         "UnsetTtl": _unset_ttl,
-        "UnsetOther": _unsupported,
         "Flush": _flush,
         "Merge": _merge,
         "Load": _load,

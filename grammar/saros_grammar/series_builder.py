@@ -27,17 +27,17 @@ def create_series(expressions: ExpressionBuilder, path: PathExpression, context:
     """A `createSeries` context whose path has been read."""
     if len(path.nodes) < 2:
         raise expressions.error(context.exactPath(), "a series needs a device and a measurement: root.sg.d1.s1")
-    column = _column(expressions, path.nodes[-1], context)
-    return CreateTimeseries(PathExpression(path.nodes[:-1]), (column,))
+    return CreateTimeseries(PathExpression(path.nodes[:-1]), (column(expressions, path.nodes[-1], context),))
 
 
 def create_aligned(expressions: ExpressionBuilder, device: PathExpression, context: Any) -> CreateTimeseries:
     """A `createAligned` context whose path has been read."""
-    columns = tuple(_column(expressions, expressions.canonical(c.measurement), c) for c in context.alignedColumn())
+    columns = tuple(column(expressions, expressions.canonical(c.measurement), c) for c in context.alignedColumn())
     return CreateTimeseries(device, columns, aligned=True)
 
 
-def _column(expressions: ExpressionBuilder, measurement: str, context: Any) -> SeriesColumn:
+def column(expressions: ExpressionBuilder, measurement: str, context: Any) -> SeriesColumn:
+    """A series of CREATE TIMESERIES or of a template: a context with `seriesOptions`, perhaps with an alias."""
     options = context.seriesOptions()
     found: dict[str, str] = {}
     properties: list[tuple[str, str]] = []
@@ -57,7 +57,7 @@ def _column(expressions: ExpressionBuilder, measurement: str, context: Any) -> S
         found["datatype"].upper(),
         None if encoding is None else encoding.upper(),
         None if compressor is None else compressor.upper(),
-        None if context.alias is None else expressions.canonical(context.alias),
+        None if getattr(context, "alias", None) is None else expressions.canonical(context.alias),
         tags,
         attributes,
         tuple(properties),

@@ -53,6 +53,15 @@ _ROWS = (
     Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with back-quotes: root.sg.`a.b`."),
     Status(510, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
+    Status(512, "UNDEFINED_TEMPLATE", ErrorClass.INTEGRITY, "Look with SHOW DEVICE TEMPLATES."),
+    Status(513, "TEMPLATE_NOT_SET", ErrorClass.INTEGRITY, "Look with SHOW PATHS SET DEVICE TEMPLATE; set it first."),
+    Status(
+        515, "TEMPLATE_IS_IN_USE", ErrorClass.INTEGRITY, "DEACTIVATE or UNSET the template where it is, then again."
+    ),
+    Status(
+        516, "TEMPLATE_INCOMPATIBLE", ErrorClass.INTEGRITY, "Set templates where there is neither series nor template."
+    ),
+    Status(524, "TEMPLATE_NOT_ACTIVATED", ErrorClass.INTEGRITY, "Look with SHOW PATHS USING DEVICE TEMPLATE."),
     Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
     Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
     Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),

@@ -255,7 +255,7 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
 def _scores(kind: str, times: Int64Array, values: Float64Array) -> Float64Array:
     """How much each point (of all kinds but avg: each between the first and the last) sticks out."""
     if kind == "avg":
-        return np.abs(values - values.mean())
+        return np.asarray(np.abs(values - values.mean()))
     moments = (times - times[0]).astype(np.float64)
     if kind == "stendis":
         rise, run = values[-1] - values[0], moments[-1]
@@ -263,9 +263,9 @@ def _scores(kind: str, times: Int64Array, values: Float64Array) -> Float64Array:
     x, y = np.diff(moments), np.diff(values)
     if kind == "prenextdis":
         lengths = x + np.abs(y)
-        return lengths[:-1] + lengths[1:]
+        return np.asarray(lengths[:-1] + lengths[1:])
     lengths = np.hypot(x, y)
-    return -(x[:-1] * x[1:] + y[:-1] * y[1:]) / (lengths[:-1] * lengths[1:])
+    return np.asarray(-(x[:-1] * x[1:] + y[:-1] * y[1:]) / (lengths[:-1] * lengths[1:]))
 
 
 SAMPLING = (

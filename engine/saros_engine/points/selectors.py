@@ -10,7 +10,7 @@ from saros_engine.expression import FunctionCall
 from saros_engine.function import NUMBERS, TEXTS, Attributes, expect, integer_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.text import text_ranks
-from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.types import DataType, NumericArray, TimeUnit
 
 _K_MAX = 1_000
 _ORDERED = NUMBERS | TEXTS | {DataType.DATE, DataType.TIMESTAMP}
@@ -35,7 +35,7 @@ def _selector(name: str, *, largest: bool) -> PointFunction:
     return PointFunction(name, check, make)
 
 
-def _descending(keys: Int64Array | Float64Array) -> Int64Array | Float64Array:
+def _descending(keys: NumericArray) -> NumericArray:
     """Keys that rise where these fall; NaN stays behind all."""
     return -keys if keys.dtype.kind == "f" else ~keys
 

@@ -294,6 +294,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#alterTemplate.
+    def visitAlterTemplate(self, ctx:Sql.AlterTemplateContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#alterOther.
     def visitAlterOther(self, ctx:Sql.AlterOtherContext):
         return self.visitChildren(ctx)
@@ -364,6 +369,21 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showTemplates.
+    def visitShowTemplates(self, ctx:Sql.ShowTemplatesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showTemplateNodes.
+    def visitShowTemplateNodes(self, ctx:Sql.ShowTemplateNodesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showTemplatePaths.
+    def visitShowTemplatePaths(self, ctx:Sql.ShowTemplatePathsContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showOther.
     def visitShowOther(self, ctx:Sql.ShowOtherContext):
         return self.visitChildren(ctx)
@@ -414,6 +434,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setTemplate.
+    def visitSetTemplate(self, ctx:Sql.SetTemplateContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#setOther.
     def visitSetOther(self, ctx:Sql.SetOtherContext):
         return self.visitChildren(ctx)
@@ -429,8 +454,8 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#unsetOther.
-    def visitUnsetOther(self, ctx:Sql.UnsetOtherContext):
+    # Visit a parse tree produced by Sql#unsetTemplate.
+    def visitUnsetTemplate(self, ctx:Sql.UnsetTemplateContext):
         return self.visitChildren(ctx)
 
 

@@ -1,12 +1,15 @@
 """The schema: databases, devices and series as a tree, and the changes that make it."""
 
+from saros_storage.schema.catalogue import Catalogue
 from saros_storage.schema.changes import (
+    OF_ALL_GROUPS,
     AlterSeries,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
+    SetEntry,
     SetTtl,
     UnsetTtl,
     decode_change,
@@ -18,7 +21,9 @@ from saros_storage.schema.ttl_rules import TtlRules
 
 __all__ = [
     "LEGAL_ENCODINGS",
+    "OF_ALL_GROUPS",
     "AlterSeries",
+    "Catalogue",
     "CreateDatabase",
     "CreateSeries",
     "DeleteDatabase",
@@ -27,6 +32,7 @@ __all__ = [
     "SchemaChange",
     "SchemaTree",
     "SeriesSchema",
+    "SetEntry",
     "SetTtl",
     "TtlRules",
     "UnsetTtl",

@@ -75,7 +75,22 @@ class UnsetTtl:
     number: int = 0
 
 
-SchemaChange = CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries | SetTtl | UnsetTtl
+@dataclass(frozen=True, slots=True)
+class SetEntry:
+    """An entry of the catalogue; `text` None takes it back."""
+
+    kind: str
+    key: str
+    text: str | None
+    #: Above that of the entry that it replaces.
+    number: int = 0
+
+
+SchemaChange = (
+    CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries | SetTtl | UnsetTtl | SetEntry
+)
+#: Changes that all groups of a cluster know of.
+OF_ALL_GROUPS = (SetTtl, UnsetTtl, SetEntry)
 
 
 def encode_change(change: SchemaChange) -> bytes:
@@ -92,6 +107,8 @@ def encode_change(change: SchemaChange) -> bytes:
         words += [change.pattern, change.milliseconds, change.number]
     elif isinstance(change, UnsetTtl):
         words += [change.pattern, change.number]
+    elif isinstance(change, SetEntry):
+        words += [change.kind, change.key, change.text, change.number]
     else:
         words += [change.device, change.measurement, change.alias, change.tags, change.attributes]
     return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
@@ -115,6 +132,9 @@ def decode_change(data: bytes) -> SchemaChange:
             return SetTtl(str(words[0]), None if words[1] is None else int(words[1]), int(words[2]))
         if name == "UnsetTtl":
             return UnsetTtl(str(words[0]), int(words[1]))
+        if name == "SetEntry":
+            kind, key, text, number = words
+            return SetEntry(str(kind), str(key), None if text is None else str(text), int(number))
     except (ValueError, TypeError, IndexError, KeyError) as error:
         raise CorruptFile("schema log", 0, f"not a schema change: {error}") from error
     raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 
 from saros_storage.errors import UserMistake
 from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
+from saros_storage.schema.catalogue import Catalogue, Entry
 from saros_storage.schema.changes import (
     AlterSeries,
     CreateDatabase,
@@ -25,6 +27,7 @@ from saros_storage.schema.changes import (
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
+    SetEntry,
     SetTtl,
     UnsetTtl,
     decode_change,
@@ -58,6 +61,8 @@ class SchemaTree:
         self.version = 0
         #: How long points live; replaced as a whole.
         self.ttl = TtlRules()
+        #: Templates and the like; replaced as a whole.
+        self.catalogue = Catalogue()
         self._root = _Node()
         self._devices: dict[str, DeviceSchema] = {}
         self._databases: dict[str, None] = {}
@@ -165,6 +170,8 @@ class SchemaTree:
             self._check_alter(change)
         elif isinstance(change, SetTtl):
             self.ttl.check(change.pattern)
+        elif isinstance(change, SetEntry):
+            self.catalogue.check(change.kind, change.key, change.text)
         else:
             parse_pattern(change.pattern)
 
@@ -176,6 +183,7 @@ class SchemaTree:
         trial = SchemaTree()
         trial._databases = dict(self._databases)
         trial.ttl = self.ttl
+        trial.catalogue = self.catalogue
         for device in devices:
             trial._copy_around(self, device)
         for change in changes:
@@ -212,18 +220,22 @@ class SchemaTree:
             self.ttl = self.ttl.with_rule(change.pattern, TtlRule(change.number, change.milliseconds))
         elif isinstance(change, UnsetTtl):
             self.ttl = self.ttl.with_rule(change.pattern, TtlRule(change.number, unset=True))
+        elif isinstance(change, SetEntry):
+            self.catalogue = self.catalogue.with_entry(change.kind, change.key, Entry(change.number, change.text))
         else:
             self._alter(change)
         self.version += 1
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """The changes, rules of TTL with numbers above those of the rules that are known here."""
-        return [
-            replace(change, number=self.ttl.number(change.pattern) + 1)
-            if isinstance(change, SetTtl | UnsetTtl)
-            else change
-            for change in changes
-        ]
+        """The changes, those that all groups know of with numbers above those that are known here."""
+        return [self._numbered(change) for change in changes]
+
+    def _numbered(self, change: SchemaChange) -> SchemaChange:
+        if isinstance(change, SetTtl | UnsetTtl):
+            return replace(change, number=self.ttl.number(change.pattern) + 1)
+        if isinstance(change, SetEntry):
+            return replace(change, number=self.catalogue.number(change.kind, change.key) + 1)
+        return change
 
     def dump(self) -> bytes:
         """The whole tree as the changes that make it, one a line."""
@@ -234,6 +246,8 @@ class SchemaTree:
         for pattern, rule in sorted(self.ttl.by_pattern.items()):
             unset = UnsetTtl(pattern, rule.number)
             changes.append(unset if rule.unset else SetTtl(pattern, rule.milliseconds, rule.number))
+        for (kind, key), entry in sorted(self.catalogue.by_key.items(), key=itemgetter(0)):
+            changes.append(SetEntry(kind, key, entry.text, entry.number))
         return b"".join(encode_change(change) + b"\n" for change in changes)
 
     @staticmethod

@@ -1,0 +1,73 @@
+"""What a schema says beside databases and series, by kind and key: templates, where they are set, and the like.
+
+    ("template", "t1")         {"aligned": false, "columns": [...]}
+    ("template on", "root.a")  "t1"
+
+What a text means is its user's business. Each entry has a number, and of entries for one key the one with the highest
+counts, as of rules of TTL: so those who got them in different orders have the same ones in the end. An entry that was
+taken back is kept as one without a text, for its number. Between equal numbers (of two who did not know of each other)
+the text that sorts last counts.
+
+An immutable value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from saros_storage.errors import UserMistake
+
+#: Keys that have or had an entry: the whole catalogue is copied with every change.
+ENTRIES_MAX = 10_000
+#: Characters of one entry.
+TEXT_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`text` None: it was taken back."""
+
+    number: int
+    text: str | None
+
+    @property
+    def order(self) -> tuple[int, bool, str]:
+        """The higher one counts."""
+        return self.number, self.text is not None, self.text or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """See the module."""
+
+    by_key: Mapping[tuple[str, str], Entry] = field(default_factory=dict)
+
+    def get(self, kind: str, key: str) -> str | None:
+        """The text of an entry; None if there is none."""
+        entry = self.by_key.get((kind, key))
+        return None if entry is None else entry.text
+
+    def all_of(self, kind: str) -> list[tuple[str, str]]:
+        """Keys and texts of a kind, in order of keys."""
+        found = [(k, entry.text) for (of, k), entry in self.by_key.items() if of == kind and entry.text is not None]
+        return sorted(found)
+
+    def number(self, kind: str, key: str) -> int:
+        """That of the key's entry; 0 if it never had one."""
+        entry = self.by_key.get((kind, key))
+        return 0 if entry is None else entry.number
+
+    def check(self, kind: str, key: str, text: str | None) -> None:
+        """Raise UserMistake 303 if there is no room for it."""
+        if text is not None and len(text) > TEXT_MAX:
+            raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=303)
+        if (kind, key) not in self.by_key and len(self.by_key) >= ENTRIES_MAX:
+            raise UserMistake(f"there are or were {ENTRIES_MAX} {kind}s and the like: no more are kept", code=303)
+
+    def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
+        """With an entry more, unless a newer one is known."""
+        known = self.by_key.get((kind, key))
+        if known is not None and known.order > entry.order:
+            return self
+        return Catalogue({**self.by_key, (kind, key): entry})
