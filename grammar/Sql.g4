@@ -171,7 +171,8 @@ create
                                                                                       # createTemplate
     | CREATE USER principal password                                                   # createUser
     | CREATE ROLE principal                                                            # createRole
-    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL | TOPIC)
+    | CREATE continuousQueryWord id=name options+=continuousQueryOption* select END     # createContinuousQuery
+    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | VIEW | LOGICAL | MODEL | TOPIC)
       anything*                                                                       # createOther
     ;
 
@@ -184,6 +185,11 @@ seriesOptions: WITH? first=typeName (EQUAL value)? (COMMA? pair)* labels*;
 typeName: name | TIMESTAMP;
 
 alignedColumn: measurement=name (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)? seriesOptions;
+
+continuousQueryWord: CONTINUOUS QUERY | CQ;
+
+// RESAMPLE EVERY d BOUNDARY t RANGE d, d TIMEOUT POLICY word BEGIN: the builder knows the words.
+continuousQueryOption: NAME | DURATION | DATETIME | INTEGER | COMMA;
 
 templateColumn: measurement=name seriesOptions;
 
@@ -200,7 +206,8 @@ drop
     | (DELETE | DROP) TIMESERIES path (COMMA path)*                                    # dropSeries
     | (DELETE | DROP | DEACTIVATE) (TIMESERIES OF)? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
-    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | CONTINUOUS | CQ | VIEW | LOGICAL | MODEL
+    | (DELETE | DROP) continuousQueryWord id=name                                        # dropContinuousQuery
+    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | VIEW | LOGICAL | MODEL
                            | TOPIC | PARTITION) anything*                              # dropOther
     ;
 
@@ -237,8 +244,9 @@ show
     | SHOW (DEVICE | SCHEMA)? TEMPLATES                                                # showTemplates
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
+    | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
     | SHOW what=(TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
-                | PIPESINK | PIPESINKTYPE | CONTINUOUS | CQS | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
+                | PIPESINK | PIPESINKTYPE | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
 

@@ -226,6 +226,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.TEMPLATE_NODES: None,
     ast.ShowKind.TEMPLATE_SET: None,
     ast.ShowKind.TEMPLATE_USING: None,
+    ast.ShowKind.CONTINUOUS_QUERIES: Privilege.MAINTAIN,
 }
 
 
@@ -318,6 +319,8 @@ RULES: dict[type, Rule] = {
     ast.DeactivateTemplate: Rule(_deactivate, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it reads and writes as who created it
+    ast.DropContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_anyone),
     ast.Explain: Rule(_explain),

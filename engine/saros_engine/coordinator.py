@@ -22,12 +22,13 @@ from typing import get_args
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.users import Users
 from saros_engine import ddl
-from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail
+from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.authorization import RULES, Asked, authorize, authorize_plan, authorize_write, schema_for
 from saros_engine.cluster_info import ClusterInfo, OneNode
+from saros_engine.continuous import ContinuousQuery, continuous_query, creation, removal
 from saros_engine.database import Database
 from saros_engine.distribution import distribute
-from saros_engine.errors import NotSupportedError, QueryNotFound
+from saros_engine.errors import NotSupportedError, QueryNotFound, SemanticError
 from saros_engine.execution import QueryExecution
 from saros_engine.explain import explain, explain_analysis
 from saros_engine.functions import FUNCTIONS
@@ -66,6 +67,8 @@ _NANOSECONDS_PER_MS = 1_000_000
 #: Statements that look up here what they change.
 _LOOK_FIRST = (
     *get_args(ast.TemplateStatement),
+    ast.CreateContinuousQuery,
+    ast.DropContinuousQuery,
     ast.DeleteDatabases,
     ast.DeleteTimeseries,
     ast.AlterTimeseries,
@@ -246,7 +249,7 @@ class QueryEngine:
             case _ if isinstance(statement, ast.UserStatement):
                 return self._run_user_statement(statement, session)
             case _:
-                return Result("", count=self._change(statement, session))
+                return Result("", count=self._change(statement, session, text))
 
     def _run_user_statement(self, statement: ast.UserStatement, session: SessionContext) -> Result:
         if self._users is None:
@@ -254,7 +257,7 @@ class QueryEngine:
         shown = self._users.run(statement, session.access)
         return Result("", count=1) if shown is None else fixed_result(shown.fields, shown.rows)
 
-    def _change(self, statement: ast.Statement, session: SessionContext) -> int:
+    def _change(self, statement: ast.Statement, session: SessionContext, text: str) -> int:
         """Carry out a statement that answers no rows; how many things it changed."""
         store = self._store
         if isinstance(statement, _LOOK_FIRST):
@@ -264,6 +267,23 @@ class QueryEngine:
                 times = time_range(where, Moment(session.zone, self._unit, self._now()))
                 store.delete([str(path) for path in paths], times)
                 return 0
+            case ast.Load():
+                return load_files(store, statement, self._options.default_database_level, session.load_folders)
+            case ast.Flush(databases):
+                store.flush([str(path) for path in databases] or None)
+            case ast.KillQuery(query_id):
+                return self._kill(query_id, session.access)
+            case ast.SetTimeZone(zone):
+                zone_of(zone)
+                session.zone = zone
+            case _:
+                return self._change_schema(statement, session, text)
+        return 0
+
+    def _change_schema(self, statement: ast.Statement, session: SessionContext, text: str) -> int:
+        """Carry out a statement that changes the schema; how many things it changed."""
+        store = self._store
+        match statement:
             case ast.CreateDatabase():
                 return ddl.create_database(store, statement)
             case ast.DeleteDatabases():
@@ -278,18 +298,40 @@ class QueryEngine:
                 return ddl.change_ttl(store, statement)
             case _ if isinstance(statement, ast.TemplateStatement):
                 return change_templates(store, statement)
-            case ast.Load():
-                return load_files(store, statement, self._options.default_database_level, session.load_folders)
-            case ast.Flush(databases):
-                store.flush([str(path) for path in databases] or None)
-            case ast.KillQuery(query_id):
-                return self._kill(query_id, session.access)
-            case ast.SetTimeZone(zone):
-                zone_of(zone)
-                session.zone = zone
+            case ast.CreateContinuousQuery():
+                return self._create_continuous(statement, session, text)
+            case ast.DropContinuousQuery(name):
+                store.change_schema(removal(name, store.schema))
             case _:
                 raise AssertionError(statement)
-        return 0
+        return 1
+
+    def _create_continuous(self, create: ast.CreateContinuousQuery, session: SessionContext, text: str) -> int:
+        moment = Moment(session.zone, self._unit, self._now())
+        query = continuous_query(create, text, session.access.user, moment)
+        # What is wrong with it shows now, and not when it runs.
+        select = query.select(moment.now)
+        self._authorize(select, session)
+        targets_of(select, plan_select(select, self._plan_context(session)))
+        self._store.change_schema(creation(query, self._store.schema))
+        return 1
+
+    def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
+        """Carry out a continuous query for a moment, as the user who created it. Raises what `execute` raises."""
+        access = UNRESTRICTED
+        if query.user:
+            if self._users is None:
+                raise SemanticError(f"this database keeps no users, and {query.name} is to run as {query.user}")
+            access = access_of(self._users.users(), query.user)
+        session = SessionContext(query.zone, access=access)
+        select = query.select(moment)
+        with self._counted(statements=1):
+            self._authorize(select, session)
+            self._select_into(select, session, query.text, None).close()
+
+    def _authorize(self, statement: ast.Statement, session: SessionContext) -> None:
+        if not session.access.unrestricted:
+            authorize(statement, self._asked(session.access))
 
     def _merge(self, statement: ast.Merge, session: SessionContext, text: str, timeout_ms: int | None) -> None:
         """Unless its client says so, a MERGE may take longer than a query."""

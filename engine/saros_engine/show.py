@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_engine.cluster_info import ClusterInfo, Endpoint
+from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
 from saros_engine.readable_schema import SchemaReader
@@ -239,6 +240,14 @@ def _show_template_using(statement: Show, schema: SchemaReader) -> Shown:
     return Shown(_texts("ChildPaths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
 
 
+def _show_continuous_queries(_: Show, schema: SchemaReader) -> Shown:
+    rows: list[Row] = []
+    for query in continuous_queries(schema):
+        problem = last_run(schema, query.name)[1]
+        rows.append((query.name, query.statement, "ACTIVE" if problem is None else f"ACTIVE, last failed: {problem}"))
+    return Shown(_texts("CQId", "Query", "State"), rows)
+
+
 _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.DATABASES: _show_databases,
     ShowKind.DEVICES: _show_devices,
@@ -250,6 +259,7 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.TEMPLATE_NODES: _show_template_nodes,
     ShowKind.TEMPLATE_SET: _show_template_set,
     ShowKind.TEMPLATE_USING: _show_template_using,
+    ShowKind.CONTINUOUS_QUERIES: _show_continuous_queries,
 }
 
 # ---------------------------------------------------------------------------------------------- cluster

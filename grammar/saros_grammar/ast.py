@@ -351,6 +351,33 @@ TemplateStatement = (
 )
 
 
+# ---------------------------------------------------------------------------------------------- continuous queries
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContinuousQuery:
+    """CREATE CQ name [RESAMPLE [EVERY d] [BOUNDARY t] [RANGE start[, end]]] [TIMEOUT POLICY p] BEGIN select END.
+
+    `text` is the SELECT as it was written, known to parse; durations None where not given. `blocked` False: TIMEOUT
+    POLICY DISCARD.
+    """
+
+    name: str
+    text: str
+    every: Duration | None = None
+    boundary: Literal | None = None
+    start: Duration | None = None
+    end: Duration | None = None
+    blocked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DropContinuousQuery:
+    """DROP CQ name."""
+
+    name: str
+
+
 # ---------------------------------------------------------------------------------------------- SHOW, COUNT, life
 
 
@@ -378,6 +405,7 @@ class ShowKind(Enum):
     TEMPLATE_NODES = "nodes in device template"
     TEMPLATE_SET = "paths set device template"
     TEMPLATE_USING = "paths using device template"
+    CONTINUOUS_QUERIES = "continuous queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +661,8 @@ Statement = (
     | SetTimeZone
     | Explain
     | TemplateStatement
+    | CreateContinuousQuery
+    | DropContinuousQuery
     | UserStatement
     | NotSupported
 )

@@ -2,7 +2,7 @@
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
-    templates to `template_builder`.
+    templates to `template_builder`, continuous queries to `continuous_builder`.
 
 What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
 hold (a clause twice, a row of the wrong width) raises ParseError with its place.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from saros_grammar import ast, load_builder, select_builder, series_builder, template_builder
+from saros_grammar import ast, continuous_builder, load_builder, select_builder, series_builder, template_builder
 from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
@@ -36,9 +36,6 @@ _AREAS = {
     "pipesink": "pipes",
     "pipesinks": "pipes",
     "pipesinktype": "pipes",
-    "continuous": "continuous queries",
-    "cq": "continuous queries",
-    "cqs": "continuous queries",
     "view": "logical views",
     "logical": "logical views",
     "model": "models",
@@ -76,7 +73,7 @@ class StatementBuilder:
         """A `statement` context."""
         inner = context.children[0]
         rule = type(inner).__name__.removesuffix("Context")
-        build = template_builder.RULES.get(rule)
+        build = template_builder.RULES.get(rule) or continuous_builder.RULES.get(rule)
         return self._rules[rule](self, inner) if build is None else build(self._expressions, inner)
 
     # ------------------------------------------------------------------------------------------ queries

@@ -257,6 +257,10 @@ class ExpressionBuilder:
         """The `?` of a token."""
         return self._parameters[token.start]
 
+    def has_parameter(self, context: Any) -> bool:
+        """Whether a `?` stands in a context."""
+        return any(context.start.start <= start <= context.stop.stop for start in self._parameters)
+
     def number(self, context: Any, sign: str) -> Literal:
         """The number of a context with `number` and perhaps a `point` before it."""
         start = (context.point or context.number).start

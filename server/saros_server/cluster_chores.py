@@ -102,9 +102,13 @@ class Chores:
         self._readers.expire(self._clock.monotonic_ns())
         self._shelf.expire()
 
-    def _finish_drops(self) -> None:
+    def leads_meta(self) -> bool:
+        """Whether this node leads the meta group, and does what one node does for all."""
         status = self.host.status(META)
-        if status is not None and status.role is Role.LEADER:
+        return status is not None and status.role is Role.LEADER
+
+    def _finish_drops(self) -> None:
+        if self.leads_meta():
             self._database.finish_drops(_DROPS_SECONDS)
 
     def _refresh_schema(self) -> None:

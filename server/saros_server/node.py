@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from saros_cluster.cluster_file import load as load_cluster_file
 from saros_cluster.users.directory import Directory, FileDirectory
+from saros_engine.continuous_runner import ContinuousRunner
 from saros_engine.coordinator import QueryEngine
 from saros_engine.database import Database
 from saros_engine.options import EngineOptions
@@ -49,6 +50,7 @@ class Node:
         scheduler: DriverScheduler,
         engine: QueryEngine,
         directory: Directory,
+        clock: Clock,
     ) -> None:
         self.configuration = configuration
         self._opened = opened
@@ -61,6 +63,9 @@ class Node:
         self.directory = directory
         #: Numbered writes of clients.
         self.requests = Requests()
+        in_charge = (lambda: True) if isinstance(opened, Store) else opened.chores.leads_meta
+        self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
+        self._continuous.start()
 
     @staticmethod
     def open(
@@ -85,11 +90,13 @@ class Node:
         info = None if isinstance(opened, Store) else opened.status
         users = UserStatements(directory, partial(_hash_new, configuration))
         engine = QueryEngine(_database(opened), scheduler, clock, engine_options(configuration), info, users)
-        return Node(configuration, opened, scheduler, engine, directory)
+        return Node(configuration, opened, scheduler, engine, directory, clock)
 
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""
+        self._continuous.stop()
         self.engine.close()
+        self._continuous.join()
         self.scheduler.close()
         self._opened.close()
 

@@ -10,7 +10,7 @@ import numpy as np
 from saros_engine.coordinator import QueryEngine, SessionContext
 from saros_engine.options import EngineOptions
 from saros_scheduler import DriverScheduler, SchedulerOptions
-from saros_storage.clock import SystemClock
+from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import LocalDisk
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
@@ -23,9 +23,13 @@ class Engine:
     """See the module; `options` are the engine's."""
 
     def __init__(
-        self, folder: Path, options: EngineOptions | None = None, store_options: StoreOptions | None = None
+        self,
+        folder: Path,
+        options: EngineOptions | None = None,
+        store_options: StoreOptions | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         stored = store_options or StoreOptions(durability="os")
         self.store = Store.open(str(folder), stored, LocalDisk(), self._clock)
         self.scheduler = DriverScheduler(SchedulerOptions(), self._clock.monotonic_ns)

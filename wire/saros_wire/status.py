@@ -80,6 +80,8 @@ _ROWS = (
     Status(808, "ROLE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST ROLE."),
     Status(809, "ROLE_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing role, or choose another name."),
     Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Look at the log of the node."),
+    Status(1400, "NO_SUCH_CQ", ErrorClass.INTEGRITY, "Look with SHOW CONTINUOUS QUERIES."),
+    Status(1402, "CQ_ALREADY_EXIST", ErrorClass.INTEGRITY, "DROP the continuous query first, or choose another name."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
     Status(
         2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is part of the dialect and not built yet."

@@ -204,6 +204,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#createContinuousQuery.
+    def visitCreateContinuousQuery(self, ctx:Sql.CreateContinuousQueryContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#createOther.
     def visitCreateOther(self, ctx:Sql.CreateOtherContext):
         return self.visitChildren(ctx)
@@ -231,6 +236,16 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#alignedColumn.
     def visitAlignedColumn(self, ctx:Sql.AlignedColumnContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#continuousQueryWord.
+    def visitContinuousQueryWord(self, ctx:Sql.ContinuousQueryWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#continuousQueryOption.
+    def visitContinuousQueryOption(self, ctx:Sql.ContinuousQueryOptionContext):
         return self.visitChildren(ctx)
 
 
@@ -276,6 +291,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#dropPrincipal.
     def visitDropPrincipal(self, ctx:Sql.DropPrincipalContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropContinuousQuery.
+    def visitDropContinuousQuery(self, ctx:Sql.DropContinuousQueryContext):
         return self.visitChildren(ctx)
 
 
@@ -381,6 +401,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#showTemplatePaths.
     def visitShowTemplatePaths(self, ctx:Sql.ShowTemplatePathsContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showContinuousQueries.
+    def visitShowContinuousQueries(self, ctx:Sql.ShowContinuousQueriesContext):
         return self.visitChildren(ctx)
 
 
