@@ -215,7 +215,8 @@ alter
     : ALTER TIMESERIES exactPath alteration                                            # alterSeries
     | ALTER USER principal SET PASSWORD password                                       # alterUser
     | ALTER templateWord id=name ADD LEFT_PARENTHESIS templateColumn (COMMA templateColumn)* RIGHT_PARENTHESIS   # alterTemplate
-    | ALTER what=(DATABASE | STORAGE | PIPE | VIEW | LOGICAL) anything*                 # alterOther
+    | ALTER databaseWord exactPath WITH pair (COMMA? pair)*                             # alterDatabase
+    | ALTER what=(PIPE | VIEW | LOGICAL) anything*                                     # alterOther
     ;
 
 alteration

@@ -301,6 +301,7 @@ RULES: dict[type, Rule] = {
     ast.Insert: Rule(_insert),
     ast.DeleteData: Rule(_delete, _DELETE),
     ast.CreateDatabase: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.AlterDatabase: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.DeleteDatabases: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.CreateTimeseries: Rule(_create_timeseries, _SCHEMA),
     ast.DeleteTimeseries: Rule(_delete_timeseries, _SCHEMA),

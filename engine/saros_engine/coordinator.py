@@ -67,6 +67,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 #: Statements that look up here what they change.
 _LOOK_FIRST = (
     *get_args(ast.TemplateStatement),
+    ast.AlterDatabase,
     ast.CreateContinuousQuery,
     ast.DropContinuousQuery,
     ast.DeleteDatabases,
@@ -286,6 +287,8 @@ class QueryEngine:
         match statement:
             case ast.CreateDatabase():
                 return ddl.create_database(store, statement)
+            case ast.AlterDatabase():
+                return ddl.alter_database(store, statement)
             case ast.DeleteDatabases():
                 return ddl.delete_databases(store, statement)
             case ast.CreateTimeseries():
@@ -462,7 +465,7 @@ class QueryEngine:
         if kind is ast.ShowKind.QUERIES:
             return self._show_queries(session)
         if kind is ast.ShowKind.FUNCTIONS:
-            return fixed_result(_texts("function name", "function type"), _function_rows())
+            return fixed_result(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), _function_rows())
         if kind is ast.ShowKind.VERSION:
             return fixed_result(_texts("Version"), [(_version(),)])
         if kind is ast.ShowKind.TIME_ZONE:
@@ -560,10 +563,10 @@ def _texts(*names: str) -> list[Field]:
     return [Field(name, _TEXT) for name in names]
 
 
-def _function_rows() -> list[tuple[str, str]]:
+def _function_rows() -> list[tuple[str, str, str, str]]:
     from saros_engine.aggregates import AGGREGATES
 
-    rows = [(name, "built-in aggregate function") for name in AGGREGATES]
-    rows += [(name, f"built-in {function.kind.value} function") for name, function in FUNCTIONS.items()]
-    rows += [(name, "built-in series function") for name in POINT_FUNCTIONS]
-    return sorted(rows)
+    kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
+    kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
+    kinds |= dict.fromkeys(POINT_FUNCTIONS, "built-in series function")
+    return [(name.upper(), kinds[name], "", "AVAILABLE") for name in sorted(kinds)]

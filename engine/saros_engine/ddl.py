@@ -10,6 +10,7 @@ from saros_engine.declared_series import series_of
 from saros_engine.templates import forget_places
 from saros_engine.writing import Writer
 from saros_grammar.ast import (
+    AlterDatabase,
     AlterKind,
     AlterTimeseries,
     CreateDatabase,
@@ -33,8 +34,19 @@ def create_database(store: Database, statement: CreateDatabase) -> int:
     """CREATE DATABASE."""
     if statement.path.has_wildcard:
         raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
+    if statement.ttl is not None:
+        _check_ttl(statement.ttl)
     store.change_schema([schema.CreateDatabase(str(statement.path))])
+    if statement.ttl is not None:
+        change_ttl(store, SetTtl(statement.path, statement.ttl))
     return 1
+
+
+def alter_database(store: Database, statement: AlterDatabase) -> int:
+    """ALTER DATABASE."""
+    if not store.schema.is_database(str(statement.path)):
+        raise UserMistake(f"Path [{statement.path}] is not a database", code=504)
+    return change_ttl(store, SetTtl(statement.path, statement.ttl))
 
 
 def delete_databases(store: Database, statement: DeleteDatabases) -> int:
@@ -59,10 +71,15 @@ def change_ttl(store: Database, statement: SetTtl | UnsetTtl) -> int:
     if isinstance(statement, UnsetTtl):
         return _forget_ttl(store, patterns)
     milliseconds = statement.milliseconds
-    if milliseconds is not None and milliseconds > _TTL_MS_MAX:
-        raise UserMistake(f"a TTL is at most {_TTL_MS_MAX} milliseconds, or INF", code=701)
+    if milliseconds is not None:
+        _check_ttl(milliseconds)
     store.change_schema([schema.SetTtl(pattern, milliseconds) for pattern in patterns])
     return 1
+
+
+def _check_ttl(milliseconds: int) -> None:
+    if milliseconds > _TTL_MS_MAX:
+        raise UserMistake(f"a TTL is at most {_TTL_MS_MAX} milliseconds, or INF", code=701)
 
 
 def _patterns_of_database(path: str) -> tuple[str, ...]:

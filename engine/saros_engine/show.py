@@ -15,19 +15,24 @@ from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
 from saros_engine.readable_schema import SchemaReader
 from saros_engine.templates import places, template, templates, used_by
+from saros_engine.text import match_text
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
     Call,
     Count,
     Expression,
+    InList,
     IsNull,
+    Like,
     Literal,
     PathExpression,
     Show,
     ShowKind,
+    SortKey,
     Unary,
 )
+from saros_storage.block import TextArray
 from saros_storage.paths import PathPattern, parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SeriesSchema
 from saros_storage.types import TIME_MIN, DataType, Scalar
@@ -72,15 +77,23 @@ def show_schema(statement: Show, schema: SchemaReader, latest: LatestTimes) -> S
     """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
-    if statement.order_by:
-        raise NotSupportedError("ORDER BY in SHOW")
     shown = _SHOW[statement.kind](statement, schema)
+    if statement.order_by:
+        _order(shown, statement.order_by)
     if statement.latest:
         times = latest([str(row[0]) for row in shown.rows])
         shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
     start = _number(statement.offset, 0)
     stop = None if statement.limit is None else start + _number(statement.limit, 0)
     return Shown(shown.fields, shown.rows[start:stop])
+
+
+def _order(shown: Shown, keys: Sequence[SortKey]) -> None:
+    """By the first column, which has all values once. Raises SemanticError for another key."""
+    (key, *more), name = keys, shown.fields[0].name
+    if more or str(key.expression).lower() != name.lower():
+        raise SemanticError(f"this SHOW is ordered by {name} only")
+    shown.rows.sort(key=lambda row: split_path(str(row[0])), reverse=key.descending)
 
 
 def count_schema(statement: Count, schema: SchemaReader) -> Shown:
@@ -384,10 +397,20 @@ def _holds(where: Expression, subjects: Subjects) -> bool:
             return part in (_value(subject, subjects) or "")
         case IsNull(subject, negated):
             return (_value(subject, subjects) is None) != negated
+        case InList(subject, items, negated):
+            value = _value(subject, subjects)
+            return value is not None and (value in [_text_of(item) for item in items]) != negated
+        case Like(subject, Literal(_, str(pattern), _), regexp, negated):
+            value = _value(subject, subjects)
+            return value is not None and bool(match_text(TextArray.of([value]), pattern, regexp=regexp)[0]) != negated
         case Unary("!", operand):
             return not _holds(operand, subjects)
         case _:
             raise NotSupportedError(f"the condition {where} in SHOW or COUNT")
+
+
+def _text_of(item: Expression) -> object:
+    return item.value if isinstance(item, Literal) else str(item)
 
 
 def _value(subject: Expression, subjects: Subjects) -> str | None:

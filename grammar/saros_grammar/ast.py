@@ -225,9 +225,18 @@ class DeleteData:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE path; SET STORAGE GROUP TO path."""
+    """CREATE DATABASE path [WITH TTL=milliseconds]; SET STORAGE GROUP TO path."""
 
     path: PathExpression
+    ttl: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE path WITH TTL=milliseconds."""
+
+    path: PathExpression
+    ttl: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -646,6 +655,7 @@ Statement = (
     | Insert
     | DeleteData
     | CreateDatabase
+    | AlterDatabase
     | DeleteDatabases
     | CreateTimeseries
     | DeleteTimeseries

@@ -45,8 +45,6 @@ _AREAS = {
     "topics": "subscriptions",
     "subscriptions": "subscriptions",
     "partition": "partition tables",
-    "database": "database settings",
-    "storage": "database settings",
     "system": "system settings",
     "configuration": "configuration",
     "datanodes": "cluster statements",
@@ -167,9 +165,28 @@ class StatementBuilder:
     # ------------------------------------------------------------------------------------------ schema
 
     def _create_database(self, context: Any) -> Statement:
-        if context.WITH() is not None:
-            return NotSupported("database settings")
-        return ast.CreateDatabase(self._exact(context.exactPath()))
+        ttl = self._ttl(context.pair()) if context.WITH() is not None else None
+        return ttl if isinstance(ttl, NotSupported) else ast.CreateDatabase(self._exact(context.exactPath()), ttl)
+
+    def _alter_database(self, context: Any) -> Statement:
+        ttl = self._ttl(context.pair())
+        return ttl if isinstance(ttl, NotSupported) else ast.AlterDatabase(self._exact(context.exactPath()), ttl)
+
+    def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported:
+        """The TTL of a database's settings, the only one that Saros has."""
+        found: dict[str, Any] = {}
+        for pair in pairs:
+            key = unquote_name(self._expressions.raw(pair.key())).lower()
+            if key in found:
+                raise self._expressions.error(pair, f"{key.upper()} is given twice")
+            found[key] = pair.value()
+        other = next((key for key in found if key != "ttl"), None)
+        if other is not None:
+            return NotSupported(f"the database setting {other.upper()}")
+        text = self._expressions.raw(found["ttl"])
+        if not text.isascii() or not text.isdigit():
+            raise self._expressions.error(found["ttl"], "a TTL is milliseconds", ("an integer",))
+        return int(text)
 
     def _drop_databases(self, context: Any) -> ast.DeleteDatabases:
         return ast.DeleteDatabases(self._paths(context.path()))
@@ -395,6 +412,7 @@ class StatementBuilder:
         "DropOther": _unsupported,
         "AlterSeries": _alter_series,
         "AlterUser": _alter_user,
+        "AlterDatabase": _alter_database,
         "AlterOther": _unsupported,
         "GrantRole": _grant_role,
         "GrantPrivileges": _grant,

@@ -29,6 +29,7 @@ from saros_grammar.ast import (
     Literal,
     LiteralKind,
     NotSupported,
+    Parameter,
     PathExpression,
     Select,
     SelectItem,
@@ -147,6 +148,8 @@ def _fill(expressions: ExpressionBuilder, clause: Any) -> Fill:
         return Fill(method, None, bound)
     if bound is not None:
         raise expressions.error(clause.bound, "only FILL(PREVIOUS, ...) takes a duration")
+    if not isinstance(value, Literal | Parameter):
+        raise expressions.error(clause.fill, "FILL takes PREVIOUS, LINEAR or a constant", ("PREVIOUS", "LINEAR"))
     return Fill(FillMethod.VALUE, value)
 
 

@@ -319,6 +319,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#alterDatabase.
+    def visitAlterDatabase(self, ctx:Sql.AlterDatabaseContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#alterOther.
     def visitAlterOther(self, ctx:Sql.AlterOtherContext):
         return self.visitChildren(ctx)
