@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from saros_engine.points.intervals import INTERVALS
 from saros_engine.points.point_function import PointFunction, Points
+from saros_engine.points.profile import PROFILE
 from saros_engine.points.sampling import SAMPLING
 from saros_engine.points.selectors import SELECTORS
 
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
-POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING)}
+POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE)}
