@@ -442,6 +442,8 @@ class QueryEngine:
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         if not isinstance(statement.statement, ast.Select):
             raise NotSupportedError("EXPLAIN of a statement that is not a SELECT")
+        if statement.analyze and statement.statement.into is not None:
+            raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
         point = self._catch_up(session)
         plan = self._plan(statement.statement, session)
         if not statement.analyze:

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, GrantRole, Holder, Kind
+from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, GrantRole, Holder, Kind, Revoke
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, Privilege
 from saros_cluster.users.users import Users
 from saros_engine.access import NoPermission, PasswordMustChange, access_of
 from saros_engine.authorization import RULES, SHOWING
+from saros_engine.continuous import continuous_queries
 from saros_engine.coordinator import QueryEngine, SessionContext
 from saros_engine.errors import QueryNotFound
 from saros_engine.options import EngineOptions
@@ -103,6 +104,11 @@ def engine(tmp_path: Path) -> Iterator[Secured]:
         "insert into root.b.shut(time, s) values (1, 100.0)",
         "create timeseries root.a.open.named(nick) with datatype=DOUBLE",
         "insert into root.a.open(time, named) values (1, 7.0)",
+        *(f"create device template {name} (q INT32)" for name in ("free", "set", "used")),
+        "set device template set to root.b.set",
+        "set device template used to root.b.used",
+        "create timeseries using device template on root.b.used",
+        "create cq known begin select count(s) into root.a.open(y) from root.a.shut group by(1m) end",
     ):
         opened.ask_as("root", text)
     opened.trail.lines.clear()
@@ -121,6 +127,21 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "explain analyze select s from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
     "insert into root.a.shut(time, s) values (5, 1.0)": (Privilege.WRITE_DATA, "root.a.shut.s"),
     "delete from root.a.shut.s": (Privilege.WRITE_DATA, "root.a.shut.s"),
+    "create device template t9 (s INT32)": (Privilege.MANAGE_DATABASE, EVERYWHERE),
+    "alter device template free add (r INT32)": (Privilege.MANAGE_DATABASE, EVERYWHERE),
+    "drop device template free": (Privilege.MANAGE_DATABASE, EVERYWHERE),
+    "set device template free to root.b.fresh": (Privilege.MANAGE_DATABASE, EVERYWHERE),
+    "unset device template set from root.b.set": (Privilege.MANAGE_DATABASE, EVERYWHERE),
+    "create timeseries using device template on root.b.set": (Privilege.WRITE_SCHEMA, "root.b.set.**"),
+    "deactivate device template used from root.b.used": (Privilege.WRITE_SCHEMA, "root.b.used.**"),
+    "show device templates": None,
+    "create cq c begin select count(s) into root.a.open(x) from root.a.shut group by(1m) end": (
+        Privilege.MAINTAIN,
+        EVERYWHERE,
+    ),
+    "drop cq known": (Privilege.MAINTAIN, EVERYWHERE),
+    "show cqs": (Privilege.MAINTAIN, EVERYWHERE),
+    "alter database root.b with ttl=5": (Privilege.MANAGE_DATABASE, EVERYWHERE),
     "create database root.c": (Privilege.MANAGE_DATABASE, EVERYWHERE),
     "drop database root.b": (Privilege.MANAGE_DATABASE, EVERYWHERE),
     "create timeseries root.a.new.s INT32": (Privilege.WRITE_SCHEMA, "root.a.new.s"),
@@ -461,3 +482,31 @@ def test_a_user_with_few_rights_gets_a_part_of_what_the_administrator_gets(engin
                 c for c in every if c == "Time" or any(parse_pattern(g).matches(split_path(c)) for g in granted)
             ]
             assert expected == engine.header_as(name, text), (granted, text)
+
+
+# ---------------------------------------------------------------------------------------------- SELECT INTO, CQ
+
+
+def test_select_into_reads_and_writes_as_its_user(engine: Secured) -> None:
+    engine.allow(Privilege.READ_DATA, "root.a.open.**")
+    assert "WRITE_DATA" in engine.denied("select s into root.a.copy(s) from root.a.open")
+    engine.allow(Privilege.WRITE_DATA, "root.a.copy.**")
+    assert "WRITE_SCHEMA" in engine.denied("select s into root.a.copy(s) from root.a.open")
+    engine.allow(Privilege.WRITE_SCHEMA, "root.a.copy.**")
+    # Of what a wildcard means only what may be read is copied.
+    assert [["root.a.open.s", "root.a.copy.s", 2]] == engine.ask_as("ann", "select s into root.a.copy(s) from root.a.*")
+
+
+def test_a_continuous_query_has_what_its_creator_has_when_it_runs(engine: Secured) -> None:
+    engine.allow(Privilege.MAINTAIN)
+    engine.allow(Privilege.READ_DATA, "root.a.open.**")
+    engine.allow(Privilege.WRITE_DATA, "root.a.copy.**")
+    engine.allow(Privilege.WRITE_SCHEMA, "root.a.copy.**")
+    text = "create cq c resample every 1h range 1h begin select s into root.a.copy(s) from root.a.open end"
+    engine.ask_as("ann", text)
+    query = continuous_queries(engine.store.schema)[0]
+    engine.engine.run_continuous(query, 1_000)
+    assert [[1, 1.0], [2, 3.0]] == engine.ask_as("root", "select s from root.a.copy")
+    engine.do(Revoke((Privilege.WRITE_DATA,), ("root.a.copy.**",), ANN))
+    with pytest.raises(NoPermission):
+        engine.engine.run_continuous(query, 1_000)
