@@ -1,0 +1,49 @@
+"""Expressions print as SQL that means the same: the text of what was parsed parses to what prints so again."""
+
+from __future__ import annotations
+
+import pytest
+from grammar.corpus import SAMPLE, fixture_statements, sample_statements
+
+from saros_grammar.ast import Expression, Select
+from saros_grammar.errors import ParseError
+from saros_grammar.parser import parse
+
+#: A minus of a minus begins a comment; names that are keywords print without the back-quotes that they need.
+ELSEWHERE = {"--a", "--1", "root", "time"}
+
+
+def expressions(texts: list[str]) -> list[Expression]:
+    found: dict[str, Expression] = {}
+    for text in texts:
+        if "?" in text or not text.lower().lstrip().startswith("select"):
+            continue
+        try:
+            select = parse(text).statement
+        except ParseError:
+            continue
+        if isinstance(select, Select):
+            parts = [item.expression for item in select.items]
+            parts += [part for part in (select.where, select.having) if part is not None]
+            found.update({str(part): part for part in parts})
+    return [part for text, part in found.items() if text not in ELSEWHERE]
+
+
+def check(parts: list[Expression]) -> None:
+    assert len(parts) > 50
+    wrong = []
+    for part in parts:
+        statement = parse(f"select {part} from root.a").statement
+        assert isinstance(statement, Select)
+        if str(statement.items[0].expression) != str(part):
+            wrong.append(str(part))
+    assert wrong == []
+
+
+def test_what_the_fixtures_hold_prints_as_sql() -> None:
+    check(expressions(fixture_statements()))
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="conformance/sample.jsonl is not here")
+def test_what_the_sample_holds_prints_as_sql() -> None:
+    check(expressions([text for _, text in sample_statements()]))
