@@ -1,10 +1,10 @@
-"""Device templates on a cluster: every node knows them, a write on any node uses them, and a restart keeps them."""
+"""Device templates and continuous queries on a cluster: every node knows them, and a restart keeps them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from server.cluster_fixture import Nodes
+from server.cluster_fixture import Nodes, wait_until
 
 
 def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> None:
@@ -30,5 +30,30 @@ def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> 
         cluster.run(1, "unset device template t from root.a")
         cluster.run(0, "drop device template t")
         assert [] == cluster.run(2, "show device templates")
+    finally:
+        cluster.close()
+
+
+def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        cluster.run(0, "insert into root.a.d(time, x) values (now(), 1)")
+        text = "create cq c resample every 1s range 1000w begin select x into root.a.copy(x) from root.a.d end"
+        cluster.run(1, text)
+        for number in range(3):
+            assert [("c", text, "ACTIVE")] == cluster.run(number, "show cqs")
+
+        def copied(count: int) -> bool:
+            return [(count,)] == cluster.run(0, "select count(x) from root.a.copy")
+
+        wait_until(lambda: copied(1), 10)
+        assert 1 == sum(cluster.node(n).cluster.chores.leads_meta() for n in range(3))
+        for number in range(3):
+            cluster.stop(number)
+        for number in range(3):
+            cluster.start(number)
+        cluster.wait_ready()
+        cluster.run(0, "insert into root.a.d(time, x) values (now(), 2)")
+        wait_until(lambda: copied(2), 10)
     finally:
         cluster.close()
