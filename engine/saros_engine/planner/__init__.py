@@ -12,20 +12,15 @@ from __future__ import annotations
 
 from saros_engine.analysis.scope import any_part, counts_rows
 from saros_engine.errors import SemanticError
-from saros_engine.function import FunctionKind
-from saros_engine.functions import FUNCTIONS
+from saros_engine.planner.body import has_own_points
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
-from saros_engine.points import POINT_FUNCTIONS
-from saros_grammar.ast import Call, Case, Expression, Select
+from saros_grammar.ast import Case, Expression, Select
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
-
-#: Functions of a series that give one value per row, as CASE needs it.
-_ROW_BY_ROW = frozenset({"diff"})
 
 
 def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
@@ -46,15 +41,8 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
 
 def _check_cases(expression: Expression) -> None:
     """Raise SemanticError where CASE meets a function whose points are not its argument's."""
-    if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, _makes_points):
+    if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
-
-
-def _makes_points(expression: Expression) -> bool:
-    name = expression.name.lower() if isinstance(expression, Call) else ""
-    return name in POINT_FUNCTIONS or (
-        name in FUNCTIONS and FUNCTIONS[name].kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
-    )
 
 
 def _check_row_counts(select: Select) -> None:

@@ -9,6 +9,7 @@ The last form lets scans answer from statistics. Pure: any thread.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
 from saros_engine.count_if import threshold_of
 from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, InputTime
+from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, NullTest, Operation
+from saros_engine.function import FunctionKind
+from saros_engine.functions import FUNCTIONS
 from saros_engine.plan import (
     Aggregate,
     AggregateCall,
@@ -46,6 +49,8 @@ from saros_grammar.ast import (
     EndTimeReference,
     Expression,
     GroupByWindow,
+    Literal,
+    LiteralKind,
     PathExpression,
     TimeReference,
 )
@@ -125,11 +130,28 @@ def _raw(body: Body, context: PlanContext) -> Project:
     needed = [*(output.expression for output in body.outputs), *body.keys]
     if not any(any_part(expression, makes_points) for expression in needed):
         child, columns = _filtered([*needed, *_where(body)], body, context, body.time)
-        return _project(child, body, columns)
-    child, columns = _with_points(needed, body, context)
-    if body.descending:
-        child = Sort(child, (SortItem(InputTime(), descending=True, nulls_first=False),), child.fields)
-    return _project(child, body, columns)
+    else:
+        child, columns = _with_points(needed, body, context)
+        if body.descending:
+            child = Sort(child, (SortItem(InputTime(), descending=True, nulls_first=False),), child.fields)
+    project = _project(child, body, columns)
+    sparse = all(_is_null(o.expression) or any_part(o.expression, has_own_points) for o in body.outputs)
+    return _without_empty_rows(project, len(body.outputs)) if sparse else project
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.kind is LiteralKind.NULL
+
+
+def _without_empty_rows(project: Project, width: int) -> Project:
+    """Without the rows in which none of the outputs has a point."""
+    fields = project.fields
+    tests: list[Bound] = [NullTest(InputColumn(i, fields[i].type), negated=True) for i in range(width)]
+    some = functools.reduce(lambda a, b: Operation(BinaryOperator.OR, a, b, DataType.BOOLEAN), tests)
+    # What is null throughout is still seen to be: its type is another device's.
+    pairs = enumerate(project.expressions)
+    same = tuple(bound if is_null(bound) else InputColumn(i, fields[i].type) for i, bound in pairs)
+    return Project(Filter(project, some, fields), same, fields)
 
 
 def _where(body: Body) -> list[Expression]:
@@ -139,6 +161,19 @@ def _where(body: Body) -> list[Expression]:
 def makes_points(expression: Expression) -> bool:
     """Whether the expression is a call of a function that makes points of its own."""
     return isinstance(expression, Call) and expression.name.lower() in POINT_FUNCTIONS
+
+
+#: Functions of a series that give one value per row, as CASE needs it.
+_ROW_BY_ROW = frozenset({"diff"})
+
+
+def has_own_points(expression: Expression) -> bool:
+    """Whether the expression is a call of a function whose points are not its argument's."""
+    name = expression.name.lower() if isinstance(expression, Call) else ""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return name in POINT_FUNCTIONS
+    return function.kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
 
 
 def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext) -> tuple[Node, Columns]:
