@@ -84,7 +84,7 @@ class Partition:
             memtable.freeze(index)
             self.immutable.append(memtable)
             self.active = None
-            self._snapshot = None
+            self._changed()
         return memtable
 
     def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
@@ -94,7 +94,7 @@ class Partition:
         rank = Rank(_GENERATION, self._version)
         ranked = None if source is None else replace(source, rank=rank)
         self.immutable.append(LoadedFile(rank, index, staged, ranked, problem))
-        self._snapshot = None
+        self._changed()
 
     def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
         """Hide the points in `time` of the series that a pattern matches."""
@@ -120,7 +120,7 @@ class Partition:
         others.append(replace(tombstone, rank=max(rank, tombstone.rank)))
         self.tombstones = tuple(sorted(others, key=lambda t: t.rank))
         self.unsaved = (index, index) if self.unsaved is None else (self.unsaved[0], index)
-        self._snapshot = None
+        self._changed()
 
     # ------------------------------------------------------------------ flushing
 
@@ -137,7 +137,7 @@ class Partition:
         if self.unsaved is not None:
             first, last = self.unsaved
             self.unsaved = None if last <= manifest.flushed else (max(first, manifest.flushed + 1), last)
-        self._snapshot = None
+        self._changed()
 
     def compacted(
         self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
@@ -150,13 +150,18 @@ class Partition:
         if needless:
             self.tombstones = tuple(t for t in self.tombstones if t not in needless)
         self._note_times(added)
+        self._changed()
+
+    def _changed(self) -> None:
+        """More than the active MemTable is another now."""
         self._snapshot = None
+        self._basis = object()
 
     def set_aside(self, manifest: Manifest, path: str) -> None:
         """Take over a manifest that has one file less."""
         self.manifest = manifest
         self.files = tuple(f for f in self.files if f.path != path)
-        self._snapshot = None
+        self._changed()
 
     @property
     def first_unflushed(self) -> int | None:
@@ -181,8 +186,6 @@ class Partition:
     def snapshot(self) -> PartitionSnapshot | None:
         """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
         index = -1 if self.active is None else self.active.last_index
-        if self._snapshot is None:
-            self._basis = object()
         if self._snapshot is None or self._snapshot_index != index:
             memtables = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
             has_active = self.active is not None and not self.active.empty
