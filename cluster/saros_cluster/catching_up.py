@@ -102,6 +102,10 @@ class CatchingUp:
             found[group] = answer.result()
         return found
 
+    def _is_gone(self, group: GroupId) -> bool:
+        """Whether the group has ended: others have what it had."""
+        return not self._routes.now.members(group)
+
     def _wait_here(self, waiting: list[GroupId], deadline_ns: int) -> dict[int, int]:
         found: dict[int, int] = {}
         while waiting:
@@ -113,6 +117,11 @@ class CatchingUp:
                 except FutureTimeoutError:
                     raise NoLeader(group, _NOT_IN_TIME) from None
                 except NotHere as error:
+                    if self._is_gone(group):
+                        continue
+                    if group in self._routes.now.groups and not self.is_here(group):  # it was left meanwhile
+                        found[group] = self._ask(group, deadline_ns)
+                        continue
                     raise NoLeader(group, str(error)) from error
                 if index is not None:
                     found[group] = index
@@ -126,6 +135,10 @@ class CatchingUp:
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
+
+    def pause(self, seconds: float) -> None:
+        """Let others go on."""
+        time.sleep(seconds)
 
     def await_applied(self, wanted: Mapping[int, int], seconds: float) -> None:
         """Wait until the groups that are here have applied as much, but not for long."""
@@ -144,7 +157,7 @@ class CatchingUp:
 
     def _ask(self, group: GroupId, deadline_ns: int) -> int:
         why = _NOT_IN_TIME
-        while self._left(deadline_ns) > 0:
+        while self._left(deadline_ns) > 0 and not self._is_gone(group):
             for node in self.holders(group):
                 left = self._left(deadline_ns)
                 if left <= 0:
@@ -156,6 +169,8 @@ class CatchingUp:
                 except (Unreachable, RemoteError) as error:
                     why = str(error)
             time.sleep(_PAUSE_SECONDS)
+        if self._is_gone(group):
+            return 0
         raise NoLeader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:

@@ -2,6 +2,7 @@
 
     {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000,
      "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
+     "joined": {"peer": "hostD:6668", "client": "hostD:6667"}                     of a node that was not there at first
      "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    or without: then nobody logs in
 
 Written once, when the cluster is made, and the same for all its nodes but for `node`: it says how the cluster began.
@@ -30,7 +31,7 @@ CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
 #: 1000 slots for each of a thousand nodes: past it, tables only get slow.
 _SLOTS_MAX = 1_000_000
-_ADMINISTRATOR = "administrator"
+_ADMINISTRATOR, _JOINED = "administrator", "joined"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
 #: How a password was hashed, and the hash; which ways there are, is not known here.
@@ -71,6 +72,8 @@ class ClusterFile:
     nodes: Mapping[NodeId, NodeAddress]
     #: None: the cluster keeps no users.
     administrator: Administrator | None = None
+    #: Of a node that joined later: where it listens.
+    joined: NodeAddress | None = None
 
     def __post_init__(self) -> None:
         _require(is_uuid(self.cluster), "cluster", self.cluster, "a UUID such as 123e4567-e89b-12d3-a456-426614174000")
@@ -82,7 +85,12 @@ class ClusterFile:
         addresses = [text for address in self.nodes.values() for text in (address.peer, address.client)]
         for text in addresses:
             _require(addresses.count(text) == 1, "nodes", text, "every address once")
-        _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
+        if self.joined is None:
+            _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
+        else:
+            _require(self.node not in self.nodes, "node", self.node, f"none of the first nodes {_ids(self.nodes)}")
+            _require(is_address(self.joined.peer), "joined.peer", self.joined.peer, "host:port")
+            _require(is_address(self.joined.client), "joined.client", self.joined.client, "host:port")
         _require(
             1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"
         )
@@ -101,7 +109,7 @@ class ClusterFile:
     @property
     def address(self) -> NodeAddress:
         """Where the folder's node listens."""
-        return self.nodes[self.node]
+        return self.nodes[self.node] if self.joined is None else self.joined
 
 
 def is_address(text: str) -> bool:
@@ -143,6 +151,8 @@ def encode(file: ClusterFile) -> bytes:
     }
     if file.administrator is not None:
         words[_ADMINISTRATOR] = asdict(file.administrator)
+    if file.joined is not None:
+        words[_JOINED] = asdict(file.joined)
     return json.dumps(words, indent=2).encode() + b"\n"
 
 
@@ -152,15 +162,16 @@ def decode(data: bytes) -> ClusterFile:
         words = json.loads(data)
     except ValueError as error:
         raise UserMistake(f"not JSON: {error}", code=2004) from error
-    fields = _fields(words, "", _KEYS, (_ADMINISTRATOR,), newer_first=True)
+    fields = _fields(words, "", _KEYS, (_ADMINISTRATOR, _JOINED), newer_first=True)
     nodes = _object(fields["nodes"], "nodes")
     return ClusterFile(
         cluster=_text(fields["cluster"], "cluster"),
         node=NodeId(_number(fields["node"], "node")),
         replicas=_number(fields["replicas"], "replicas"),
         slots=_number(fields["slots"], "slots"),
-        nodes={_node_id(key): _node_address(words, key) for key, words in nodes.items()},
+        nodes={_node_id(key): _node_address(words, f"nodes.{key}.") for key, words in nodes.items()},
         administrator=_administrator(fields[_ADMINISTRATOR]) if _ADMINISTRATOR in fields else None,
+        joined=_node_address(fields[_JOINED], f"{_JOINED}.") if _JOINED in fields else None,
     )
 
 
@@ -201,9 +212,9 @@ def _check_administrator(found: Administrator) -> None:
         raise UserMistake(f"administrator.name: {error.message}", code=2004) from error
 
 
-def _node_address(words: object, key: str) -> NodeAddress:
-    fields = _fields(words, f"nodes.{key}.", ("peer", "client"))
-    return NodeAddress(*(_text(fields[name], f"nodes.{key}.{name}") for name in ("peer", "client")))
+def _node_address(words: object, prefix: str) -> NodeAddress:
+    fields = _fields(words, prefix, ("peer", "client"))
+    return NodeAddress(*(_text(fields[name], prefix + name) for name in ("peer", "client")))
 
 
 def _node_id(key: str) -> NodeId:

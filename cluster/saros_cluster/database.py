@@ -19,13 +19,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from weakref import WeakSet
 
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
-from saros_cluster.data.command import NO_REQUEST, Request, check_command, current_request, encode_command
+from saros_cluster.data.command import NO_REQUEST, Known, Request, check_command, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.merges import MergeHere, Stopped
@@ -62,6 +62,7 @@ from saros_storage.schema import SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame
+from saros_storage.view import LocalReadView
 
 STRONG_SECONDS = 10.0
 MID_SECONDS = 0.5
@@ -73,8 +74,10 @@ KNOW_SECONDS, REFRESH_SECONDS = 5.0, 1.0
 _THREADS = 16
 _EXISTS, _SERIES_EXISTS = 501, 503
 _NOT_SUPPORTED = 2002
-#: How often a write is prepared anew because drops overtake it.
-_RENEWALS_MAX = 20
+#: How often something is prepared anew because drops overtake it, or slots move.
+_RENEWALS_MAX = 100
+#: A move of slots takes a few trips from node to node.
+_MOVE_SECONDS = 0.02
 #: Devices of which it is known where they were written last.
 _WRITTEN_MAX = 50_000
 
@@ -83,6 +86,7 @@ _WRITTEN_MAX = 50_000
 class Parts:
     """What the cluster is made of, as this node has it."""
 
+    node: NodeId
     client: int
     routes: Routes
     host: GroupHost
@@ -118,7 +122,6 @@ class ClusterDatabase:
         self._catching_up = CatchingUp(
             parts.host, parts.peers, parts.clock, parts.routes, parts.replicas, parts.schema, self._pool, parts.is_down
         )
-        self._all_here = all(self._catching_up.is_here(group) for group in self._routing.groups)
 
     @property
     def _routing(self) -> Routing:
@@ -145,13 +148,21 @@ class ClusterDatabase:
             try:
                 self._write(request, frames, creates)
             except UserMistake as error:
-                if error.code != OVERTAKEN:
-                    raise
                 overtaken = error
-                self._see_drops([*(f.head.device for f in frames), *_devices(creates)])
+                self._prepare_anew(error, [*(f.head.device for f in frames), *_devices(creates)])
             else:
                 return
         raise overtaken
+
+    def _prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
+        """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""
+        if error.code == MOVED:
+            self._catching_up.pause(_MOVE_SECONDS)
+            self._see([META])
+        elif error.code == OVERTAKEN:
+            self._see_drops(devices)
+        else:
+            raise error
 
     def _write(self, request: Request, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
         if creates:
@@ -163,8 +174,9 @@ class ClusterDatabase:
         placed = [Placed(self._fitting.depth(frame.head, tree), frame.frame, frame) for frame in frames]
         seen = self._seen(drops, placed) if drops else 0
         rows: dict[GroupId, list[Placed]] = {}
+        routing = self._routing
         for frame, tablet in zip(frames, placed, strict=True):
-            for group, part in self._routing.hand_out(tablet):
+            for group, part in routing.hand_out(tablet):
                 rows.setdefault(group, []).append(part)
                 self._note_written(frame.head.device, group)
         if creates:
@@ -223,10 +235,8 @@ class ClusterDatabase:
             try:
                 self._create(request, changes, {}, tree, drops)
             except UserMistake as error:
-                if error.code != OVERTAKEN:
-                    raise
                 overtaken = error
-                self._see_drops(_devices(changes))
+                self._prepare_anew(error, _devices(changes))
             else:
                 return
         raise overtaken
@@ -237,9 +247,26 @@ class ClusterDatabase:
         numbered = self.schema.numbered(changes)
         self.schema.rehearse(numbered)
         try:
-            self._propose_all(dict.fromkeys(self._routing.groups, Mutation(numbered)), request)
+            self._tell_all(Mutation(numbered), request)
         finally:
             self._see(self._routing.groups)
+
+    def _tell_all(self, mutation: Mutation, request: Request) -> None:
+        """An entry in each group. One that meets a move of slots is sent to all again.
+
+        What came too early for slots that were about to come, or too late for some that were gone, missed them.
+        """
+        for _ in range(_RENEWALS_MAX):
+            routing = self._routing
+            try:
+                self._propose_all(dict.fromkeys(routing.groups, mutation), request, routing=routing)
+            except UserMistake as error:
+                moved = error
+                self._prepare_anew(error, ())
+                request = self.own_request()
+            else:
+                return
+        raise moved
 
     def load(self, path: str, options: LoadOptions) -> int:  # noqa: ARG002
         """See `Database.load`: a cluster's nodes cannot all read a file of one of them."""
@@ -306,13 +333,13 @@ class ClusterDatabase:
     def _change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
         """By default a command has a number of its own: one request may need several."""
         try:
-            self._parts.proposer.propose(META, encode_meta_entry(request or self._own_request(), command))
+            self._parts.proposer.propose(META, encode_meta_entry(request or self.own_request(), command))
         finally:
             self._see([META])
 
     def change_users(self, change: UsersCommand, seconds: float) -> None:
         """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
-        entry = encode_meta_entry(self._own_request(), ChangeUsers(change))
+        entry = encode_meta_entry(self.own_request(), ChangeUsers(change))
         self._parts.proposer.propose(META, entry, seconds)
         try:
             self.see_users(seconds)
@@ -334,8 +361,7 @@ class ClusterDatabase:
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
-            mutation = Mutation(deletions=[Deletion(tuple(patterns), time)])
-            self._propose_all(dict.fromkeys(self._routing.groups, mutation), self._request())
+            self._tell_all(Mutation(deletions=[Deletion(tuple(patterns), time)]), self._request())
 
     def delete_series(self, pattern: str) -> int:
         """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
@@ -375,16 +401,23 @@ class ClusterDatabase:
     def _request(self) -> Request:
         """The client's request, or one of this node's own."""
         request = current_request.get()
-        return self._own_request() if request == NO_REQUEST else request
+        return self.own_request() if request == NO_REQUEST else request
 
-    def _own_request(self) -> Request:
+    def own_request(self) -> Request:
+        """A new one of this node's."""
         return Request(self._parts.client, next(self._sequence))
 
-    def _propose_all(self, mutations: Mapping[GroupId, Mutation], request: Request, seen: int = 0) -> None:
-        """An entry in each group, at once; `seen`: the newest drop that they take into account."""
+    def _propose_all(
+        self, mutations: Mapping[GroupId, Mutation], request: Request, seen: int = 0, routing: Routing | None = None
+    ) -> None:
+        """An entry in each group, at once; `seen`: the newest drop that they take into account.
+
+        `routing`: that which says which groups there are, of what concerns all.
+        """
 
         def propose(group: GroupId) -> None:
-            self._parts.proposer.propose(group, encode_command(request, mutations[group], seen))
+            known = None if routing is None else routing.known(group)
+            self._parts.proposer.propose(group, encode_command(request, mutations[group], seen, known))
 
         self._in_all_groups(mutations, propose)
 
@@ -434,11 +467,22 @@ class ClusterDatabase:
 
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
-        local = self._parts.replicas.view()
-        if self._all_here and point.horizon is None:
+        routing, here, local = self._view_here()
+        if point.applied:
+            missing = [group for group in routing.groups if group not in point.applied]
+            point.applied = {**point.applied, **self._catch_up(missing, STRONG_SECONDS)}
+        if len(here) == len(routing.groups) and point.horizon is None:
             return local
         query = QueryId(f"{self._parts.client:016x}-{next(self._queries)}")
-        view = RoutedView(query, local, self._routes, partial(self._holders, point), self._parts.peers, point)
+
+        def routes(device: str, time: TimeRange) -> Sequence[GroupId]:
+            database = self.schema.database_of(device)
+            return () if database is None else routing.groups_for(database, time)
+
+        def holders(group: GroupId) -> list[Holder]:
+            return [] if group in here else self._holders(point, routing, group)
+
+        view = RoutedView(query, local, routes, holders, self._parts.peers, point)
         with self._lock:
             self._views.add(view)
         return view
@@ -450,19 +494,33 @@ class ClusterDatabase:
         for view in views:
             view.renew()
 
-    def _routes(self, device: str, time: TimeRange) -> Sequence[GroupId]:
-        database = self.schema.database_of(device)
-        return () if database is None else self._routing.groups_for(database, time)
+    def _view_here(self) -> tuple[Routing, Mapping[GroupId, Known], LocalReadView]:
+        """The routing of now, what is here by it, and a picture of that.
 
-    def _holders(self, point: ReadPoint, group: GroupId) -> list[Holder]:
+        A replica that has not heard of slots that came to its group is none; nor is what was seen by a table of before
+        slots went for good.
+        """
+        machines = self._parts.replicas.machines
+        for _ in range(_RENEWALS_MAX):
+            routing = self._routing
+            known = {group: routing.known(group) for group in routing.groups if group in machines}
+            here = {group: found for group, found in known.items() if machines[group].has_heard(found)}
+            try:
+                return routing, here, self._parts.replicas.view(here)
+            except UserMistake as error:
+                moved = error
+                self._catching_up.pause(_MOVE_SECONDS)
+        raise moved
+
+    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[Holder]:
         """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
-        if self._catching_up.is_here(group):
-            return []
-        nodes = self._catching_up.holders(group)
-        version, shown = self._routing.table.version, point.wanted.get(group)
-        targets = [ReadTarget(group, point.applied.get(group), version)]
+        nodes = [node for node in self._catching_up.holders(group) if node != self._parts.node]
+        if not nodes:
+            raise UserMistake("slots have moved: run the query again", code=MOVED)
+        known, shown = routing.known(group), point.wanted.get(group)
+        targets = [ReadTarget(group, point.applied.get(group), *known)]
         if shown is not None:
-            targets.insert(0, ReadTarget(group, shown, version, int(SHOWN_SECONDS * 1e3)))
+            targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))
         return [Holder(node, target) for target in targets for node in nodes]
 
     # ------------------------------------------------------------------ the rest

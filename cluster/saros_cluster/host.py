@@ -147,6 +147,9 @@ class GroupHost:
         self._to_sync: list[Write] = []
         self._to_apply: deque[tuple[GroupId, _Group, tuple[Entry, ...]]] = deque()
         self.closed = False
+        #: Held while writes, and entries, are at hand.
+        self._sync_at_hand = threading.Lock()
+        self._apply_at_hand = threading.Lock()
         #: Groups that were stopped, and why.
         self.failures: dict[GroupId, str] = {}
         #: As of the last turn.
@@ -160,6 +163,28 @@ class GroupHost:
         self._groups[group] = _Group(node, machine)
         self._statuses[group] = node.status
         self._dirty[group] = None
+
+    def join(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
+        """The same while the host runs. Its log is there."""
+        self._put(group, lambda: self.add(group, restored, machine, options), None)
+
+    def leave(self, group: GroupId, reason: str) -> None:
+        """Take part in a group no longer; when this returns, nothing of it is under way to the log or the machine."""
+        gone: Future[Outcome] = Future()
+
+        def remove() -> None:
+            found = self._groups.pop(group, None)
+            self._statuses.pop(group, None)
+            if found is not None:
+                _fail(found, NotHere(group, reason))
+            gone.set_result(None)
+
+        self._put(None, remove, gone)
+        gone.result()
+        with self._sync_at_hand, self._lock:
+            self._to_sync = [write for write in self._to_sync if write.group != group]
+        with self._apply_at_hand, self._lock:
+            self._to_apply = deque(item for item in self._to_apply if item[0] != group)
 
     def receive(self, sender: NodeId, messages: Sequence[Message]) -> None:
         """Messages of a peer, in order."""
@@ -208,14 +233,18 @@ class GroupHost:
         status = self._statuses.get(group)
         return None if status is None else status.leader
 
-    def _put(self, group: GroupId, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
+    def campaign(self, group: GroupId) -> None:
+        """Lead a group that nobody leads, if the others want that; for one that has just been made."""
+        self._put(group, lambda: self._campaign(group), None)
+
+    def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
         with self._lock:
             if not self.closed:
                 self._inbox.append((group, event))
                 self.turning.notify()
                 return
         if future is not None:
-            future.set_exception(NotHere(group, "the node is stopping"))
+            future.set_exception(NotHere(group or GroupId(0), "the node is stopping"))
 
     def _put_all(self, events: Sequence[tuple[GroupId | None, Event]]) -> None:
         with self._lock:
@@ -347,6 +376,11 @@ class GroupHost:
         if found is not None:
             found.node.transfer(to)
 
+    def _campaign(self, group: GroupId) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.campaign()
+
     def _compact(self, group: GroupId, index: int) -> None:
         found = self._groups.get(group)
         if found is not None:
@@ -363,6 +397,10 @@ class GroupHost:
 
     def sync_some(self) -> bool:
         """Make everything durable that waits for it; False if the disk is full and it is to be tried again later."""
+        with self._sync_at_hand:
+            return self._sync()
+
+    def _sync(self) -> bool:
         with self._lock:
             writes, self._to_sync = self._to_sync, []
         if not writes:
@@ -429,6 +467,10 @@ class GroupHost:
 
     def apply_some(self) -> None:
         """Apply the entries that wait longest."""
+        with self._apply_at_hand:
+            self._apply()
+
+    def _apply(self) -> None:
         with self._lock:
             if not self._to_apply:
                 return

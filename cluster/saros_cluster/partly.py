@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saros_cluster.data.drops import OVERTAKEN
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.proposer import OutcomeUnknown
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import StorageError, UserMistake
@@ -50,7 +51,7 @@ def raise_failures(mutations: Mapping[GroupId, Mutation], failures: Mapping[Grou
 
 
 def _precedence(error: StorageError) -> int:
-    if error.code == OVERTAKEN:
+    if error.code in (MOVED, OVERTAKEN):
         return 0
     return 1 if isinstance(error, UserMistake) else 2 if isinstance(error, OutcomeUnknown) else 3
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.machine import Lost
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
@@ -103,6 +104,8 @@ class Proposer:
             self._sleep(min(_PAUSE_SECONDS, left))
             if search.node is None:
                 members = self._members(group)
+                if not members:
+                    raise UserMistake(f"group {group} has ended: look at the table again", code=MOVED)
                 # In turn what is known here, and whoever else may know.
                 search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
 

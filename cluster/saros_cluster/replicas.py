@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from saros_cluster.data.command import Known
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.raft.messages import GroupId
 from saros_storage.chunk_cache import ChunkCache
@@ -26,33 +27,47 @@ Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 class Replicas:
     """See the module."""
 
-    def __init__(
-        self, machines: Mapping[GroupId, RegionMachine], cache: ChunkCache, latest: LatestCache | None = None
-    ) -> None:
+    def __init__(self, cache: ChunkCache, latest: LatestCache | None = None) -> None:
         """`latest`: None keeps no latest points."""
-        self.machines = machines
+        #: By group. Never changed in place: a node joins and leaves groups.
+        self.machines: Mapping[GroupId, RegionMachine] = {}
         self._cache = cache
         self._latest = LatestCache(0) if latest is None else latest
         self._lock = threading.Lock()
         #: What was united last, and what it came to.
         self._united: tuple[tuple[Pinned, ...], Pinned] = ((), {})
 
-    def view(self, groups: Sequence[GroupId] | None = None) -> LocalReadView:
-        """A picture of these groups' regions (all that are here by default); close it."""
-        chosen = list(self.machines if groups is None else groups)
+    def put(self, group: GroupId, machine: RegionMachine) -> None:
+        """The node has a replica of another group."""
+        with self._lock:
+            self.machines = {**self.machines, group: machine}
+
+    def take(self, group: GroupId) -> RegionMachine:
+        """It has it no longer."""
+        with self._lock:
+            left = dict(self.machines)
+            gone = left.pop(group)
+            self.machines = left
+            return gone
+
+    def view(self, known: Mapping[GroupId, Known]) -> LocalReadView:
+        """A picture of these groups' regions, as whoever knows that much of the table finds them; close it.
+
+        Raises UserMistake (MOVED), and KeyError for a group that is not here.
+        """
         regions: list[Region] = []
         pinned: list[Pinned] = []
         shown: dict[int, int] = {}
-        for group in chosen:
+        for group in known:
             try:
-                region, found, shown[group] = self.machines[group].pin()
+                region, found, shown[group] = self.machines[group].pin(known[group])
             except BaseException:
                 _unpin(regions)
                 raise
             regions.append(region)
             pinned.append(found)
         expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
-        united, scope = self._unite(tuple(pinned)), None if groups is None else tuple(groups)
+        united, scope = self._unite(tuple(pinned)), tuple(known)
         return LocalReadView(united, self._cache, partial(_unpin, regions), expiry, shown, self._latest, scope)
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from saros_cluster.data.command import Known
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -32,10 +33,19 @@ class Routing:
         self.nodes = topology.standing(Standing.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
+        #: Those that own slots: one that is new, or about to end, does not.
+        self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """The nodes of a group."""
-        return self.topology.wanted[META].voters if group == META else self.table.groups[NodeId(group)].members
+        """The nodes of a group; nobody, if there is none."""
+        if group == META:
+            return self.topology.wanted[META].voters
+        found = self.table.groups.get(NodeId(group))
+        return () if found is None else found.members
+
+    def known(self, group: GroupId) -> Known:
+        """What an entry or a reader says of this table to a group."""
+        return Known(self.table.epoch, self.table.inbound.get(NodeId(group), 0))
 
     def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
         """The data groups that a node is a member of."""
@@ -53,7 +63,7 @@ class Routing:
         """The groups that may have points of a database in a range of time; all, if it spans many slices."""
         first, last = time.start // self._interval, (time.end - 1) // self._interval
         if last - first >= 2 * len(self.groups):
-            return self.groups
+            return self._owning
         return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
 
     def hand_out(self, placed: Placed) -> Iterator[tuple[GroupId, Placed]]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 
 from saros_cluster.catching_up import SchemaUnknown
-from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
@@ -23,6 +22,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import Role
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.replicas import Replicas
 from saros_server.cluster_status import ClusterStatus
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
@@ -49,7 +49,7 @@ class Chores:
         log: RaftLog,
         host: GroupHost,
         meta: MetaMachine,
-        machines: Mapping[GroupId, RegionMachine],
+        replicas: Replicas,
         readers: ReaderService,
         database: ClusterDatabase,
         status: ClusterStatus,
@@ -60,7 +60,7 @@ class Chores:
         self._log = log
         self.host = host
         self._meta = meta
-        self._machines = machines
+        self._replicas = replicas
         self._readers = readers
         self._database = database
         self._status = status
@@ -135,7 +135,7 @@ class Chores:
 
     def compact_all(self) -> None:
         """Put everything into files, and let the log forget what it may."""
-        for machine in self._machines.values():
+        for machine in self._replicas.machines.values():
             machine.region.flush()
             machine.save()
         self._meta.save()
@@ -144,7 +144,7 @@ class Chores:
         """Let go of what the log need not keep; the group that keeps most is made to need less."""
         if self._log.bytes > self._options.log_bytes_max:
             held = self._log.held_by()
-            machine = None if held is None else self._machines.get(held)
+            machine = None if held is None else self._replicas.machines.get(held)
             if held == META:
                 self._meta.save()
             elif machine is not None:

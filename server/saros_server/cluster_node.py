@@ -25,10 +25,11 @@ from functools import partial
 from saros_cluster.cluster_file import CLUSTER_FILE, ClusterFile
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data import snapshots
-from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase, Parts
+from saros_cluster.groups import Ground, Groups
 from saros_cluster.growth.topology import META, Node, Topology
-from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.growth.worker import Worker
+from saros_cluster.host import GroupHost
 from saros_cluster.host_threads import HostThreads
 from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
 from saros_cluster.meta.machine import MetaMachine
@@ -36,11 +37,13 @@ from saros_cluster.meta.state import MetaState
 from saros_cluster.peers import BadRequest, CallHandler, Unreachable
 from saros_cluster.placement import NodeId
 from saros_cluster.proposer import Proposer
+from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import GroupId, HardState, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
-from saros_cluster.remote.questions import PATIENCE_MS_MAX, ReadTarget
+from saros_cluster.remote.opening import opener
 from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.remote.underlays import Underlays
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
@@ -48,6 +51,7 @@ from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_cluster.users.cluster_directory import ClusterDirectory
 from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
+from saros_server.growing import Growing
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
@@ -59,14 +63,14 @@ from saros_storage.latest_cache import LatestCache
 from saros_storage.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
-from saros_storage.reading import ReadView
 from saros_storage.store_options import StoreOptions, parse_durability
 
 logger = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.002
 _PULL_SECONDS = 10.0
 _FLUSH = "flush"
+#: The folder of files that are on their way to this node.
+_ARRIVING = "arriving"
 _FLUSH_SECONDS = 60.0
 #: A node answers within a second how far it is.
 _MERGE_SECONDS = 10.0
@@ -163,13 +167,13 @@ class _Opening:
             file.slots,
         )
         disk.make_folder(os.path.join(folder, "meta"))
+        self._first = first
         self._routes = Routes(first, options.time_partition_interval)
         self._schema = ClusterSchema()
         self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
         _check_administrator(file, self._meta)
-        self._groups = self._routes.now.groups_of(file.node)
-        # One budget for the node's MemTables: each group has its share.
-        share = options.memtables_total_bytes_max // len(self._groups)
+        # One budget for the node's MemTables: each group has its share, and it has as many as there are replicas.
+        share = options.memtables_total_bytes_max // file.replicas
         self._options = replace(
             options,
             memtables_total_bytes_max=share,
@@ -195,16 +199,17 @@ class _Opening:
         meta.start(partial(host.compact, META))
         self._closing.callback(self._compactor.stop)
         shelf = Shelf(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
-        machines = {group: self._open_region(group, host, log, peers, shelf) for group in self._groups}
+        replicas = Replicas(self._cache, self._latest)
+        life = self._outside.randomness.getrandbits(63)
+        groups = self._groups(log, contents, host, peers, shelf, replicas, life)
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
-        for group, machine in machines.items():
-            host.add(group, _restored(contents[group], machine.installed), machine, self._raft)
+        groups.open(self._routes.now.topology)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
-        replicas = Replicas(machines, self._cache, self._latest)
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema)
         database = ClusterDatabase(
             Parts(
-                self._outside.randomness.getrandbits(63),
+                file.node,
+                life,
                 self._routes,
                 host,
                 peers,
@@ -223,17 +228,19 @@ class _Opening:
         self._closing.callback(database.close)
         merges = Merges(database.merge_here, self._clock)
         self._closing.callback(merges.close)
-        readers = ReaderService(_opener(host, replicas, self._clock), self._clock)
+        readers = ReaderService(opener(host, replicas, self._clock), self._clock)
         self._closing.callback(readers.close)
         threads = HostThreads(host, self._clock)
+        worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
         peers.start(
-            *_listening(file.nodes[file.node].peer),
+            *_listening(file.address.peer),
             receive=host.receive,
             calls={
                 **database.call_handlers(),
                 **readers.call_handlers(),
                 **status.call_handlers(),
                 **snapshots.call_handlers(shelf),
+                **worker.handlers(),
                 _FLUSH: _flush_handler(database),
                 MERGE: merges.handler(),
             },
@@ -241,11 +248,71 @@ class _Opening:
         )
         threads.start()
         self._closing.callback(threads.stop)
-        chores = Chores(self._clock, log, host, meta, machines, readers, database, status, shelf, self._options)
+        chores = Chores(self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options)
         chores.start()
         self._closing.callback(chores.stop)
+        growing = Growing(worker)
+        self._closing.callback(growing.stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
         return ClusterNode(database, directory, status, chores, self._closing)
+
+    def _groups(
+        self,
+        log: RaftLog,
+        contents: dict[GroupId, LogContents],
+        host: GroupHost,
+        peers: GrpcPeers,
+        shelf: Shelf,
+        replicas: Replicas,
+        life: int,
+    ) -> Groups:
+        underlays = Underlays(self._file.node, replicas, peers, self._options.time_partition_interval, life)
+        ground = Ground(
+            self._file.node,
+            self._folder,
+            self._options,
+            self._disk,
+            self._clock,
+            self._cache,
+            self._schema,
+            shelf,
+            self._compactor,
+            self._raft,
+            log,
+            host,
+            peers,
+            self._first,
+            underlays.underlay,
+        )
+        groups = Groups(ground, replicas, contents)
+        self._closing.callback(groups.close)
+        return groups
+
+    def _worker(
+        self,
+        groups: Groups,
+        replicas: Replicas,
+        host: GroupHost,
+        peers: GrpcPeers,
+        proposer: Proposer,
+        database: ClusterDatabase,
+        shelf: Shelf,
+    ) -> Worker:
+        return Worker(
+            self._file.node,
+            os.path.join(self._folder, _ARRIVING),
+            self._disk,
+            self._clock,
+            self._routes,
+            groups,
+            replicas,
+            host,
+            peers,
+            proposer,
+            database.own_request,
+            self._meta.save,
+            shelf,
+        )
 
     def _state_path(self, group: GroupId) -> str:
         return os.path.join(self._folder, "meta", f"group-{group}")
@@ -255,41 +322,19 @@ class _Opening:
         return None if found is None else found.peer
 
     def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
-        """The log, with a beginning for every group that is new here."""
+        """The log, with a beginning for the meta group."""
         mode, interval_ms = parse_durability(self._options.durability)
         path = os.path.join(self._folder, LOG_FOLDER)
         log, contents = RaftLog.open(path, self._disk, LogOptions(mode, self._options.segment_bytes))
         self._closing.callback(log.close)
         if mode is Durability.INTERVAL:
             self._closing.callback(LogSyncer(log.sync_due, interval_ms).stop)
-        missing = [group for group in (META, *self._groups) if group not in contents]
-        if missing:
-            for group in missing:
-                base = Position(0, 0, self._routes.now.topology.wanted[group])
-                ticket = log.create(group, base)
-                contents[group] = LogContents(base, HardState(), ())
-            log.wait(ticket)
+        if META not in contents:
+            is_first = self._file.node in self._first.nodes
+            base = Position(0, 0, self._first.wanted[META] if is_first else Membership(0, ()))
+            log.wait(log.create(META, base))
+            contents[META] = LogContents(base, HardState(), ())
         return log, contents
-
-    def _open_region(
-        self, group: GroupId, host: GroupHost, log: RaftLog, peers: GrpcPeers, shelf: Shelf
-    ) -> RegionMachine:
-        machine = RegionMachine(
-            os.path.join(self._folder, "groups", str(group)),
-            self._state_path(group),
-            self._options,
-            self._disk,
-            self._clock,
-            self._cache,
-            lambda database: self._routes.now.schema_group(database) == group,
-            partial(self._schema.learn_news, group),
-            shelf,
-            lambda node, name, request: peers.call(node, name, request, _PULL_SECONDS),
-            self._compactor,
-        )
-        machine.start(partial(host.compact, group), log.sync_due)
-        self._closing.callback(machine.close)
-        return machine
 
     def _flush_all(self, database: ClusterDatabase, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
         database.flush_here(databases)
@@ -344,22 +389,3 @@ def _flush_handler(database: ClusterDatabase) -> CallHandler:
         return b""
 
     return flush
-
-
-def _opener(host: GroupHost, replicas: Replicas, clock: Clock) -> Callable[[ReadTarget], ReadView]:
-    """Opens a region for another node's query, once it has applied enough."""
-
-    def open_view(target: ReadTarget) -> ReadView:
-        if target.group not in replicas.machines:
-            raise NotHere(target.group, "this node has no replica of it")
-        deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
-        while target.minimum_applied is not None:
-            status = host.status(target.group)
-            if status is not None and status.applied >= target.minimum_applied:
-                break
-            if clock.monotonic_ns() > deadline_ns:
-                raise NotHere(target.group, "this replica lags behind: ask another one")
-            time.sleep(_POLL_SECONDS)
-        return replicas.view([target.group])
-
-    return open_view

@@ -80,7 +80,7 @@ class Server:
         """
         cluster = load_cluster_file(folder, LocalDisk())
         if cluster is not None:
-            host, _, text = cluster.nodes[cluster.node].client.rpartition(":")
+            host, _, text = cluster.address.client.rpartition(":")
             port = int(text)
         security = security or Security()
         authenticated = security.authentication or has_users(folder)

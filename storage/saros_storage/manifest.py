@@ -50,6 +50,10 @@ class Manifest:
     tombstones: tuple[Tombstone, ...] = ()
     #: Files that were found damaged: name and reason.
     set_aside: tuple[tuple[str, str], ...] = ()
+    #: Since when the partition is here; higher than that of whatever came from elsewhere (`Rank.generation`).
+    generation: int = 0
+    #: What the partition held elsewhere before this generation is among the files.
+    arrived: int = 0
 
     @property
     def version_max(self) -> int:
@@ -84,6 +88,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "files": [[f.name, f.sequence, *f.rank, f.size, f.crc32, f.resource_crc32] for f in manifest.files],
         "tombstones": [[t.pattern, t.time.start, t.time.end, *t.rank] for t in manifest.tombstones],
         "set_aside": [list(item) for item in manifest.set_aside],
+        "generation": manifest.generation,
+        "arrived": manifest.arrived,
     }
     body = json.dumps(words, ensure_ascii=False, indent=1).encode()
     return b"saros-manifest %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
@@ -109,6 +115,8 @@ def decode_manifest(path: str, data: bytes) -> Manifest:
             tuple(FileEntry(name, seq, Rank(g, v), *sums) for name, seq, g, v, *sums in words["files"]),
             tuple(Tombstone(p, TimeRange(start, end), Rank(g, v)) for p, start, end, g, v in words["tombstones"]),
             tuple((name, reason) for name, reason in words["set_aside"]),
+            int(words["generation"]),
+            int(words["arrived"]),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile(path, match.end(), f"not a manifest: {error}") from error

@@ -10,26 +10,48 @@ the active MemTable (whose rows are taken out at once) and above all else.
 
 A loaded file stands among the frozen MemTables until it is in the manifest: what is active before it is frozen.
 
+A partition that comes from elsewhere begins with what is read there (`underlay`), below all that is written here; its
+files replace that at once when they have all arrived (`arrivals`). Meanwhile no tombstone is needless.
+
 `flushed` is the log index up to which the partition needs the log no more. Belongs to the store, under its lock; only
 `folder`, `key` and the manifest (a value) may be looked at without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from saros_storage.deletions import hides, may_hold, reaches
 from saros_storage.loading.staged import LoadedFile, StagedFile
-from saros_storage.manifest import Manifest
+from saros_storage.manifest import FileEntry, Manifest
 from saros_storage.memtable import MemTable
 from saros_storage.reading import TimeRange
-from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
+from saros_storage.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank, Tombstone
 
-#: Partition-table version at which the slot was opened here: always 0 outside a cluster.
-_GENERATION = 0
+#: Versions of a generation begin here, times it: so no two files of a partition get one name, wherever they were made.
+_VERSIONS = 1 << 32
 Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a partition held elsewhere: files, linked here, with their entries; tombstones; what was set aside."""
+
+    files: Sequence[tuple[FileEntry, FileSource]]
+    tombstones: tuple[Tombstone, ...] = ()
+    set_aside: tuple[tuple[str, str], ...] = ()
+
+    def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
+        """The manifest with all of it; `tombstones` are those of the live partition."""
+        grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
+        return replace(
+            grown,
+            tombstones=tuple(sorted({*tombstones, *self.tombstones}, key=lambda t: t.rank)),
+            set_aside=(*manifest.set_aside, *self.set_aside),
+            arrived=manifest.generation,
+        )
 
 
 class Partition:
@@ -48,13 +70,15 @@ class Partition:
         self.tombstones = manifest.tombstones
         #: First and last log index of deletions that the manifest does not have.
         self.unsaved: tuple[int, int] | None = None
+        #: What the partition holds elsewhere, until its files are here.
+        self.underlay: MemorySource | None = None
         #: True once the database is deleted: nothing more is to be written for it.
         self.dropped = False
         #: True if the manifest is on the disk.
         self.saved = bool(manifest.files or manifest.flushed)
         #: Last time of each device in sequence files.
         self.last_flushed: dict[str, int] = {}
-        self._version = manifest.version_max
+        self._version = max(manifest.version_max, manifest.generation * _VERSIONS)
         self._snapshot: PartitionSnapshot | None = None
         self._snapshot_index = -1
         #: See `PartitionSnapshot.basis`.
@@ -73,9 +97,12 @@ class Partition:
         """The active MemTable, made if need be for the entry at `index`; the caller writes into it."""
         if self.active is None:
             self._version += 1
-            self.active = MemTable(Rank(_GENERATION, self._version), index)
+            self.active = MemTable(self._rank(self._version), index)
             self._snapshot = None
         return self.active
+
+    def _rank(self, version: int) -> Rank:
+        return Rank(self.manifest.generation, version)
 
     def freeze(self, index: int) -> MemTable | None:
         """Make the active MemTable immutable; it has all entries up to `index`. None if there is none."""
@@ -91,14 +118,14 @@ class Partition:
         """A file was loaded: it outranks all that is here, and all that comes outranks it."""
         self.freeze(index - 1)
         self._version += 1
-        rank = Rank(_GENERATION, self._version)
+        rank = self._rank(self._version)
         ranked = None if source is None else replace(source, rank=rank)
         self.immutable.append(LoadedFile(rank, index, staged, ranked, problem))
         self._changed()
 
     def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
         """Hide the points in `time` of the series that a pattern matches."""
-        rank = Rank(_GENERATION, self._version - (self.active is not None))
+        rank = self._rank(self._version - (self.active is not None))
         for pattern in patterns:
             if self._has_below(pattern, time):
                 self._add_tombstone(Tombstone(pattern, time, rank), index)
@@ -109,7 +136,7 @@ class Partition:
 
     def _has_below(self, pattern: str, time: TimeRange) -> bool:
         """Whether a file or an immutable MemTable may hold such points."""
-        if any(may_hold(file, pattern, time) for file in self.files):
+        if self.underlay is not None or any(may_hold(file, pattern, time) for file in self.files):
             return True
         return any(reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
 
@@ -157,6 +184,22 @@ class Partition:
         self._snapshot = None
         self._basis = object()
 
+    def begin_with(self, underlay: MemorySource) -> None:
+        """What is elsewhere is read there until it arrives."""
+        self.underlay = underlay
+        self._snapshot = None
+
+    def arrive(self, arrived: Arrived) -> None:
+        """What was elsewhere is here, and the manifest on the disk says so."""
+        self.manifest = arrived.added_to(self.manifest, self.manifest.tombstones)
+        self.tombstones = tuple(sorted({*self.tombstones, *arrived.tombstones}, key=lambda t: t.rank))
+        self.underlay = None
+        self.saved = True
+        files = tuple(source for _, source in arrived.files)
+        self.files = tuple(sorted((*self.files, *files), key=lambda f: (f.rank, not f.sequence)))
+        self._note_times(files)
+        self._snapshot = None
+
     def set_aside(self, manifest: Manifest, path: str) -> None:
         """Take over a manifest that has one file less."""
         self.manifest = manifest
@@ -187,7 +230,9 @@ class Partition:
         """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
-            memtables = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
+            memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
+            if self.underlay is not None:
+                memtables.insert(0, self.underlay)
             has_active = self.active is not None and not self.active.empty
             if self.active is not None and has_active:
                 memtables.append(self.active.snapshot())

@@ -39,7 +39,7 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
     damaged = []
     for entry in manifest.files:
         try:
-            files.append(_open_file(disk, folder, entry, report))
+            files.append(open_file(disk, folder, entry, report))
         except (CorruptFile, UnsupportedFile) as error:
             damaged.append((entry, str(error)))
     for entry, reason in damaged:
@@ -52,7 +52,8 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
     return Partition((manifest.database, number), folder, manifest, files)
 
 
-def _open_file(disk: Disk, folder: str, entry: FileEntry, report: Report) -> FileSource:
+def open_file(disk: Disk, folder: str, entry: FileEntry, report: Report) -> FileSource:
+    """A live file of the partition in `folder`. Raises CorruptFile, UnsupportedFile."""
     path = file_path(folder, entry)
     if not disk.exists(path):
         raise CorruptFile(path, 0, "the file is missing")

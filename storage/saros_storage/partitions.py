@@ -23,7 +23,7 @@ from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition import Partition
 from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import DeleteDatabase, SchemaTree
-from saros_storage.snapshot import DeviceSpan, FileSource, PartitionSnapshot
+from saros_storage.snapshot import DeviceSpan, FileSource, MemorySource, PartitionSnapshot
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame, decode_tablet
 
@@ -105,6 +105,33 @@ class Partitions:
         self.changed()
         return dropped
 
+    def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
+        """A partition comes from elsewhere, where it is read until its files are here; entry `index` opened it."""
+        slices = self._by_database.setdefault(database, {})
+        partition = slices.get(number)
+        if partition is None:
+            manifest = Manifest(database, index, generation=generation)
+            partition = slices[number] = Partition((database, number), self._folder_of(database, number), manifest)
+        if partition.manifest.arrived < generation:
+            partition.begin_with(underlay)
+            self.changed()
+
+    def let_go(self, chosen: Callable[[str, int], bool]) -> list[Partition]:
+        """Take out the chosen partitions: they are elsewhere now."""
+        found = [partition for partition in self if chosen(*partition.key)]
+        for partition in found:
+            self._take_out(partition)
+        self.changed()
+        return found
+
+    def _take_out(self, partition: Partition) -> None:
+        database, number = partition.key
+        partition.dropped = True
+        self.memory_bytes -= partition.memory_bytes
+        del self._by_database[database][number]
+        if not self._by_database[database]:
+            del self._by_database[database]
+
     def pass_by(self, index: int) -> None:
         """An entry that has no effect here."""
         self.applied = index
@@ -113,11 +140,7 @@ class Partitions:
         slices = self._by_database.get(database, {})
         dropped = [p for p in slices.values() if p.manifest.created < index]
         for partition in dropped:
-            partition.dropped = True
-            self.memory_bytes -= partition.memory_bytes
-            del slices[partition.key[1]]
-        if not slices:
-            self._by_database.pop(database, None)
+            self._take_out(partition)
         return dropped
 
     def _delete(self, index: int, deletion: Deletion) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from saros_storage.arrivals import link_arrived
 from saros_storage.capture.capture import Capture, CapturedPartition, Chosen
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
@@ -32,11 +33,11 @@ from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Mutation
 from saros_storage.opened_file import OpenedFile
 from saros_storage.partition import Partition
-from saros_storage.partition_files import file_path, open_partition
+from saros_storage.partition_files import file_path, open_partition, save_manifest
 from saros_storage.partition_status import PartitionStatus, status_of
 from saros_storage.partitions import Partitions
 from saros_storage.schema import SchemaTree, SetTtl
-from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.store_options import StoreOptions
 from saros_storage.ttl import Expiry
 from saros_storage.view import LocalReadView
@@ -235,6 +236,39 @@ class Region:
             raise DiskFull(f"no space left to flush to {self._folder}; free some, writes then go on")
         if problem is not None:
             raise StorageError(f"flushing to {self._folder} failed: {problem}; restart after checking the disk")
+
+    # ------------------------------------------------------------------ partitions that come and go
+
+    def begin_with(self, database: str, number: int, generation: int, underlay: MemorySource) -> None:
+        """A partition comes from elsewhere; what it held is read there until it arrives. Under the lock."""
+        self.partitions.begin_with(database, number, generation, self.partitions.applied, underlay)
+
+    def arrive(self, database: str, number: int, pulled: str) -> None:
+        """What a partition held elsewhere lies in the folder `pulled`, verified: it is here. May be repeated.
+
+        Raises CorruptFile, OSError, StoreClosed.
+        """
+        with self._flusher.folders:
+            with self.lock:
+                self.check_open()
+                found = [p for p in self.partitions.of_database(database) if p.key[1] == number]
+                if not found or found[0].underlay is None:
+                    return  # dropped meanwhile, or done before
+                partition = found[0]
+            arrived = link_arrived(self._disk, pulled, partition.folder, partition.files, self.report_corrupt)
+            self._journal.sync_due()  # the entry that opened the partition must not be lost when its manifest is not
+            with self.lock:
+                manifest = arrived.added_to(partition.manifest, partition.manifest.tombstones)
+            save_manifest(self._disk, partition.folder, manifest)
+            with self.lock:
+                partition.arrive(arrived)
+                self.partitions.changed()
+            self._compact(partition)
+
+    def let_go(self, chosen: Chosen) -> None:
+        """The chosen partitions are elsewhere, as a whole: they go. Under the lock, and `flusher.folders`."""
+        for partition in self.partitions.let_go(chosen):
+            self._remove_folder(partition)
 
     def _remove_folder(self, partition: Partition) -> None:
         self._keep_for_views(partition)

@@ -157,7 +157,7 @@ def reads_what_is_here(plant: Plant):
 @mutant
 def reads_what_a_holder_has(plant: Plant):
     """Other nodes' replicas do not wait until they have what must be seen."""
-    plant(database_module, "ReadTarget", lambda group, applied, version, *_: ReadTarget(group, None, version))
+    plant(database_module, "ReadTarget", lambda group, applied, *rest: ReadTarget(group, None, *rest))
 
 
 @mutant

@@ -71,6 +71,7 @@ class Log:
 def check(before: Topology, now: Topology, index: int) -> None:
     """What holds after each entry."""
     assert now.table.version in (before.table.version, index)
+    assert now.table.epoch in (before.table.epoch, before.table.epoch + 1)
     assert set(now.table.owners.tolist()) <= set(now.table.groups)
     assert set(now.table.previous.values()) <= set(now.table.groups)
     assert {META, *now.table.groups} == set(now.wanted)
@@ -105,7 +106,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
     if change.stage is Stage.PREPARING and change.is_prepared:
         yield Go(change.id)
     for number, move in enumerate(change.moves):
-        if change.going and move.fence is None:
+        if change.going and change.is_settled and move.epoch == topology.table.epoch + 1:
             yield Fenced(change.id, number, 1_000 + number)
         elif move.fence is not None and not move.opened:
             yield Opened(change.id, number)

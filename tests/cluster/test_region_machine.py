@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, Request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
+from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement import NodeId
 from saros_cluster.raft.membership import membership
-from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
 from saros_storage.block import Column
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
@@ -28,6 +29,7 @@ from saros_storage.errors import CorruptFile, UserMistake
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
+from saros_storage.snapshot import MemorySource
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import encode_tablet
@@ -35,6 +37,20 @@ from saros_storage.types import Compressor, DataType, Encoding
 
 OPTIONS = StoreOptions(durability="os", time_partition_interval=100, memtable_bytes_max=3_000)
 DEVICES = ("root.a.d", "root.b.d")
+
+
+class Machine(RegionMachine):
+    """Another group owns the schema of all databases but one."""
+
+    def _owns_schema(self, database: str) -> bool:
+        return database == "root.a"
+
+    def _has_schema(self, database: str) -> bool:
+        return database == "root.a"
+
+
+def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
+    raise AssertionError(f"{database} {number} came from nowhere: {arrival}")
 
 
 class Member:
@@ -50,14 +66,16 @@ class Member:
 
     def open(self) -> RegionMachine:
         (self.folder / "meta").mkdir(parents=True, exist_ok=True)
-        machine = RegionMachine(
+        machine = Machine(
+            GroupId(1),
             str(self.folder / "groups" / "1"),
             str(self.folder / "meta" / "group-1"),
             OPTIONS,
             LocalDisk(),
             SystemClock(),
             ChunkCache(1 << 20),
-            lambda database: database == "root.a",
+            np.ones(10_000, np.bool_),
+            no_underlay,
             lambda news: None,
             Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
@@ -304,7 +322,7 @@ def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
     assert requests.is_repeated(Request(1, 1), 10 + MEMORY)
     assert not requests.is_repeated(Request(1, 1), 11 + MEMORY)
     requests.remember(Request(1, 2), 11 + MEMORY)
-    assert [(1, 2, 11 + MEMORY)] == requests.dump()
+    assert [(1, 2, 11 + MEMORY, 0)] == requests.dump()
     assert not requests.is_repeated(NO_REQUEST, 12)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.cluster_world import Life, World
 
 #: Threads that a node has as long as it lives, by the beginning of their names.
-_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups")
+_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups", "saros-growing")
 
 
 class Broken(AssertionError):

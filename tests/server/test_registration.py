@@ -37,6 +37,7 @@ from server.town import WEEK, Town, a_town, at_once
 
 from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import decode_command
+from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.growth.topology import META
 from saros_cluster.placement.ring import NodeId
@@ -50,6 +51,7 @@ from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.log import LogOptions
+from saros_storage.snapshot import MemorySource
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import DataType
 
@@ -311,6 +313,10 @@ def test_a_drop_costs_writers_of_other_devices_nothing(town: Town) -> None:
 # ---------------------------------------------------------------------- what the logs hold
 
 
+def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
+    raise AssertionError(f"{database} {number} came from nowhere: {arrival}")
+
+
 class Log:
     """A group's log as a node has it, and what its entries come to on a machine that begins with nothing."""
 
@@ -319,13 +325,15 @@ class Log:
         self.entries = [entry for entry in contents.entries if entry.kind is EntryKind.DATA]
         disk, clock = LocalDisk(), SystemClock()
         machine = RegionMachine(
+            group,
             str(folder / f"{node.name}-{group}"),
             str(folder / f"{node.name}-{group}-state"),
             StoreOptions(durability="os"),
             disk,
             clock,
             ChunkCache(0),
-            lambda database: routing.schema_group(database) == group,
+            routing.table.owners == group,
+            no_underlay,
             lambda news: None,
             Shelf(str(folder / f"{node.name}-{group}-shelf"), disk, clock),
             lambda node, name, request: b"",

@@ -118,6 +118,11 @@ _ROWS = (
         "Some groups took their part, others could not: send it again when they are up; nothing is done twice.",
     ),
     Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series are dropped all the time: try again."),
+    Status(2022, "CLUSTER_CHANGING", ErrorClass.OPERATIONAL, "The cluster is changing: wait until that is over."),
+    Status(2023, "NO_SUCH_NODE", ErrorClass.PROGRAMMING, "Name a node of the cluster; look with SHOW CLUSTER."),
+    Status(2024, "TOO_FEW_NODES", ErrorClass.PROGRAMMING, "There must be as many nodes as copies: add one first."),
+    Status(2025, "CHANGE_TOO_FAR", ErrorClass.OPERATIONAL, "The change can only go forward; wait until it is over."),
+    Status(2026, "SLOTS_MOVED", ErrorClass.OPERATIONAL, "Data moved to other nodes meanwhile: run it again."),
     Status(2030, "READ_LOST", ErrorClass.OPERATIONAL, "A node gave up its part of the query: run it again."),
     Status(
         2031,

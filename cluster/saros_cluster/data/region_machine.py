@@ -1,6 +1,8 @@
 """The state machine of a data group: its log's entries become a region of storage.
 
-    entry i    client's request had its effect before          no effect, answered as done
+    entry i    fences, opens, lets go of slots                 see `ownership`
+               client's request had its effect before          no effect, answered as done
+               for a slot that is not the group's              no effect, refused (2026)
                a drop that is not newer than the last          likewise
                written without having seen a drop              no effect, refused (2021): see `drops`
                does not fit the schema as of entry i - 1       no effect, answered with the reason
@@ -9,8 +11,8 @@
 What an entry does follows from the entries before it and nothing else, so all members agree; after a restart too, when
 entries up to `state.index` come again (`state_file`): those are not judged a second time.
 
-The schema of a database's series is kept by the group that owns the database's first slice (`owns_schema`); only there
-are tablets compared with it. Elsewhere a tablet's own types are taken: its writer has asked the owner.
+The schema of a database's series is kept by the group that owns the database's first slice; only there are tablets
+compared with it. Elsewhere a tablet's own types are taken: its writer has asked the owner.
 
 `apply` is called by one thread; the region is thread-safe; `release` comes from the region's flusher.
 """
@@ -24,15 +26,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from saros_cluster.data.command import Command, decode_command
+import numpy as np
+import numpy.typing as npt
+
+from saros_cluster.data.command import Command, Known, Request, decode_command
 from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
+from saros_cluster.data.ownership import LEFT, Arrival, Fence, LetGo, Open, Ownership, Settle, Transfer
 from saros_cluster.data.requests import Requests
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.data.snapshots import pull_snapshot
 from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
 from saros_cluster.machine import Outcome
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.messages import Entry, EntryKind, Snapshot
+from saros_cluster.placement.slots import slot_of
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
 from saros_storage.capture.capture import Chosen, everything
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
@@ -52,9 +59,11 @@ from saros_storage.schema import (
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
+    SetTtl,
+    UnsetTtl,
     decode_change,
 )
-from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet_codec import TabletFrame
 
@@ -67,6 +76,9 @@ _NEWS_KEPT = 2_000
 #: The folder that a snapshot is fetched into.
 _STAGING = "staging"
 Told = Callable[[SchemaNews], None]
+Pinned = Mapping[str, Sequence[PartitionSnapshot]]
+#: Reads a partition (database, slice) where it was, until it has arrived.
+Underlay = Callable[[Arrival, str, int], MemorySource]
 Compact = Callable[[int], None]
 
 
@@ -75,26 +87,33 @@ class RegionMachine:
 
     def __init__(
         self,
+        group: GroupId,
         folder: str,
         state_path: str,
         options: StoreOptions,
         disk: Disk,
         clock: Clock,
         cache: ChunkCache,
-        owns_schema: Callable[[str], bool],
+        owned: npt.NDArray[np.bool_],
+        underlay: Underlay,
         told: Told,
         shelf: Shelf,
         ask: Callable[[NodeId, str, bytes], bytes],
         compactor: Compactor | None = None,
     ) -> None:
-        """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile."""
+        """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile.
+
+        `owned`: bool[slots], what the group begins with; `underlay`: reads what lies elsewhere of slots that came.
+        """
+        self.group = group
         self._folder = folder
         self._options = options
         self._disk = disk
         self._clock = clock
         self._cache = cache
         self._path = state_path
-        self._owns_schema = owns_schema
+        self._owned = owned
+        self._underlay = underlay
         self._told = told
         self._shelf = shelf
         self._ask = ask
@@ -107,6 +126,8 @@ class RegionMachine:
         self._applying = threading.Lock()
         #: What `stage` fetched: the state that goes with it.
         self._staged: GroupState | None = None
+        #: What was pinned last, for which epoch, and what of it a reader finds.
+        self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
         if disk.exists(state_path):
             confirm(disk, state_path)
         self._load(load_state(disk, state_path))
@@ -126,8 +147,12 @@ class RegionMachine:
         self._reached = state.released
         #: Those without an effect among the entries that the log still has.
         self._skipped = list(state.skipped)
-        self._requests = Requests(state.requests)
+        #: Of the same: by entry, the places of those of its tablets that had an effect.
+        self._partly = {index: list(places) for index, places in state.partly}
+        self._requests = Requests(state.requests, state.arrived_requests)
         self._drops = Drops.of_words(state.drops)
+        words = state.ownership
+        self.ownership = Ownership(self._owned) if words is None else Ownership.of_words(words)
         #: (index, changes) of the last entries that changed the schema, and the entry behind which all are there.
         self._news: deque[tuple[int, Sequence[SchemaChange]]] = deque()
         self._news_from = state.index
@@ -143,6 +168,10 @@ class RegionMachine:
         )
         #: Its files may show entries up to here, which the log has still to bring again.
         self._found = self.region.partitions.applied
+        for arrival in self.ownership.arrivals.values():
+            self._begin_with(arrival)
+        for arrival in self.ownership.arrivals.values():
+            self._begin_with(arrival)
         self._told(self.news_since(-1))
 
     def _folder_of(self, generation: int) -> str:
@@ -156,12 +185,6 @@ class RegionMachine:
     def _start_region(self) -> None:
         self.region.start(self)
         self.region.start_compacting()
-
-    def pin(self) -> tuple[Region, Mapping[str, Sequence[PartitionSnapshot]], int]:
-        """The region, what can be read of it now, and the entry behind which none shows. Unpin the region."""
-        region = self.region
-        with region.lock:
-            return region, region.pin(), max(region.partitions.applied, self._found)
 
     # ------------------------------------------------------------------ entries
 
@@ -191,7 +214,8 @@ class RegionMachine:
                 self._judged = max(self._judged, entry.index)
             return None
         command = decode_command(entry.data)
-        if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
+        removes = any(isinstance(change, DeleteDatabase) for change in command.mutation.changes)
+        if removes or isinstance(command.transfer, LetGo):
             with region.flusher.folders, region.lock:
                 return self._apply_command(entry.index, command)
         with region.lock:
@@ -202,20 +226,33 @@ class RegionMachine:
         region = self.region
         mutation = command.mutation
         self._reached = max(self._reached, index)
+        if command.transfer is not None:
+            self._transfer(index, command.transfer, mutation.changes)
+            return None
         if index <= self._judged:
             if index <= self._released or index in self._skipped:
                 region.partitions.pass_by(index)
             else:
+                places = self._partly.get(index)
+                if places is not None:
+                    mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
                 region.take_effect(index, mutation)
                 region.freeze_large()
             return None
         self._judged = index
         outcome: Outcome = None
+        mutation = _looked_into(mutation)
         drop = drop_of(mutation.changes)
-        repeated = self._requests.is_repeated(command.request, index)
-        repeated = repeated or (drop is not None and command.drop <= self._drops.newest)
+        repeated = drop is not None and command.drop <= self._drops.newest
+        if self._requests.is_known(command.request, index):
+            places = self._unseen(command.request, index, mutation.tablets)
+            repeated = repeated or not places
+            if len(places) < len(mutation.tablets):
+                mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
+                self._partly[index] = places
         if not repeated:
             try:
+                self._check_slots(mutation, command.known)
                 mutation = self._checked(mutation, command.drop)
             except UserMistake as error:
                 outcome = error
@@ -223,15 +260,175 @@ class RegionMachine:
             region.partitions.pass_by(index)
             self._skipped.append(index)
             return outcome
+        for change in mutation.changes:
+            if isinstance(change, DeleteDatabase):
+                self.ownership.forget(change.path)
         told = [exact for change in mutation.changes for exact in self._exactly(change)]
         region.take_effect(index, mutation)
         region.freeze_large()
-        self._requests.remember(command.request, index)
+        self._requests.remember(command.request, index, self.ownership.opened)
         if drop is not None:
             self._drops.note(command.drop, drop)
         if told or drop is not None:
             self._note(index, told)
         return None
+
+    # ------------------------------------------------------------------ slots
+
+    def slot(self, database: str, number: int) -> int:
+        """The slot of a database's slice."""
+        return _slot(database, number, len(self._owned))
+
+    def _owns_schema(self, database: str) -> bool:
+        """Whether the group keeps the schema of the database's series."""
+        return self.ownership.owns(self.slot(database, 0))
+
+    def _slots_of(self, placed: Placed) -> list[int]:
+        """The slots of a tablet's rows; as a rule it is one."""
+        frame, interval = placed.known, self._options.time_partition_interval
+        assert frame is not None
+        database = _database(frame.head.device, placed.depth)
+        numbers = range(frame.span.start // interval, frame.span.end // interval + 1)
+        return [self.slot(database, number) for number in numbers]
+
+    def _unseen(self, request: Request, index: int, tablets: Sequence[Placed]) -> list[int]:
+        """Places of the tablets that a repeated request brings for slots that have not had it."""
+        covers, since = self._requests.covers, self.ownership.since
+        return [
+            place
+            for place, placed in enumerate(tablets)
+            if not all(covers(request, index, since(slot)) for slot in self._slots_of(placed))
+        ]
+
+    def _has_schema(self, database: str) -> bool:
+        """Likewise, or did until others could take it over."""
+        return self.ownership.has(self.slot(database, 0))
+
+    def _check_slots(self, mutation: Mutation, known: Known) -> None:
+        """Raise UserMistake (MOVED) if the entry is another group's, or passes by what is on its way."""
+        made = [c.path for c in mutation.changes if isinstance(c, CreateDatabase)]
+        devices = [c.device for c in mutation.changes if isinstance(c, CreateSeries | AlterSeries)]
+        known_ones = [self.region.schema.database_of(device) for device in devices]
+        slots = {self.slot(d, 0) for d in (*made, *known_ones) if d is not None}
+        for placed in mutation.tablets:
+            slots.update(self._slots_of(placed))
+        self.ownership.check(sorted(slots))
+        if mutation.deletions or any(isinstance(c, SetTtl | UnsetTtl) for c in mutation.changes):
+            self.ownership.check_epoch(*known)
+
+    def _transfer(self, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
+        """Slots come or go. Under the region's lock; in a replay, too."""
+        region = self.region
+        region.partitions.pass_by(index)
+        is_new, self._judged = index > self._judged, max(self._judged, index)
+        match transfer:
+            case Fence() if is_new:
+                self.ownership.fence(transfer)
+            case Open(arrival, requests, drops) if is_new and self.ownership.open(arrival):
+                self._requests.take_in(arrival.epoch, requests)
+                if Drops.of_words(drops).newest > self._drops.newest:
+                    self._drops = Drops.of_words(drops)
+                needed = self._needed(changes, sorted({database for database, _ in arrival.partitions}))
+                region.take_effect(index, Mutation(needed))
+                self._begin_with(arrival)
+                self._note(index, [change for change in needed if self._may_tell(change)])
+            case Settle(epoch):
+                self.ownership.settle(epoch)
+            case LetGo(epoch):
+                self.ownership.leave(epoch)
+                gone = [d for d in region.schema.databases() if not self.ownership.has(self.slot(d, 0))]
+                if is_new:
+                    region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
+                region.let_go(lambda database, number: not self.ownership.has(self.slot(database, number)))
+
+    def _begin_with(self, arrival: Arrival) -> None:
+        """What lies elsewhere is read there, until `arrive`."""
+        for database, number in arrival.partitions:
+            if self.region.schema.is_database(database):
+                underlay = self._underlay(arrival, database, number)
+                self.region.begin_with(database, number, arrival.epoch, underlay)
+
+    def pin(self, known: Known | None = None) -> tuple[Region, Pinned, int]:
+        """The region, what can be read of it now, and the entry behind which none shows. Unpin the region.
+
+        `known`: the table of whoever reads; None: nothing has ever moved. Raises UserMistake (MOVED) if by that table
+        slots are sought here that are gone, or not here yet.
+        """
+        region = self.region
+        with region.lock:
+            if known is not None:
+                self.ownership.check_view(*known)
+            pinned = region.pin()
+            if known is not None and self.ownership.has_moved:
+                pinned = self._shown(pinned, known)
+            return region, pinned, max(region.partitions.applied, self._found)
+
+    def has_heard(self, known: Known) -> bool:
+        """Whether the replica knows of the slots that came to its group, as far as such a table does."""
+        with self.region.lock:
+            return known.inbound == LEFT or known.inbound <= self.ownership.opened
+
+    def _shown(self, pinned: Pinned, known: Known) -> Pinned:
+        """What a reader with that table finds here: the rest is another group's. The same value for the same."""
+        at = (*known, self.ownership.fenced, self.ownership.opened, self.ownership.let_go)
+        before, then, found = self._filtered
+        if before is pinned and then == at:
+            return found
+        found = {
+            database: tuple(s for s in snapshots if self.ownership.shows(self.slot(database, s.slice), *known))
+            for database, snapshots in pinned.items()
+        }
+        self._filtered = (pinned, at, found)
+        return found
+
+    def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
+        """What the group must know that gets the slots that a move took away here, and as of which entry.
+
+        Of the arrival only the partitions are filled in. Raises UserMistake (MOVED) if the move is not applied here.
+        """
+        region = self.region
+        with region.lock:
+            self.ownership.check_view(epoch, LEFT)
+            index = max(region.partitions.applied, self._found)
+            keys = sorted(p.key for p in region.partitions if self.ownership.shows(self.slot(*p.key), epoch, LEFT))
+            lines = region.schema.dump().splitlines()
+            requests = tuple(self._requests.newest())
+            drops = self._drops.words()
+        changes = [change for change in map(decode_change, lines) if self._goes_along(change, epoch)]
+        arrival = Arrival(epoch, 0, 0, GroupId(0), 0, (), (), tuple(keys))
+        return index, Open(arrival, requests, drops), changes
+
+    def capture_left(self, epoch: int) -> bytes:
+        """A capture of the slots that a move took away here. Raises what `capture` does, and UserMistake (MOVED)."""
+        with self.region.lock:
+            self.ownership.check_view(epoch, LEFT)
+        return self.capture(lambda database, number: self.ownership.shows(self.slot(database, number), epoch, LEFT))
+
+    def has_left(self, epoch: int) -> bool:
+        """Whether slots that a move took away are still here, and nothing of them changes any more."""
+        with self.region.lock:
+            return self.ownership.has_left(epoch)
+
+    def arrivals(self) -> list[Arrival]:
+        """What came here, and is not settled."""
+        with self.region.lock:
+            return list(self.ownership.arrivals.values())
+
+    def is_arriving(self, arrival: Arrival) -> bool:
+        """Whether something of it is still read elsewhere."""
+        with self.region.lock:
+            return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
+
+    def _goes_along(self, change: SchemaChange, epoch: int) -> bool:
+        """Whether a group that gets slots must know: the series of databases that it will own, and rules of TTL."""
+        database: str | None = None
+        if isinstance(change, CreateDatabase):
+            database = change.path
+        elif isinstance(change, CreateSeries | AlterSeries):
+            database = self.region.schema.database_of(change.device)
+        if database is not None:
+            return self.ownership.shows(self.slot(database, 0), epoch, LEFT)
+        return isinstance(change, SetTtl | UnsetTtl)
 
     def _exactly(self, change: SchemaChange) -> list[SchemaChange]:
         """A change as others are told of it: a pattern means the series here, not what it matches elsewhere."""
@@ -259,12 +456,13 @@ class RegionMachine:
         return SchemaNews(index, True, tuple(c for c in changes if self._may_tell(c)), drop)
 
     def _may_tell(self, change: SchemaChange) -> bool:
-        return not isinstance(change, CreateDatabase | DeleteDatabase) or self._owns_schema(change.path)
+        if isinstance(change, CreateDatabase | DeleteDatabase):
+            return self._has_schema(change.path)
+        return True
 
     def _checked(self, mutation: Mutation, seen: int) -> Mutation:
-        """The mutation as it is carried out: frames looked into, databases known. Raises UserMistake."""
-        schema = self.region.schema
-        tablets = [Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets]
+        """The mutation as it is carried out: databases known. Raises UserMistake."""
+        schema, tablets = self.region.schema, mutation.tablets
         if seen < self._drops.newest:
             self._check_seen(seen, mutation.changes, tablets)
         databases = [_database(p.known.head.device, p.depth) for p in tablets if p.known is not None]
@@ -331,15 +529,19 @@ class RegionMachine:
             needed = self.region.flusher.first_needed() if first is None else first
             needed = min(needed, self._reached + 1)
             self._skipped = [index for index in self._skipped if index >= needed]
+            self._partly = {index: places for index, places in self._partly.items() if index >= needed}
             return GroupState(
                 index=self._judged,
                 released=needed - 1,
                 skipped=tuple(self._skipped),
+                partly=tuple(self._partly.items()),
                 requests=tuple(self._requests.dump()),
+                arrived_requests=tuple(self._requests.dump_arrived()),
                 drops=self._drops.words(),
                 generation=self._generation,
                 installed=self.installed,
                 schema=self.region.schema.dump(),
+                ownership=self.ownership.words(),
             )
 
     # ------------------------------------------------------------------ snapshots
@@ -400,6 +602,16 @@ class RegionMachine:
         """End; what is in memory stays in the log. Idempotent."""
         if self.region.refuse_all():
             self.region.stop()
+
+
+_slot = lru_cache(_CACHED_DATABASES)(slot_of)
+
+
+def _looked_into(mutation: Mutation) -> Mutation:
+    """With the heads of its tablets read, once for all who look at them."""
+    if not mutation.tablets:
+        return mutation
+    return replace(mutation, tablets=[Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
 
 
 @lru_cache(_CACHED_DATABASES)

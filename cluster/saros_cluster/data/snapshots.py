@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from saros_cluster.data.state_file import GroupState, decode_state
 from saros_cluster.peers import BadRequest, CallHandler
-from saros_storage.capture.capture import decode_capture
+from saros_storage.capture.capture import Capture, decode_capture
 from saros_storage.capture.pulling import pull_partitions
 from saros_storage.capture.shelf import Shelf
 from saros_storage.disk import Disk
@@ -46,9 +46,14 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
     Raises CorruptFile if a file is not what its manifest says, and what `ask` raises.
     """
+    capture = pull_capture(ask, id_, folder, disk)
+    return replace(decode_state("snapshot", capture.note), schema=capture.schema)
+
+
+def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Capture:
+    """Fetch a capture's partitions, likewise."""
     capture = decode_capture(ask(LIST, id_))
-    state = replace(decode_state("snapshot", capture.note), schema=capture.schema)
     pull_partitions(
         lambda number, offset: ask(PULL, _QUESTION.pack(id_, number, offset)), capture.partitions, folder, disk
     )
-    return state
+    return capture

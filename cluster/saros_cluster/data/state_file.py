@@ -1,11 +1,12 @@
 """`meta/group-<id>`: what a data group's replay needs beside the partitions' files, as of one entry.
 
     saros-group 1 <crc32> <bytes>
-    {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], "drops": []}
+    {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], ...}
     the schema, as `SchemaTree.dump` writes it
 
 Entries up to `released` are in the partitions' files; the log need not have them, and if it has, they are passed by.
-Those behind it up to `index` are applied again, without being checked again; `skipped` had no effect among them.
+Those behind it up to `index` are applied again, without being checked again; `skipped` had no effect among
+them, and `partly` only with some of their tablets.
 
 The region lies in the folder of its `generation`: a snapshot of another member is put into a new one, and is in effect
 once this file names it. `installed` is the place in the log of the last one, which the log itself may not have reached.
@@ -16,7 +17,9 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from saros_cluster.data.drops import Drops
 from saros_cluster.positions import decode_position, encode_position
@@ -37,12 +40,17 @@ class GroupState:
     index: int = 0
     released: int = 0
     skipped: tuple[int, ...] = ()
-    requests: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
+    partly: Sequence[tuple[int, Sequence[int]]] = ()
+    #: As `Requests.dump` and `dump_arrived` give them.
+    requests: Sequence[Sequence[int]] = field(default=(), repr=False)
+    arrived_requests: Sequence[tuple[int, Sequence[Sequence[int]]]] = field(default=(), repr=False)
     #: As `Drops.words` gives them.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
     installed: Position | None = None
     schema: bytes = field(default=b"", repr=False)
+    #: As `Ownership.words` gives it; None: as the group began.
+    ownership: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def tree(self) -> SchemaTree:
         """The schema."""
@@ -57,8 +65,11 @@ def encode_state(state: GroupState) -> bytes:
         "generation": state.generation,
         "installed": None if state.installed is None else encode_position(state.installed),
         "skipped": state.skipped,
+        "partly": state.partly,
         "requests": state.requests,
+        "arrived_requests": state.arrived_requests,
         "drops": state.drops,
+        "ownership": state.ownership,
     }
     body = json.dumps(words, separators=(",", ":")).encode() + b"\n" + state.schema
     return b"saros-group %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
@@ -80,11 +91,16 @@ def decode_state(path: str, data: bytes) -> GroupState:
         index=int(words["index"]),
         released=int(words["released"]),
         skipped=tuple(map(int, words["skipped"])),
-        requests=tuple((int(c), int(s), int(i)) for c, s, i in words["requests"]),
+        partly=tuple((int(index), [int(place) for place in places]) for index, places in words["partly"]),
+        requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
+        arrived_requests=tuple(
+            (int(e), [(int(c), int(s)) for c, s in found]) for e, found in words["arrived_requests"]
+        ),
         generation=int(words["generation"]),
         drops=Drops.of_words(words["drops"]).words(),
         installed=None if words["installed"] is None else decode_position(words["installed"]),
         schema=schema,
+        ownership=words["ownership"],
     )
 
 

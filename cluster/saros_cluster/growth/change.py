@@ -44,10 +44,10 @@ class Move:
     slots: tuple[int, ...]
     #: The source's members when the change began: they have the data, whatever becomes of the group.
     holders: tuple[NodeId, ...]
-    #: The entry of the source's log behind which it takes nothing for the slots.
+    #: The table's once the slots are the target's: the generation of what is written there.
+    epoch: int
+    #: The entry of the source's log behind which it takes nothing for the slots; moves are fenced in their order.
     fence: int | None = None
-    #: The table's version since which the slots are the target's: the generation of what is written there.
-    version: int | None = None
     #: The target's log says so too.
     opened: bool = False
     #: Who has all files of the slots, durably.
@@ -102,6 +102,11 @@ class Change:
     def is_prepared(self) -> bool:
         """Whether it may go."""
         return not self.aborting and all(self.new_groups.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no move is half way: fenced, and not opened. Only then the next one is fenced."""
+        return all(move.opened for move in self.moves if move.fence is not None)
 
     @property
     def is_over(self) -> bool:
@@ -176,22 +181,22 @@ def _words_of(move: Move) -> list[object]:
         move.target,
         runs(move.slots),
         move.holders,
+        move.epoch,
         move.fence,
-        move.version,
         sorted(move.loaded),
         flags,
     ]
 
 
 def _move_of(words: Sequence[Any]) -> Move:
-    source, target, slots, holders, fence, version, loaded, (opened, arrived, dropped) = words
+    source, target, slots, holders, epoch, fence, loaded, (opened, arrived, dropped) = words
     return Move(
         GroupId(int(source)),
         GroupId(int(target)),
         slots_of_runs(slots),
         nodes_of(holders),
+        int(epoch),
         None if fence is None else int(fence),
-        None if version is None else int(version),
         bool(opened),
         frozenset(nodes_of(loaded)),
         bool(arrived),

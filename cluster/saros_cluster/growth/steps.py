@@ -178,8 +178,8 @@ def _moves(topology: Topology, wanted: Owners) -> tuple[Move, ...]:
     for slot in np.flatnonzero(table.owners != wanted).tolist():
         slots.setdefault((int(table.owners[slot]), int(wanted[slot])), []).append(slot)
     return tuple(
-        Move(GroupId(source), GroupId(target), tuple(found), table.groups[NodeId(source)].members)
-        for (source, target), found in sorted(slots.items())
+        Move(GroupId(source), GroupId(target), tuple(found), table.groups[NodeId(source)].members, epoch)
+        for epoch, ((source, target), found) in enumerate(sorted(slots.items()), table.epoch + 1)
     )
 
 
@@ -201,8 +201,8 @@ def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Load
         return topology
     move, table = change.moves[command.move], topology.table
     match command:
-        case Fenced(fence=fence) if move.fence is None:
-            move = replace(move, fence=fence, version=index)
+        case Fenced(fence=fence) if move.epoch == table.epoch + 1 and change.is_settled:
+            move = replace(move, fence=fence)
             table = table.moved(move.slots, NodeId(move.target), index)
         case Opened():
             move = replace(move, opened=move.fence is not None)
@@ -266,12 +266,12 @@ def _settled(topology: Topology, before: Stage | None, index: int) -> Topology:
 
 
 def _ended(topology: Topology, change: Change, index: int) -> Topology:
-    gone = set(map(int, change.joining if change.aborting else change.leaving))
-    groups = {head: group for head, group in topology.table.groups.items() if head not in gone}
+    gone = change.joining if change.aborting else change.leaving
+    ended = {GroupId(head) for head in gone}
     found = replace(
         topology,
-        table=replace(topology.table, version=index, groups=groups),
-        wanted={group: wanted for group, wanted in topology.wanted.items() if group not in gone},
+        table=topology.table.without_groups(gone, index),
+        wanted={group: wanted for group, wanted in topology.wanted.items() if group not in ended},
         change=None,
         last=(change.id, change.aborting),
     )

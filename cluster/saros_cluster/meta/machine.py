@@ -164,7 +164,7 @@ def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, Requests, int, 
         raise CorruptFile(path, 0, "the checksum of the meta group's state does not fit")
     try:
         words = json.loads(body)
-        requests = Requests((int(c), int(s), int(i)) for c, s, i in words["requests"])
+        requests = Requests([[int(n) for n in known] for known in words["requests"]])
         return MetaState.load(words["state"]), requests, int(words["applied"]), words["installed"]
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile(path, len(line), f"not a state of the meta group: {error}") from error

@@ -12,7 +12,7 @@ A value: changes give a new table. Pure: any thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,10 @@ class PartitionTable:
     owners: Owners
     #: Slots that are being moved: the head that held them before.
     previous: Mapping[int, NodeId] = field(default_factory=dict)
+    #: How often slots were given to another group since the cluster was made: each such move has a number.
+    epoch: int = 0
+    #: By head: the last move that gave it slots. Who has not heard of that one does not know what it has.
+    inbound: Mapping[NodeId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(nodes: list[NodeId], replicas: int, slots: int = SLOTS) -> PartitionTable:
@@ -103,14 +107,21 @@ class PartitionTable:
         return replace(self, version=version, groups={**self.groups, **{group.head: group for group in groups}})
 
     def moved(self, slots: Sequence[int], target: NodeId, version: int) -> PartitionTable:
-        """Slots belong to another group now, and are still read at the one that had them."""
+        """Slots belong to another group now: the next epoch begins. Their data is at the one that had them."""
         assert version > self.version
         assert target in self.groups
         assert not self.previous.keys() & set(slots)
         owners = self.owners.copy()
         owners[list(slots)] = target
         previous = {slot: NodeId(int(self.owners[slot])) for slot in slots}
-        return replace(self, version=version, owners=owners, previous={**self.previous, **previous})
+        return replace(
+            self,
+            version=version,
+            owners=owners,
+            previous={**self.previous, **previous},
+            epoch=self.epoch + 1,
+            inbound={**self.inbound, target: self.epoch + 1},
+        )
 
     def arrived(self, slots: Sequence[int], version: int) -> PartitionTable:
         """Slots whose data is all at their owner."""
@@ -119,12 +130,13 @@ class PartitionTable:
         left = {slot: head for slot, head in self.previous.items() if slot not in gone}
         return replace(self, version=version, previous=left)
 
-    def without_group(self, head: NodeId, version: int) -> PartitionTable:
-        """Without a group that owns nothing and holds nothing."""
-        assert version > self.version
-        assert not self.slots_of(head)
-        assert head not in self.previous.values()
-        return replace(self, version=version, groups={h: g for h, g in self.groups.items() if h != head})
+    def without_groups(self, heads: Collection[NodeId], version: int) -> PartitionTable:
+        """Without groups that own nothing and hold nothing."""
+        assert not set(self.owners.tolist()) & set(heads)
+        assert not set(self.previous.values()) & set(heads)
+        groups = {known: group for known, group in self.groups.items() if known not in heads}
+        inbound = {known: epoch for known, epoch in self.inbound.items() if known not in heads}
+        return replace(self, version=version, groups=groups, inbound=inbound)
 
     # ------------------------------------------------------------------ bytes
 
@@ -139,6 +151,8 @@ class PartitionTable:
             "groups": [list(self.groups[head].members) for head in sorted(self.groups)],
             "owners": [[head, count] for head, count in zip(self.owners[places].tolist(), counts, strict=True)],
             "previous": [[slot, self.previous[slot]] for slot in sorted(self.previous)],
+            "epoch": self.epoch,
+            "inbound": sorted(self.inbound.items()),
         }
 
     @staticmethod
@@ -152,7 +166,9 @@ class PartitionTable:
         previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
         if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
             raise ValueError("a slot's group is missing")
-        return PartitionTable(int(words["version"]), int(words["replicas"]), groups, owners, previous)
+        inbound = {NodeId(int(head)): int(epoch) for head, epoch in words["inbound"]}
+        version, replicas, epoch = (int(words[key]) for key in ("version", "replicas", "epoch"))
+        return PartitionTable(version, replicas, groups, owners, previous, epoch, inbound)
 
     def serialize(self) -> bytes:
         """The table's bytes."""

@@ -163,6 +163,8 @@ class RaftNode:
             self._log.last_index,
             self._rejected,
             tuple(self._story),
+            self._log.membership,
+            self._log.membership_index <= self._log.commit,
         )
 
     # ------------------------------------------------------------------ time
@@ -285,6 +287,11 @@ class RaftNode:
         Given up after an election's time; until then proposals are refused.
         """
         return self._leadership is not None and self._leadership.transfer(to)
+
+    def campaign(self) -> None:
+        """Do not wait for the election's time, if nobody leads."""
+        if self._leader is None and self._leadership is None and self._log.may_need(self._id):
+            self._ask_for_pre_votes()
 
     def read_index(self) -> int:
         """Begin a linearizable read; its number comes back in `Ready.reads`."""

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, GroupId, HardState, Message, Position, Snapshot
 from saros_cluster.raft.reads import ReadResult
 
@@ -155,3 +156,6 @@ class Status:
     rejected: int
     #: The last changes of role, oldest first.
     story: tuple[str, ...]
+    #: The one in effect, committed or not; and whether its entry is committed.
+    membership: Membership
+    is_membership_committed: bool

@@ -32,14 +32,15 @@ class ReadTarget:
     group: GroupId
     #: The group's log entry that must have taken effect; None: whatever has (a weak read).
     minimum_applied: int | None
-    #: The partition table by which the coordinator chose the group.
-    table_version: int
+    #: Of the table by which the coordinator chose the group: see `Ownership.check_view`.
+    epoch: int
+    inbound: int = 0
     #: How long the holder may wait until it has that much; then it refuses.
     patience_ms: int = PATIENCE_MS_MAX
 
     def is_met_by(self, other: ReadTarget) -> bool:
         """Whether a view that meets the other target meets this one."""
-        if (self.group, self.table_version) != (other.group, other.table_version):
+        if (self.group, self.epoch, self.inbound) != (other.group, other.epoch, other.inbound):
             return False
         if self.minimum_applied is None or other.minimum_applied is None:
             return self.minimum_applied is None
@@ -63,7 +64,8 @@ class OpenQuestion:
         out.text(self.query)
         out.number(self.target.group)
         out.scalar(self.target.minimum_applied)
-        out.number(self.target.table_version)
+        out.number(self.target.epoch)
+        out.number(self.target.inbound)
         out.number(self.target.patience_ms)
         out.flag(self.pinned)
         out.number(len(self.requests))
@@ -82,7 +84,7 @@ class OpenQuestion:
         group, minimum = GroupId(fields.number()), fields.scalar()
         if minimum is not None and type(minimum) is not int:
             raise ValueError(f"{minimum!r} is no index of a log")
-        target = ReadTarget(group, minimum, fields.number(), fields.number())
+        target = ReadTarget(group, minimum, fields.number(), fields.number(), fields.number())
         pinned = fields.flag()
         requests = tuple(read_request(fields) for _ in range(fields.count()))
         question = OpenQuestion(query, target, pinned, requests, tuple(fields.number() for _ in range(fields.count())))

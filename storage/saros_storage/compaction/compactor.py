@@ -233,6 +233,8 @@ class Compactor:
         found: Pick | None = None
         try:
             with task.ground.lock:
+                if task.partition.underlay is not None:  # what arrives may need each tombstone
+                    return False
                 files, tombstones = task.partition.files, task.partition.tombstones
             found = self._pick(task, files, tombstones)
             if found is None or self._is_over(task):

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from saros_storage.compaction.picker import overlap
 from saros_storage.disk import Disk
 from saros_storage.flush_files import WrittenFile
 from saros_storage.layout import RESOURCE, FileName, kind_folder
@@ -23,7 +24,7 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
     source, staged = loaded.source, loaded.staged
     if source is None:
         return []
-    sequence = not any(file.sequence and _overlap(source, file) for file in live)
+    sequence = not any(file.sequence and overlap(source, file) for file in live)
     name = str(FileName(time_ms, loaded.rank.version))
     kind = os.path.join(folder, kind_folder(sequence=sequence))
     disk.make_folder(kind)
@@ -39,11 +40,3 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
         raise
     entry = FileEntry(name, sequence, loaded.rank, staged.size, staged.crc32, staged.resource_crc32)
     return [WrittenFile(entry, path, source.devices)]
-
-
-def _overlap(source: FileSource, file: FileSource) -> bool:
-    for device, span in source.devices.items():
-        other = file.devices.get(device)
-        if other is not None and span.start <= other.end and other.start <= span.end:
-            return True
-    return False

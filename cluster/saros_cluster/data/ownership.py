@@ -1,0 +1,269 @@
+"""Which slots a group owns, as of an entry of its log: since which move of the cluster's, and until which (`growth`).
+
+    slot     since   until
+      17         0   never     from the beginning
+      18         0       4     the fourth move gave it away (Fence): it takes nothing, and is read by who has not heard
+      19         5   never     the fifth move brought it here (Open)
+      20      never      -     another group's
+
+    Fence   nothing for these slots is taken behind this entry: what is here of them stays as it is
+    Open    from here on they are this group's; what they hold lies elsewhere at first (`Arrival`)
+    LetGo   they are elsewhere as a whole: what is here of them goes
+    Settle  all that came with a move is at all members
+
+An entry follows its group's log alone, so all members agree on it. A repeated one has no effect. A reader says of which
+epoch its table is, and finds the slots that the group owned then; an entry that concerns all groups says of which epoch
+its coordinator's table is, and is refused by a group that has moved on, or has not come so far (`check_epoch`): else it
+would pass by what is on its way.
+
+Pure; one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_storage.errors import CorruptFile, UserMistake
+
+#: Code of the refusal: look at the table again.
+MOVED = 2026
+#: Says who reads for slots that came to it: those that went with the move of that epoch are wanted, and no others.
+LEFT = (1 << 62) - 2
+#: An epoch that never comes.
+NEVER = (1 << 62) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Slots that came with move `move` of change `change`: where their data lies, and which partitions there are.
+
+    `partitions` are (database, slice), sorted.
+    """
+
+    epoch: int
+    change: int
+    move: int
+    source: GroupId
+    #: Behind this entry of the source's log nothing of the slots has changed there.
+    fence: int
+    holders: tuple[NodeId, ...]
+    slots: tuple[int, ...] = field(repr=False)
+    partitions: tuple[tuple[str, int], ...] = field(repr=False)
+
+    def words(self) -> list[object]:
+        """As values that JSON knows."""
+        where = [self.source, self.fence, self.holders]
+        return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions]
+
+    @staticmethod
+    def of_words(words: Sequence[Any]) -> Arrival:
+        """The inverse. Raises ValueError, TypeError."""
+        epoch, change, move, (source, fence, holders), slots, partitions = words
+        return Arrival(
+            int(epoch),
+            int(change),
+            int(move),
+            GroupId(int(source)),
+            int(fence),
+            nodes_of(holders),
+            slots_of_runs(slots),
+            tuple((str(database), int(number)) for database, number in partitions),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """See the module."""
+
+    epoch: int
+    slots: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """See the module. `requests` and `drops` are what the source had carried out: they count here, too."""
+
+    arrival: Arrival
+    requests: tuple[tuple[int, int], ...] = field(repr=False)
+    drops: tuple[object, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """See the module."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """See the module."""
+
+    epoch: int
+
+
+Transfer = Fence | Open | LetGo | Settle
+
+
+def words_of(transfer: Transfer) -> list[object]:
+    """As values that JSON knows."""
+    match transfer:
+        case Fence(epoch, slots):
+            return ["fence", epoch, runs(slots)]
+        case Open(arrival, requests, drops):
+            return ["open", arrival.words(), requests, drops]
+        case LetGo(epoch):
+            return ["let go", epoch]
+        case Settle(epoch):
+            return ["settle", epoch]
+
+
+def transfer_of(words: Sequence[Any]) -> Transfer:
+    """The inverse. Raises CorruptFile."""
+    try:
+        match words:
+            case ["fence", epoch, slots]:
+                return Fence(int(epoch), slots_of_runs(slots))
+            case ["open", arrival, requests, drops]:
+                known = tuple((int(client), int(sequence)) for client, sequence in requests)
+                return Open(Arrival.of_words(arrival), known, tuple(drops))
+            case ["let go", epoch]:
+                return LetGo(int(epoch))
+            case ["settle", epoch]:
+                return Settle(int(epoch))
+    except (ValueError, TypeError) as error:
+        raise CorruptFile("log", 0, f"not a transfer of slots: {error}") from error
+    raise CorruptFile("log", 0, "not a transfer of slots")
+
+
+class Ownership:
+    """See the module."""
+
+    def __init__(self, owned: npt.NDArray[np.bool_]) -> None:
+        """`owned`: bool[slots], how the group begins."""
+        self._since = np.where(owned, 0, NEVER).astype(np.int64)
+        self._until = np.full(len(owned), NEVER, np.int64)
+        #: The last moves that took slots away, brought some, and were let go of.
+        self.fenced = self.opened = self.let_go = 0
+        #: What is on its way here, by epoch.
+        self.arrivals: dict[int, Arrival] = {}
+
+    def owns(self, slot: int) -> bool:
+        """Whether entries for the slot are taken now."""
+        return bool(self._since[slot] < NEVER == self._until[slot])
+
+    def has(self, slot: int) -> bool:
+        """Whether there may be something of the slot here."""
+        return bool(self._since[slot] < NEVER)
+
+    def since(self, slot: int) -> int:
+        """The move that brought the slot here; 0: it was here from the beginning."""
+        return int(self._since[slot])
+
+    def shows(self, slot: int, epoch: int, inbound: int) -> bool:
+        """Whether a reader whose table is of that epoch finds the slot here."""
+        if inbound == LEFT:
+            return bool(self._until[slot] == epoch)
+        return bool(self._since[slot] <= epoch < self._until[slot])
+
+    def check(self, slots: Sequence[int]) -> None:
+        """Raise UserMistake (MOVED) if one of the slots is not this group's now."""
+        for slot in slots:
+            if not self.owns(slot):
+                raise UserMistake("the slot is another group's, or not open yet: look at the table again", code=MOVED)
+
+    def check_epoch(self, epoch: int, inbound: int) -> None:
+        """Raise UserMistake (MOVED) if a table of that epoch does not show what is here.
+
+        `inbound` is the last move that brought slots here as far as that table knows.
+        """
+        if epoch < max(self.fenced, self.opened) or inbound > self.opened:
+            raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether slots have ever come or gone."""
+        return bool(self.fenced or self.opened)
+
+    def has_left(self, epoch: int) -> bool:
+        """Whether slots that a move took away are still here."""
+        return bool((self._until == epoch).any())
+
+    def check_view(self, epoch: int, inbound: int) -> None:
+        """Raise UserMistake (MOVED) if who reads by a table of that epoch looks for what is gone, or not here yet."""
+        is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.let_go and inbound <= self.opened
+        if not is_shown:
+            raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
+
+    # ------------------------------------------------------------------ entries
+
+    def fence(self, fence: Fence) -> None:
+        """See `Fence`."""
+        if fence.epoch > self.fenced:
+            self._until[list(fence.slots)] = fence.epoch
+            self.fenced = fence.epoch
+
+    def open(self, arrival: Arrival) -> bool:
+        """See `Open`; False if it was opened before."""
+        if arrival.epoch <= self.opened:
+            return False
+        slots = list(arrival.slots)
+        self._since[slots] = arrival.epoch
+        self._until[slots] = NEVER
+        self.opened = arrival.epoch
+        self.arrivals[arrival.epoch] = arrival
+        return True
+
+    def forget(self, database: str) -> None:
+        """A database was dropped: nothing of it is on its way any more."""
+        for epoch, arrival in self.arrivals.items():
+            left = tuple(key for key in arrival.partitions if key[0] != database)
+            self.arrivals[epoch] = replace(arrival, partitions=left)
+
+    def settle(self, epoch: int) -> None:
+        """See `Settle`."""
+        self.arrivals.pop(epoch, None)
+
+    def leave(self, epoch: int) -> npt.NDArray[np.intp]:
+        """See `LetGo`; the slots that are not here any more."""
+        gone = np.flatnonzero(self._until == epoch)
+        self._since[gone] = NEVER
+        self._until[gone] = NEVER
+        self.let_go = max(self.let_go, epoch)
+        return gone
+
+    # ------------------------------------------------------------------ words
+
+    def words(self) -> dict[str, object]:
+        """As values that JSON knows; runs of slots with their epochs."""
+        changes = np.flatnonzero(
+            np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
+        )
+        counts = np.diff(changes, append=len(self._since)).tolist()
+        since, until = self._since[changes].tolist(), self._until[changes].tolist()
+        return {
+            "slots": [list(run) for run in zip(counts, since, until, strict=True)],
+            "fenced": self.fenced,
+            "opened": self.opened,
+            "let_go": self.let_go,
+            "arrivals": [arrival.words() for arrival in self.arrivals.values()],
+        }
+
+    @staticmethod
+    def of_words(words: Mapping[str, Any]) -> Ownership:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        counts, since, until = (np.array(column, np.int64) for column in zip(*words["slots"], strict=True))
+        found = Ownership(np.zeros(int(counts.sum()), np.bool_))
+        found._since, found._until = np.repeat(since, counts), np.repeat(until, counts)
+        found.fenced, found.opened, found.let_go = (int(words[key]) for key in ("fenced", "opened", "let_go"))
+        arrivals = [Arrival.of_words(arrival) for arrival in words["arrivals"]]
+        found.arrivals = {arrival.epoch: arrival for arrival in arrivals}
+        return found

@@ -1,0 +1,163 @@
+"""The groups that a node has replicas of, as the topology says: opened when it joins one, removed when it leaves.
+
+    topology says      here                      then
+    group 4            nothing                   its log begins: with its members if the group is new, else with nobody,
+                                                 and its leader sends what there is
+    nothing            group 2                   it is left: state first, so that a crash does not leave half a replica
+                                                 that is taken for a whole one; then region and log
+
+`settle` compares, and does what is missing; it may be called any time, by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.ownership import Arrival
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.growth.topology import META, Topology
+from saros_cluster.host import GroupHost
+from saros_cluster.peers import Peers
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import GroupId, HardState, Position
+from saros_cluster.raft.ready import RaftOptions, Restored
+from saros_cluster.raft_log import LogContents, RaftLog
+from saros_cluster.replicas import Replicas
+from saros_storage.capture.shelf import Shelf
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import Clock
+from saros_storage.compaction.compactor import Compactor
+from saros_storage.disk import Disk
+from saros_storage.snapshot import MemorySource
+from saros_storage.store_options import StoreOptions
+
+logger = logging.getLogger(__name__)
+
+_PULL_SECONDS = 10.0
+_NOBODY = Position(0, 0, Membership(0, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What groups are made of, as this node has it."""
+
+    node: NodeId
+    folder: str
+    options: StoreOptions
+    disk: Disk
+    clock: Clock
+    cache: ChunkCache
+    schema: ClusterSchema
+    shelf: Shelf
+    compactor: Compactor
+    raft: RaftOptions
+    log: RaftLog
+    host: GroupHost
+    peers: Peers
+    #: How the cluster began.
+    first: Topology
+    #: Reads a partition where it was, until it is here.
+    underlay: Callable[[Arrival, str, int], MemorySource]
+
+
+class Groups:
+    """See the module."""
+
+    def __init__(self, ground: Ground, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
+        """`contents`: what was found in the log."""
+        self._ground = ground
+        self._replicas = replicas
+        self._contents = dict(contents)
+
+    def open(self, topology: Topology) -> None:
+        """The groups that were here at the end, or that the node begins with; before the host's first turn."""
+        wanted = self._wanted(topology)
+        for group in wanted:
+            self._add(group, topology, self._ground.host.add)
+        for group in [group for group in self._contents if group != META]:
+            self._remove(group)  # it was being left
+
+    def settle(self, topology: Topology) -> None:
+        """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
+        wanted = set(self._wanted(topology))
+        for group in sorted(wanted - self._replicas.machines.keys()):
+            logger.info("joining a group", extra={"group": group})
+            self._add(group, topology, self._ground.host.join)
+            if topology.change is not None and NodeId(group) == self._ground.node:
+                self._ground.host.campaign(group)
+        for group in sorted(self._replicas.machines.keys() - wanted):
+            logger.info("leaving a group", extra={"group": group})
+            self._leave(group)
+
+    def _wanted(self, topology: Topology) -> list[GroupId]:
+        return [group for group in topology.groups_of(self._ground.node) if group != META]
+
+    def _add(
+        self,
+        group: GroupId,
+        topology: Topology,
+        add: Callable[[GroupId, Restored, RegionMachine, RaftOptions], None],
+    ) -> None:
+        ground = self._ground
+        contents = self._contents.pop(group, None) or self._begin(group, topology)
+        machine = RegionMachine(
+            group,
+            os.path.join(ground.folder, "groups", str(group)),
+            self._state_path(group),
+            ground.options,
+            ground.disk,
+            ground.clock,
+            ground.cache,
+            ground.first.table.owners == group,
+            ground.underlay,
+            partial(ground.schema.learn_news, group),
+            ground.shelf,
+            lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS),
+            ground.compactor,
+        )
+        machine.start(partial(ground.host.compact, group), ground.log.sync_due)
+        self._replicas.put(group, machine)
+        add(
+            group,
+            Restored(contents.base, contents.hard_state, contents.entries, machine.installed),
+            machine,
+            ground.raft,
+        )
+
+    def _begin(self, group: GroupId, topology: Topology) -> LogContents:
+        """The beginning of a group's log here, durably."""
+        wanted, change = topology.wanted[group], topology.change
+        is_new = group in self._ground.first.wanted or (change is not None and group in change.new_groups)
+        base = Position(0, 0, wanted) if is_new and self._ground.node in wanted.voters else _NOBODY
+        self._ground.log.wait(self._ground.log.create(group, base))
+        return LogContents(base, HardState(), ())
+
+    def _leave(self, group: GroupId) -> None:
+        ground = self._ground
+        ground.host.leave(group, "this node has left the group")
+        machine = self._replicas.take(group)
+        machine.close()
+        machine.region.keep_for_views()
+        self._remove(group)
+
+    def _remove(self, group: GroupId) -> None:
+        ground = self._ground
+        ground.disk.remove(self._state_path(group))
+        ground.disk.sync_folder(os.path.dirname(self._state_path(group)))
+        ground.disk.remove_tree(os.path.join(ground.folder, "groups", str(group)))
+        ground.log.wait(ground.log.drop(group))
+        self._contents.pop(group, None)
+
+    def _state_path(self, group: GroupId) -> str:
+        return os.path.join(self._ground.folder, "meta", f"group-{group}")
+
+    def close(self) -> None:
+        """End all; what is in memory stays in the log. Idempotent."""
+        for machine in self._replicas.machines.values():
+            machine.close()

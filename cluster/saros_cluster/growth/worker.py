@@ -1,0 +1,293 @@
+"""What a node does for a change of the cluster, step by step: whatever the topology says is missing.
+
+    every node           joins and leaves groups; fetches what came to its groups
+    a group's leader     gives the group the members that it is to have, and says when it has them
+    meta group's leader  moves slots from group to group: fence, open; let go of them when all have arrived
+
+Nothing is remembered between two steps but what the logs say, so each may be done by another node, again, or late.
+`step` is called again and again by one thread; what fails is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from saros_cluster.data.command import Request, encode_transfer
+from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, transfer_of, words_of
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.snapshots import call_handlers, pull_capture
+from saros_cluster.groups import Groups
+from saros_cluster.growth.change import Change, Move, Stage
+from saros_cluster.growth.commands import (
+    Dropped,
+    Fenced,
+    Go,
+    GrowthCommand,
+    Loaded,
+    Opened,
+    Ready,
+    Regrouped,
+)
+from saros_cluster.growth.topology import META, Topology
+from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.machine import Lost
+from saros_cluster.meta.machine import encode_meta_entry
+from saros_cluster.meta.state import Grow
+from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.proposer import Proposer
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.ready import Role
+from saros_cluster.replicas import Replicas
+from saros_cluster.routing import Routes
+from saros_storage.capture.shelf import Shelf
+from saros_storage.clock import Clock
+from saros_storage.disk import Disk
+from saros_storage.errors import StorageError
+from saros_storage.layout import database_folder_name
+from saros_storage.schema import SchemaChange, decode_change, encode_change
+
+logger = logging.getLogger(__name__)
+
+DESCRIBE, CAPTURE = "growth.describe", "growth.capture"
+_ASK_SECONDS = 10.0
+_PROPOSE_SECONDS = 5.0
+_CHANGE_SECONDS = 2.0
+#: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
+_READ_NS = 3_000_000_000
+
+
+class Worker:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        folder: str,
+        disk: Disk,
+        clock: Clock,
+        routes: Routes,
+        groups: Groups,
+        replicas: Replicas,
+        host: GroupHost,
+        peers: Peers,
+        proposer: Proposer,
+        own_request: Callable[[], Request],
+        save_meta: Callable[[], None],
+        shelf: Shelf,
+    ) -> None:
+        """`folder`: where files lie that are on their way; it is emptied."""
+        self._node = node
+        self._folder = folder
+        self._disk = disk
+        self._clock = clock
+        #: By epoch: when it was first seen here that all had arrived.
+        self._arrived_ns: dict[int, int] = {}
+        self._routes = routes
+        self._groups = groups
+        self._replicas = replicas
+        self._host = host
+        self._peers = peers
+        self._proposer = proposer
+        self._own_request = own_request
+        self._save_meta = save_meta
+        self._calls_here = {**call_handlers(shelf), **self.handlers()}
+        disk.remove_tree(folder)
+
+    @property
+    def _topology(self) -> Topology:
+        return self._routes.now.topology
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether something is to be done soon."""
+        return self._topology.change is not None or any(self._arrivals())
+
+    def step(self) -> None:
+        """Do what can be done now. Raises StorageError, OSError, Unreachable, RemoteError: try again."""
+        here = set(self._replicas.machines)
+        if here != {group for group in self._topology.groups_of(self._node) if group != META}:
+            self._save_meta()  # what is done because of it must not be forgotten before it
+            self._groups.settle(self._topology)
+        for group in [META, *self._replicas.machines]:
+            self._regroup(group)
+        for machine, arrival in self._arrivals():
+            self._fetch(machine, arrival)
+        change = self._topology.change
+        if change is not None and self._leads(META):
+            self._drive(change)
+
+    def _leads(self, group: GroupId) -> bool:
+        status = self._host.status(group)
+        return status is not None and status.role is Role.LEADER
+
+    def _tell(self, step: GrowthCommand) -> None:
+        """A step into the meta group's log."""
+        self._proposer.propose(META, encode_meta_entry(self._own_request(), Grow(step)), _PROPOSE_SECONDS)
+
+    # ------------------------------------------------------------------ a group's leader: its members
+
+    def _regroup(self, group: GroupId) -> None:
+        topology, status = self._topology, self._host.status(group)
+        wanted = topology.wanted.get(group)
+        if wanted is None or status is None or status.role is not Role.LEADER or status.membership.is_joint:
+            return
+        if status.membership.version < wanted.version:
+            with suppress(NotLeader, Busy, NotHere, Lost, FutureTimeoutError):  # another one leads; a learner lags
+                self._host.change_membership(group, wanted).result(_CHANGE_SECONDS)
+            return
+        change = topology.change
+        if change is None or status.membership.version != wanted.version or not status.is_membership_committed:
+            return
+        if not change.new_groups.get(group, True):
+            self._tell(Ready(change.id, group))
+        regroup = change.regroups.get(group)
+        if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
+            self._tell(Regrouped(change.id, group, wanted.version))
+
+    # ------------------------------------------------------------------ the meta group's leader: moves of slots
+
+    def _drive(self, change: Change) -> None:
+        if change.stage is Stage.PREPARING and change.is_prepared:
+            self._tell(Go(change.id))
+            change = self._topology.change or change
+        if not change.going:
+            return
+        for number, move in enumerate(change.moves):
+            if not move.opened:
+                self._move(change, number, move)
+                return  # one after the other; the next one in the next step
+        for number, move in enumerate(change.moves):
+            if move.arrived and not move.dropped and self._is_forgotten(move.epoch):
+                self._propose(move.target, encode_transfer(Settle(move.epoch)))
+                self._propose(move.source, encode_transfer(LetGo(move.epoch)))
+                self._tell(Dropped(change.id, number))
+
+    def _is_forgotten(self, epoch: int) -> bool:
+        """Whether a read that began before the move has found its readers by now."""
+        now = self._clock.monotonic_ns()
+        return now - self._arrived_ns.setdefault(epoch, now) >= _READ_NS
+
+    def _move(self, change: Change, number: int, move: Move) -> None:
+        self._propose(move.source, encode_transfer(Fence(move.epoch, move.slots)))
+        fence, found, schema = self._describe(move)
+        if move.fence is None:
+            self._tell(Fenced(change.id, number, fence))
+        else:
+            fence = move.fence
+        arrival = replace(
+            found.arrival,
+            change=change.id,
+            move=number,
+            source=move.source,
+            fence=fence,
+            holders=move.holders,
+            slots=move.slots,
+        )
+        self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), schema))
+        self._tell(Opened(change.id, number))
+
+    def _propose(self, group: GroupId, data: bytes) -> None:
+        self._proposer.propose(group, data, _PROPOSE_SECONDS)
+
+    def _describe(self, move: Move) -> tuple[int, Open, list[SchemaChange]]:
+        """Of fenced slots: as of which entry, what their new group must know, and the schema that goes along."""
+        question = json.dumps([move.source, move.epoch]).encode()
+        answer = json.loads(self._ask_one(move.holders, DESCRIBE, question))
+        found = transfer_of(answer["open"])
+        assert isinstance(found, Open)
+        return int(answer["index"]), found, [decode_change(text.encode()) for text in answer["schema"]]
+
+    def _ask_one(self, nodes: Sequence[NodeId], name: str, question: bytes) -> bytes:
+        """The answer of the first node that gives one. Raises Unreachable, RemoteError of the last."""
+        for node in nodes[:-1]:
+            with suppress(Unreachable, RemoteError, NotHere):
+                return self._ask(node, name, question)
+        return self._ask(nodes[-1], name, question)
+
+    def _ask(self, node: NodeId, name: str, question: bytes) -> bytes:
+        if node == self._node:
+            return self._calls_here[name](node, question)
+        return self._peers.call(node, name, question, _ASK_SECONDS)
+
+    # ------------------------------------------------------------------ what came to groups that are here
+
+    def _arrivals(self) -> list[tuple[RegionMachine, Arrival]]:
+        change = self._topology.change
+        if change is None:
+            return []
+        return [
+            (machine, arrival)
+            for machine in self._replicas.machines.values()
+            for arrival in machine.arrivals()
+            if arrival.change == change.id and self._node not in change.moves[arrival.move].loaded
+        ]
+
+    def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
+        """Fetch what is not here yet; say so when all is."""
+        if machine.is_arriving(arrival):
+            members = self._routes.now.members(machine.group)
+            place = members.index(self._node) if self._node in members else 0
+            holders = [*arrival.holders[place:], *arrival.holders[:place]]
+            if self._node in holders:
+                holders = [self._node, *(node for node in holders if node != self._node)]
+            for node in holders[:-1]:
+                try:
+                    self._fetch_from(node, machine, arrival)
+                    break
+                except (Unreachable, RemoteError, StorageError, NotHere) as error:
+                    logger.info(
+                        "slots were not fetched", extra={"from": node, "epoch": arrival.epoch, "why": str(error)}
+                    )
+            else:
+                self._fetch_from(holders[-1], machine, arrival)
+        self._tell(Loaded(arrival.change, arrival.move, self._node))
+
+    def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
+        question = json.dumps([arrival.source, arrival.epoch]).encode()
+        id_ = self._ask(node, CAPTURE, question)
+        folder = os.path.join(self._folder, str(arrival.epoch))
+        pull_capture(partial(self._ask, node), id_, folder, self._disk)
+        for database, number in arrival.partitions:
+            machine.region.arrive(database, number, os.path.join(folder, database_folder_name(database), str(number)))
+        self._disk.remove_tree(folder)
+
+    # ------------------------------------------------------------------ being asked
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {DESCRIBE: self._tell_of, CAPTURE: self._capture}
+
+    def _tell_of(self, _: NodeId, request: bytes) -> bytes:
+        machine, epoch = self._fenced(DESCRIBE, request)
+        index, found, schema = machine.describe(epoch)
+        words: dict[str, Any] = {
+            "index": index,
+            "open": words_of(found),
+            "schema": [encode_change(change).decode() for change in schema],
+        }
+        return json.dumps(words).encode()
+
+    def _capture(self, _: NodeId, request: bytes) -> bytes:
+        machine, epoch = self._fenced(CAPTURE, request)
+        return machine.capture_left(epoch)
+
+    def _fenced(self, name: str, request: bytes) -> tuple[RegionMachine, int]:
+        """The replica of a group that has fenced slots by a move."""
+        try:
+            group, epoch = json.loads(request)
+            machine = self._replicas.machines.get(GroupId(int(group)))
+            number = int(epoch)
+        except (ValueError, TypeError) as error:
+            raise BadRequest(name, error) from error
+        if machine is None:
+            raise NotHere(GroupId(int(group)), "this node has no replica of it")
+        return machine, number

@@ -1,0 +1,44 @@
+"""What a holder opens for another node's query: its replica, once that has what the query must see.
+
+applied      the entry that the coordinator was told of, and the slots that its table says have come to the group
+not in time  it lags behind: the coordinator asks another holder
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from saros_cluster.data.command import Known
+from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.remote.questions import PATIENCE_MS_MAX, ReadTarget
+from saros_cluster.replicas import Replicas
+from saros_storage.clock import Clock
+from saros_storage.reading import ReadView
+
+_POLL_SECONDS = 0.002
+
+
+def opener(host: GroupHost, replicas: Replicas, clock: Clock) -> Callable[[ReadTarget], ReadView]:
+    """Opens a region for another node's query, once it has applied enough."""
+
+    def open_view(target: ReadTarget) -> ReadView:
+        machine = replicas.machines.get(target.group)
+        if machine is None:
+            raise NotHere(target.group, "this node has no replica of it")
+        known = Known(target.epoch, target.inbound)
+        deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
+        while not (_has_applied(host, target) and machine.has_heard(known)):
+            if clock.monotonic_ns() > deadline_ns:
+                raise NotHere(target.group, "this replica lags behind: ask another one")
+            time.sleep(_POLL_SECONDS)
+        return replicas.view({target.group: known})
+
+    return open_view
+
+
+def _has_applied(host: GroupHost, target: ReadTarget) -> bool:
+    if target.minimum_applied is None:
+        return True
+    status = host.status(target.group)
+    return status is not None and status.applied >= target.minimum_applied

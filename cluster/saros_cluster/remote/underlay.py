@@ -1,0 +1,61 @@
+"""What a partition holds elsewhere, as one of its sources: read where it was, until its files are here.
+
+    new holder       what was written here      rank (5, ...)
+                     underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
+
+Nothing of it changes any more. A scan of it is read as a whole when it is opened: one device's columns of one slice.
+Implements `MemorySource`. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from saros_storage.block import Block
+from saros_storage.latest import points_of
+from saros_storage.latest_cache import Point
+from saros_storage.reading import ScanRequest, SeriesReader, TimeRange
+from saros_storage.snapshot import DeviceSpan, Rank
+
+#: Opens a scan where the partition was. Raises Unreachable, RemoteError, and errors of storage.
+OpenThere = Callable[[ScanRequest], SeriesReader]
+
+
+class Underlay:
+    """See the module."""
+
+    rank = Rank(0, 0)
+
+    def __init__(self, time: TimeRange, open_there: OpenThere) -> None:
+        """`time`: the partition's slice."""
+        self._time = time
+        self._open_there = open_there
+
+    def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (nobody knows what is there)
+        """See `MemorySource.span`."""
+        return DeviceSpan(self._time.start, self._time.end - 1)
+
+    def latest(self, request: ScanRequest) -> list[Point | None]:
+        """See `MemorySource.latest`."""
+        block = self.read(request)
+        if block is None:
+            return [None] * len(request.measurements)
+        return points_of(block.take(np.arange(block.rows - 1, -1, -1)))
+
+    def read(self, request: ScanRequest) -> Block | None:
+        """See `MemorySource.read`. Raises what opening does, and ReadLost."""
+        time = request.time.intersect(self._time)
+        if time.empty:
+            return None
+        reader = self._open_there(replace(request, time=time, descending=False, bounds=(), grid=None))
+        blocks: list[Block] = []
+        try:
+            while (item := reader.next()) is not None:
+                assert isinstance(item, Block)  # no grid, no summaries
+                blocks.append(item)
+        finally:
+            reader.close()
+        return Block.concat(blocks) if blocks else None

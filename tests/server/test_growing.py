@@ -1,0 +1,159 @@
+"""Nodes join and leave while the cluster serves: nothing is lost, nothing is shown twice, and all of it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from server.cluster_fixture import Nodes, free_addresses, wait_until
+
+from saros_cluster.cluster_file import NodeAddress, load, save
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
+from saros_cluster.growth.topology import META, Topology
+from saros_cluster.meta.machine import encode_meta_entry
+from saros_cluster.meta.state import Grow
+from saros_cluster.placement import NodeId
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import StorageError
+
+WEEK = 7 * 86_400_000
+SLICES = 12
+
+
+class Growing(Nodes):
+    """A cluster that nodes join."""
+
+    def database(self, number: int = 0) -> ClusterDatabase:
+        store = self.node(number).store
+        assert isinstance(store, ClusterDatabase)
+        return store
+
+    @property
+    def topology(self) -> Topology:
+        return self.database()._routing.topology
+
+    def tell(self, step: GrowthCommand) -> None:
+        database = self.database()
+        database._parts.proposer.propose(META, encode_meta_entry(database.own_request(), Grow(step)))
+        database._see([META])
+
+    def add(self, folder: Path) -> NodeId:
+        """A process joins; it has an id, and waits."""
+        peer, client = free_addresses(2)
+        self.tell(Admit(peer, client, folder.name))
+        node = self.topology.node_of(folder.name)
+        assert node is not None
+        known = load(str(self.folders[0]), LocalDisk())
+        assert known is not None
+        folder.mkdir()
+        save(str(folder), replace(known, node=node, joined=NodeAddress(peer, client)), LocalDisk())
+        self.folders.append(folder)
+        self.nodes.append(None)
+        self.start(len(self.nodes) - 1)
+        return node
+
+    def change(self, joining: tuple[NodeId, ...] = (), leaving: tuple[NodeId, ...] = ()) -> None:
+        self.tell(Begin(joining, leaving))
+        wait_until(lambda: self.topology.change is None, 60)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Growing]:
+    made = Growing(tmp_path, 3, 2)
+    yield made
+    made.close()
+
+
+def fill(cluster: Growing, number: int, device: str, value: int) -> None:
+    """A row in each of the slices, by one node."""
+    for place in range(SLICES):
+        cluster.run(number, f"insert into {device}(time, x) values ({place * WEEK + value}, {value})")
+
+
+def expected(values: range) -> list[tuple[object, ...]]:
+    return sorted((place * WEEK + value, float(value)) for place in range(SLICES) for value in values)
+
+
+def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster: Growing, tmp_path: Path) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    fill(cluster, 1, "root.b.d", 1)
+    joined = cluster.add(tmp_path / "node4")
+    cluster.change((joined,))
+    assert 4 == len(cluster.topology.table.groups)
+    fill(cluster, 3, "root.a.d", 2)
+    for number in range(4):
+        assert expected(range(1, 3)) == sorted(cluster.run(number, "select x from root.a.d"))
+        assert [(SLICES,)] == cluster.run(number, "select count(x) from root.b.d")
+
+
+class Load:
+    """Rows that are written by one node and counted by another, all the time; each count is checked as it comes."""
+
+    def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
+        self._cluster = cluster
+        self._device = device
+        self.acknowledged = 0
+        self.counts: list[tuple[int, int, int]] = []
+        self.failures: list[str] = []
+        self.gaps: list[float] = []
+        self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=(writes_at,)),
+            threading.Thread(target=self._read, args=(reads_at,)),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, number: int) -> None:
+        last = time.monotonic()
+        while not self._stopped.is_set():
+            n = self.acknowledged
+            try:
+                at = (n % SLICES) * WEEK + 1_000 + n
+                self._cluster.run(number, f"insert into {self._device}(time, x) values ({at}, {n})")
+            except StorageError as error:
+                self.failures.append(f"write: {error!r}")
+                return
+            self.acknowledged += 1
+            self.gaps.append(time.monotonic() - last)
+            last = time.monotonic()
+
+    def _read(self, number: int) -> None:
+        while not self._stopped.is_set():
+            before = self.acknowledged
+            try:
+                ((found,),) = self._cluster.run(number, f"select count(x) from {self._device}")
+            except StorageError as error:
+                self.failures.append(f"read: {error!r}")
+                return
+            if not before <= found <= self.acknowledged + 1:
+                self.failures.append(f"{found} rows are there, between {before} and {self.acknowledged} acknowledged")
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_the_cluster_grows_and_shrinks_under_load(cluster: Growing, tmp_path: Path) -> None:
+    cluster.run(0, "insert into root.load.d(time, x) values (0, 0)")
+    cluster.run(0, "delete from root.load.d.x where time <= 0")
+    load = Load(cluster, 0, 1, "root.load.d")
+    try:
+        fourth, fifth = cluster.add(tmp_path / "node4"), cluster.add(tmp_path / "node5")
+        cluster.change((fourth,))
+        cluster.change((fifth,))
+        cluster.change((), (fourth,))
+        cluster.change((), (fifth,))
+    finally:
+        load.stop()
+    assert [] == load.failures
+    assert 3 == len(cluster.topology.table.groups)
+    for number in range(3):
+        assert [(load.acknowledged,)] == cluster.run(number, "select count(x) from root.load.d")
+    assert max(load.gaps) < 5
