@@ -78,6 +78,7 @@ def session(settings: SparkSettings) -> SparkSession:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",  # 200 tasks, each with a connection, are many for one machine
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
