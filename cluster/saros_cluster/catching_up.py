@@ -9,7 +9,8 @@ another time.
 
 Reads that need not be current do without, but for one thing: of a group that is elsewhere, what series it has must have
 been told ("schema", by any member, as far as that one has applied it), or they would take what they do not know for
-empty. It is asked for again all the time, so that new series show.
+empty. It is asked for again all the time, so that new series show; and when a session was shown more of it, by another
+node.
 
 Thread-safe.
 """
@@ -19,9 +20,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.schema_news import SchemaNews
@@ -35,6 +37,7 @@ from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
+from saros_storage.read_point import schema_of, split
 
 CATCH_UP, SCHEMA = "catch up", "schema"
 #: One member gets this long before the next is asked.
@@ -81,6 +84,8 @@ class CatchingUp:
         self._answering: dict[GroupId, NodeId] = {}
         #: By group that is not here: the entry up to which its schema is known.
         self._known: dict[GroupId, int] = {}
+        #: Likewise: no entry behind this one has changed what is known.
+        self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
 
     def is_here(self, group: GroupId) -> bool:
@@ -140,14 +145,26 @@ class CatchingUp:
         """Let others go on."""
         time.sleep(seconds)
 
-    def await_applied(self, wanted: Mapping[int, int], seconds: float) -> None:
-        """Wait until the groups that are here have applied as much, but not for long."""
+    def await_shown(self, wanted: Mapping[int, int], seconds: float) -> bool:
+        """Wait, but not for long, until groups show as much as a session was shown. Whether the schema does.
+
+        Data of groups that are elsewhere is not waited for: a view asks its holders. Nor are groups that are no more.
+        """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-        waiting = [(GroupId(group), index) for group, index in wanted.items() if self.is_here(GroupId(group))]
+        there = (META, *self._routes.now.groups)
+        data, schema = ([(GroupId(g), index) for g, index in p.items() if g in there] for p in split(wanted))
+        with suppress(SchemaUnknown):
+            self._learn_all({g: index for g, index in schema if self._lacks(g, index)}, deadline_ns)
+        waiting = [(group, index) for group, index in data + schema if self.is_here(group)]
         while waiting := [(group, index) for group, index in waiting if not self._has_applied(group, index)]:
             if self._left(deadline_ns) <= 0:
-                return
+                break
             time.sleep(_POLL_SECONDS)
+        return all(self._has_applied(g, i) if self.is_here(g) else not self._lacks(g, i) for g, i in schema)
+
+    def _lacks(self, group: GroupId, index: int) -> bool:
+        """Whether a group is elsewhere, and its schema not known up to an entry."""
+        return not self.is_here(group) and self._known.get(group, 0) < index
 
     def _has_applied(self, group: GroupId, index: int) -> bool:
         status = self._host.status(group)
@@ -183,6 +200,8 @@ class CatchingUp:
             if self._known.get(group, 0) != known:
                 return None
             if news.index >= known:  # else this member is behind the one that was asked before
+                if news.whole or news.changes:
+                    self._changed[group] = news.index
                 self._schema.learn_news(group, news)
                 self._known[group] = news.index
         self._answering[group] = node
@@ -193,20 +212,30 @@ class CatchingUp:
     def know(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Have been told once which series there are in groups that are elsewhere. Raises SchemaUnknown."""
         unknown = [group for group in groups if not self.is_here(group) and group not in self._known]
-        self._learn_all(unknown, seconds)
+        self._learn_all(dict.fromkeys(unknown, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Learn what is new of the series in groups that are elsewhere. Raises SchemaUnknown, after all were asked."""
-        self._learn_all([group for group in groups if not self.is_here(group)], seconds)
+        elsewhere = [group for group in groups if not self.is_here(group)]
+        self._learn_all(dict.fromkeys(elsewhere, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
 
-    def _learn_all(self, groups: Sequence[GroupId], seconds: float) -> None:
-        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-        asked = [self._pool.submit(self._learn, group, deadline_ns) for group in groups]
+    def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
+        """No entry behind these has changed what this node's tree shows."""
+        found = {schema_of(META): self._schema.version}
+        for group in groups:
+            machine = self._replicas.machines.get(group)
+            index = self._changed.get(group, 0) if machine is None else machine.region.partitions.schema_index
+            found[schema_of(group)] = index
+        return found
+
+    def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> None:
+        """Learn what is new, up to some entries at least."""
+        asked = [self._pool.submit(self._learn, group, index, deadline_ns) for group, index in wanted.items()]
         wait(asked)
         for future in asked:
             future.result()
 
-    def _learn(self, group: GroupId, deadline_ns: int) -> None:
+    def _learn(self, group: GroupId, index: int, deadline_ns: int) -> None:
         why = "there was no time to ask"
         for node in self.holders(group):
             left = self._left(deadline_ns)
@@ -216,8 +245,10 @@ class CatchingUp:
                 self._ask_node(SCHEMA, group, node, min(left, _TOLD_SECONDS))
             except (Unreachable, RemoteError) as error:
                 why = str(error)
-            else:
-                return  # it told, here or meanwhile to another thread
+            else:  # it told, here or meanwhile to another thread
+                if not self._lacks(group, index):
+                    return
+                why = f"none of those that answered has applied entry {index}"
         raise SchemaUnknown(group, why)
 
     # ------------------------------------------------------------------ being asked

@@ -445,8 +445,8 @@ class ClusterDatabase:
         match consistency:
             case "weak":
                 self._catching_up.know(everything, KNOW_SECONDS)
-                self._catching_up.await_applied(wanted, SHOWN_SECONDS)
-                return ReadPoint(wanted=wanted, horizon=horizon)
+                complete = self._catching_up.await_shown(wanted, SHOWN_SECONDS)
+                return ReadPoint(stale=not complete, wanted=wanted, horizon=horizon)
             case "mid":
                 try:
                     return ReadPoint(False, self._catch_up(everything, MID_SECONDS), horizon=horizon)
@@ -457,6 +457,11 @@ class ClusterDatabase:
                 return ReadPoint(False, self._catch_up(everything, STRONG_SECONDS))
             case _:
                 raise AssertionError(consistency)
+
+    def looked_at_schema(self, point: ReadPoint) -> None:
+        """See `Database.looked_at_schema`."""
+        if point.horizon is not None:
+            point.horizon.note(self._catching_up.schema_shown(self._routing.groups))
 
     def refresh_schema(self) -> None:
         """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""

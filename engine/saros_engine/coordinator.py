@@ -241,6 +241,7 @@ class QueryEngine:
             case ast.Count():
                 point = self._catch_up(session)
                 shown = count_schema(statement, schema_for(session.access, self._store, Privilege.READ_SCHEMA))
+                self._store.looked_at_schema(point)
                 return fixed_result(shown.fields, shown.rows, point=point)
             case ast.NotSupported(what):
                 raise NotSupportedError(what)
@@ -366,6 +367,7 @@ class QueryEngine:
     ) -> Result:
         point = self._catch_up(session)
         plan = self._cached_plan(select, session, text) if cached else self._plan(select, session)
+        self._store.looked_at_schema(point)
         execution = self._start(plan, text, session.access.user, timeout_ms, point)
         return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
 
@@ -486,6 +488,7 @@ class QueryEngine:
         point = self._catch_up(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
+        self._store.looked_at_schema(point)
         return fixed_result(shown.fields, shown.rows, point=point)
 
     def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:

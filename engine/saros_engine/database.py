@@ -49,6 +49,10 @@ class Database(Protocol):
         """
         ...
 
+    def looked_at_schema(self, point: ReadPoint) -> None:
+        """A statement that caught up has looked: its session was shown the schema as it is now."""
+        ...
+
     def view(self, point: ReadPoint) -> ReadView:
         """A picture of all data; close it."""
         ...

@@ -52,7 +52,7 @@ SESSIONS_MAX = 1_000
 #: A statement whose rows took longer, the client's reading included, is logged.
 SLOW_MS = 1_000
 _TOKEN_BYTES = 32
-#: More than a cluster has groups.
+#: More than a cluster has groups; each may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"

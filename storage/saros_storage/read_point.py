@@ -3,7 +3,8 @@
     session   Horizon     by group, up to where it was shown the log      grows with every read
     statement ReadPoint   made when it begins; `stale` may become true while it is read
 
-A database of its own has one replica, which is always current: `HERE`. Thread-safe.
+A group's schema is shown apart from its data, which changes all the time: `schema_of`. A database of its own has one
+replica, which is always current: `HERE`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -11,6 +12,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+#: Numbers of groups are below.
+_SCHEMA = 1 << 31
+
+
+def schema_of(group: int) -> int:
+    """What stands for the schema of a group where groups are listed that were shown."""
+    return _SCHEMA + group
+
+
+def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """By group: what was shown of its data, and of its schema."""
+    data = {group: index for group, index in shown.items() if group < _SCHEMA}
+    return data, {group - _SCHEMA: index for group, index in shown.items() if group >= _SCHEMA}
 
 
 class Horizon:

@@ -347,6 +347,9 @@ class Store:
         """What a read of this consistency sees."""
         return HERE
 
+    def looked_at_schema(self, point: ReadPoint) -> None:
+        """See `Database.looked_at_schema`: all who look see the same."""
+
     def view(self, point: ReadPoint = HERE) -> LocalReadView:  # noqa: ARG002
         """A picture of the store; close it."""
         return self._region.view()

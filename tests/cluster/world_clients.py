@@ -333,6 +333,7 @@ class Client:
             try:
                 self.world.threads.sleep(late_seconds)
                 known = life.node.database.schema.device(device)
+                life.node.database.looked_at_schema(point)
                 if known is None or MEASUREMENT not in known.series:
                     return {}, point.stale
                 version = life.node.database.schema.version

@@ -47,9 +47,9 @@ class Register:
     def write(self, value: int) -> None:
         self._town.insert(LEADER - 1, self._device, [0], [value], DataType.INT64)
 
-    def read(self, session: SessionContext) -> tuple[object, bool]:
-        """The value as a session at the node without a replica is shown it, and whether it may be stale."""
-        result = self._town.nodes.node(ASKING).engine.execute(f"select x from {self._device}", session)
+    def read(self, session: SessionContext, number: int = ASKING) -> tuple[object, bool]:
+        """The value as a session at a node (by default that without a replica) is shown it; whether it may be stale."""
+        result = self._town.nodes.node(number).engine.execute(f"select x from {self._device}", session)
         values = []
         while (block := result.next_block()) is not None:
             values += block.columns[0].to_list()
@@ -104,6 +104,35 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
     assert (1, True) == register.read(session)
     town.weather.heal()
     wait_until(lambda: register.read(session) == (2, False), 20)
+
+
+def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node that is asked next has not heard of the series; the member that it asks first has not either."""
+    register, session = Register(town), SessionContext(consistency="weak")
+    monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
+    leave_behind(town)
+    register.write(1)
+    wait_until(lambda: register.read(session, LEADER - 1) == (1, False), 20)
+    ask_first(monkeypatch, BEHIND)
+    assert (None, False) == register.read(SessionContext(consistency="weak"))
+    assert (1, False) == register.read(session)
+
+
+@pytest.mark.parametrize("number", [ASKING, BEHIND - 1])
+def test_series_that_nobody_tells_of_are_missed_and_said(
+    town: Town, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not known to exist is not read: by who has a replica that is behind, or none, and is cut off."""
+    register, session = Register(town), SessionContext(consistency="weak")
+    monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
+    leave_behind(town)
+    register.write(1)
+    wait_until(lambda: register.read(session, LEADER - 1) == (1, False), 20)
+    town.weather.isolate(number + 1)
+    assert (None, True) == register.read(session, number)
+    assert (None, False) == register.read(SessionContext(consistency="weak"), number)
+    town.weather.heal()
+    wait_until(lambda: register.read(session, number) == (1, False), 20)
 
 
 def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Path) -> None:

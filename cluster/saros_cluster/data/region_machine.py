@@ -446,7 +446,7 @@ class RegionMachine:
     def news_since(self, known: int) -> SchemaNews:
         """What became of the schema behind entry `known`. Any thread."""
         with self.region.lock:
-            index = self.region.partitions.schema_index
+            index = max(self.region.partitions.schema_index, self.region.partitions.applied)
             if known >= self._news_from:
                 changes = [c for at, found in self._news if at > known for c in found]
                 return SchemaNews(index, False, tuple(changes), self._drops.newest)
