@@ -223,7 +223,7 @@ class ClusterDatabase:
         """See `Database.change_schema`."""
         request = self._request()
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
-            self._tell_all(request, changes)
+            self._change_all(request, changes)
             return
         self._see([META])
         self._see(self._schema_groups(_devices(changes)))
@@ -241,7 +241,7 @@ class ClusterDatabase:
                 return
         raise overtaken
 
-    def _tell_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
+    def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
         """Rules of TTL and the catalogue are known to all groups. Raises PartlyDone."""
         self._see(self._routing.groups)
         numbered = self.schema.numbered(changes)
