@@ -79,6 +79,19 @@ def expected(values: range) -> list[tuple[object, ...]]:
     return sorted((place * WEEK + value, float(value)) for place in range(SLICES) for value in values)
 
 
+def leftovers(cluster: Growing, number: int) -> list[str]:
+    """What a node keeps that is not its to keep: groups, slots, copies on their way."""
+    topology, node = cluster.topology, NodeId(number + 1)
+    database, folder = cluster.database(number), cluster.folders[number]
+    found = [str(path) for part in ("arriving", "snapshots") for path in (folder / part).glob("*")]
+    mine = {group for group in topology.groups_of(node) if group != META}
+    found += [str(path) for path in (folder / "groups").iterdir() if int(path.name) not in mine]
+    for group, machine in database._parts.replicas.machines.items():
+        keys = [partition.key for partition in machine.region.partitions]
+        found += [f"{key} in {group}" for key in keys if topology.table.route(*key).head != group]
+    return found
+
+
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster: Growing, tmp_path: Path) -> None:
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
@@ -156,4 +169,5 @@ def test_the_cluster_grows_and_shrinks_under_load(cluster: Growing, tmp_path: Pa
     assert 3 == len(cluster.topology.table.groups)
     for number in range(3):
         assert [(load.acknowledged,)] == cluster.run(number, "select count(x) from root.load.d")
+    wait_until(lambda: [] == [left for number in range(5) for left in leftovers(cluster, number)], 10)
     assert max(load.gaps) < 5

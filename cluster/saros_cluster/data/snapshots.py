@@ -3,6 +3,7 @@
     shelf     the region's capture, and the group's state as its note        (`saros_storage.capture`)
               "snapshot.list" id                 the state, and each partition's manifest
               "snapshot.pull" id, number, offset -> bytes of a file, by its number: no path is ever on the wire
+              "snapshot.done" id                 -> nothing: it is let go of
     pull      the list, then file by file, piece by piece, into a folder beside the live one; each file is compared with
               the size and the checksum that its manifest gives
 
@@ -22,7 +23,7 @@ from saros_storage.capture.pulling import pull_partitions
 from saros_storage.capture.shelf import Shelf
 from saros_storage.disk import Disk
 
-LIST, PULL = "snapshot.list", "snapshot.pull"
+LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
 #: Asks a node: (name, request) -> answer.
 Ask = Callable[[str, bytes], bytes]
 _QUESTION = struct.Struct("<16sIQ")
@@ -38,7 +39,11 @@ def call_handlers(shelf: Shelf) -> Mapping[str, CallHandler]:
             raise BadRequest(PULL, error) from error
         return shelf.read(id_, number, offset)
 
-    return {LIST: lambda _, request: shelf.listing(request), PULL: pull}
+    def done(_: object, request: bytes) -> bytes:
+        shelf.release(request)
+        return b""
+
+    return {LIST: lambda _, request: shelf.listing(request), PULL: pull, DONE: done}
 
 
 def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
@@ -51,7 +56,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
 
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Capture:
-    """Fetch a capture's partitions, likewise."""
+    """Fetch a capture's partitions, likewise. Whoever has them all says that it is done with it (DONE)."""
     capture = decode_capture(ask(LIST, id_))
     pull_partitions(
         lambda number, offset: ask(PULL, _QUESTION.pack(id_, number, offset)), capture.partitions, folder, disk

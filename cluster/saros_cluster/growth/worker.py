@@ -1,6 +1,7 @@
 """What a node does for a change of the cluster, step by step: whatever the topology says is missing.
 
-    every node           joins and leaves groups; fetches what came to its groups
+    every node           joins and leaves groups; fetches what came to its groups; asks whether it is still wanted if it
+                         hears nothing of the meta group, which does not speak to those who have left
     a group's leader     gives the group the members that it is to have, and says when it has them
     meta group's leader  moves slots from group to group: fence, open; let go of them when all have arrived
 
@@ -23,7 +24,7 @@ from typing import Any
 from saros_cluster.data.command import Request, encode_transfer
 from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, transfer_of, words_of
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.data.snapshots import call_handlers, pull_capture
+from saros_cluster.data.snapshots import DONE, call_handlers, pull_capture
 from saros_cluster.groups import Groups
 from saros_cluster.growth.change import Change, Move, Stage
 from saros_cluster.growth.commands import (
@@ -36,7 +37,7 @@ from saros_cluster.growth.commands import (
     Ready,
     Regrouped,
 )
-from saros_cluster.growth.topology import META, Topology
+from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.machine import Lost
 from saros_cluster.meta.machine import encode_meta_entry
@@ -57,7 +58,7 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 logger = logging.getLogger(__name__)
 
-DESCRIBE, CAPTURE = "growth.describe", "growth.capture"
+DESCRIBE, CAPTURE, STANDING = "growth.describe", "growth.capture", "growth.standing"
 _ASK_SECONDS = 10.0
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
@@ -99,6 +100,7 @@ class Worker:
         self._proposer = proposer
         self._own_request = own_request
         self._save_meta = save_meta
+        self._is_removed = False
         self._calls_here = {**call_handlers(shelf), **self.handlers()}
         disk.remove_tree(folder)
 
@@ -112,18 +114,34 @@ class Worker:
         return self._topology.change is not None or any(self._arrivals())
 
     def step(self) -> None:
-        """Do what can be done now. Raises StorageError, OSError, Unreachable, RemoteError: try again."""
-        here = set(self._replicas.machines)
-        if here != {group for group in self._topology.groups_of(self._node) if group != META}:
+        """Do what can be done now. Raises the first of StorageError, OSError, Unreachable, RemoteError: try again."""
+        parts: list[Callable[[], None]] = [self._ask_standing, self._settle]
+        parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
+        parts += [self._drive]
+        parts += [partial(self._fetch, machine, arrival) for machine, arrival in self._arrivals()]
+        failures: list[Exception] = []
+        for part in parts:
+            try:
+                part()
+            except (StorageError, OSError, Unreachable, RemoteError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _ask_standing(self) -> None:
+        """Whether this node was removed, if nobody of the meta group speaks to it any more."""
+        if self._is_removed or self._host.leader_of(META) is not None:
+            return
+        others = [node for node in self._routes.now.nodes if node != self._node]
+        if others and json.loads(self._ask_one(others, STANDING, b"")) == Standing.GONE.value:
+            logger.warning("this node was removed from the cluster: stop it, and delete its folder")
+            self._is_removed = True
+
+    def _settle(self) -> None:
+        topology = replace(self._topology, wanted={}, change=None) if self._is_removed else self._topology
+        if set(self._replicas.machines) != {group for group in topology.groups_of(self._node) if group != META}:
             self._save_meta()  # what is done because of it must not be forgotten before it
-            self._groups.settle(self._topology)
-        for group in [META, *self._replicas.machines]:
-            self._regroup(group)
-        for machine, arrival in self._arrivals():
-            self._fetch(machine, arrival)
-        change = self._topology.change
-        if change is not None and self._leads(META):
-            self._drive(change)
+            self._groups.settle(topology)
 
     def _leads(self, group: GroupId) -> bool:
         status = self._host.status(group)
@@ -155,7 +173,10 @@ class Worker:
 
     # ------------------------------------------------------------------ the meta group's leader: moves of slots
 
-    def _drive(self, change: Change) -> None:
+    def _drive(self) -> None:
+        change = self._topology.change
+        if change is None or not self._leads(META):
+            return
         if change.stage is Stage.PREPARING and change.is_prepared:
             self._tell(Go(change.id))
             change = self._topology.change or change
@@ -222,8 +243,8 @@ class Worker:
 
     def _arrivals(self) -> list[tuple[RegionMachine, Arrival]]:
         change = self._topology.change
-        if change is None:
-            return []
+        if change is None or change.stage is not Stage.LOADING:
+            return []  # first all slots are to be open
         return [
             (machine, arrival)
             for machine in self._replicas.machines.values()
@@ -256,6 +277,8 @@ class Worker:
         id_ = self._ask(node, CAPTURE, question)
         folder = os.path.join(self._folder, str(arrival.epoch))
         pull_capture(partial(self._ask, node), id_, folder, self._disk)
+        with suppress(Unreachable, RemoteError):  # its lease will end
+            self._ask(node, DONE, id_)
         for database, number in arrival.partitions:
             machine.region.arrive(database, number, os.path.join(folder, database_folder_name(database), str(number)))
         self._disk.remove_tree(folder)
@@ -264,7 +287,11 @@ class Worker:
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {DESCRIBE: self._tell_of, CAPTURE: self._capture}
+        return {DESCRIBE: self._tell_of, CAPTURE: self._capture, STANDING: self._tell_standing}
+
+    def _tell_standing(self, node: NodeId, _: bytes) -> bytes:
+        found = self._topology.nodes.get(node)
+        return json.dumps(None if found is None else found.standing.value).encode()
 
     def _tell_of(self, _: NodeId, request: bytes) -> bytes:
         machine, epoch = self._fenced(DESCRIBE, request)
