@@ -95,8 +95,11 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster: Growing, tmp_path: Path) -> None:
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
+    cluster.run(0, "set ttl to root.b 9000000000000")
     joined = cluster.add(tmp_path / "node4")
     cluster.change((joined,))
+    machines = cluster.database(3)._parts.replicas.machines
+    assert all(machine.region.schema.ttl.live() for machine in machines.values())
     assert 4 == len(cluster.topology.table.groups)
     fill(cluster, 3, "root.a.d", 2)
     for number in range(4):

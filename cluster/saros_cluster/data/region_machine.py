@@ -53,14 +53,13 @@ from saros_storage.paths import join_nodes, parse_pattern, split_path
 from saros_storage.placing import Fitting
 from saros_storage.region import Region
 from saros_storage.schema import (
+    OF_ALL_GROUPS,
     AlterSeries,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
-    SetTtl,
-    UnsetTtl,
     decode_change,
 )
 from saros_storage.snapshot import MemorySource, PartitionSnapshot
@@ -313,7 +312,7 @@ class RegionMachine:
         for placed in mutation.tablets:
             slots.update(self._slots_of(placed))
         self.ownership.check(sorted(slots))
-        if mutation.deletions or any(isinstance(c, SetTtl | UnsetTtl) for c in mutation.changes):
+        if mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes):
             self.ownership.check_epoch(*known)
 
     def _transfer(self, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
@@ -420,7 +419,7 @@ class RegionMachine:
             return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
 
     def _goes_along(self, change: SchemaChange, epoch: int) -> bool:
-        """Whether a group that gets slots must know: the series of databases that it will own, and rules of TTL."""
+        """Whether a group that gets slots must know: series of databases that it will own, and what all groups know."""
         database: str | None = None
         if isinstance(change, CreateDatabase):
             database = change.path
@@ -428,7 +427,7 @@ class RegionMachine:
             database = self.region.schema.database_of(change.device)
         if database is not None:
             return self.ownership.shows(self.slot(database, 0), epoch, LEFT)
-        return isinstance(change, SetTtl | UnsetTtl)
+        return isinstance(change, OF_ALL_GROUPS)
 
     def _exactly(self, change: SchemaChange) -> list[SchemaChange]:
         """A change as others are told of it: a pattern means the series here, not what it matches elsewhere."""
