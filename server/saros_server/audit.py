@@ -112,6 +112,7 @@ class AuditLog:
             line = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :].rstrip(b"\n")
             head = _checked(line, path_of_line)
         self._file = self._disk.append(path)
+        self._disk.sync_folder(self._folder)  # whoever made it may have been killed before
         return head
 
     def _begin(self, head: Head) -> None:

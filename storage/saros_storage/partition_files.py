@@ -4,7 +4,8 @@
 
 What lies in `seq/` or `unseq/` and is not in the manifest was never part of the partition (a flush that did not come to
 its end, and whose rows are in the log) and is removed. A live file that is missing, of another size or unreadable is
-set aside: the manifest loses it and says why.
+set aside: the manifest loses it and says why. The manifest is made durable before anything is removed for what it says,
+here or from the log.
 
 Called at open and by the flushing thread.
 """
@@ -16,7 +17,7 @@ import zlib
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, UnsupportedFile
-from saros_storage.layout import CORRUPT_FOLDER, MANIFEST, RESOURCE, kind_folder, write_durably
+from saros_storage.layout import CORRUPT_FOLDER, MANIFEST, RESOURCE, confirm, kind_folder, write_durably
 from saros_storage.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
 from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
@@ -34,6 +35,7 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
     path = os.path.join(folder, MANIFEST)
     if not disk.exists(path):
         return None
+    confirm(disk, path)
     manifest = decode_manifest(path, bytes(disk.map(path)))
     files = []
     damaged = []

@@ -141,7 +141,11 @@ class Region:
         return os.path.join(self._folder, database_folder_name(database), str(number))
 
     def _load_partitions(self) -> None:
-        for name in self._disk.list(self._folder):
+        names = self._disk.list(self._folder)
+        if any(name.startswith(TRASH_PREFIX) for name in names):
+            # Whoever was killed here may not have made it durable: a power cut would give back half of a partition.
+            self._disk.sync_folder(self._folder)
+        for name in names:
             folder = os.path.join(self._folder, name)
             if name == STAGING_FOLDER:
                 continue

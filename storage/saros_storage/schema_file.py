@@ -12,7 +12,7 @@ import zlib
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.layout import write_durably
+from saros_storage.layout import confirm, write_durably
 from saros_storage.schema import SchemaTree
 
 _VERSION = 2
@@ -29,6 +29,7 @@ def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
     """The tree and the log index it stands at; an empty one at 0 if there is no file. Raises CorruptFile."""
     if not disk.exists(path):
         return SchemaTree(), 0
+    confirm(disk, path)
     data = bytes(disk.map(path))
     match = _FIRST_LINE.match(data)
     if match is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+from cluster.test_region_machine import no_underlay
 from storage.crash_disk import CrashDisk
 
 from saros_cluster.data.command import NO_REQUEST
@@ -11,11 +13,13 @@ from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import CreateDatabase
 from saros_cluster.placement import NodeId
-from saros_cluster.raft.messages import Entry, EntryKind
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId
+from saros_cluster.users.commands import CreateUser
+from saros_cluster.users.directory import USERS_FILE, FileDirectory
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
-from saros_storage.layout import write_synced
+from saros_storage.layout import write_durably, write_synced
 from saros_storage.store_options import StoreOptions
 
 PATH = "/meta/group-1"
@@ -41,13 +45,15 @@ def open_group(disk: CrashDisk) -> RegionMachine:
     clock = SystemClock()
     shelf = Shelf("/snapshots", disk, clock)
     return RegionMachine(
+        GroupId(1),
         "/groups/1",
         PATH,
         StoreOptions(),
         disk,
         clock,
         ChunkCache(1 << 20),
-        lambda database: True,
+        np.ones(12, dtype=np.bool_),
+        no_underlay,
         lambda news: None,
         shelf,
         lambda node, name, request: b"",
@@ -65,3 +71,16 @@ def test_the_meta_groups_state_that_a_node_began_with_is_there_after_a_power_cut
 
 def databases(disk: CrashDisk) -> list[str]:
     return MetaMachine(PATH, disk, lambda state: None, FIRST).state.databases
+
+
+def test_users_that_a_server_began_with_are_there_after_a_power_cut() -> None:
+    disk = empty_disk()
+    FileDirectory("", disk).change(CreateUser("ann", "a"))
+    before = bytes(disk.map(USERS_FILE))
+    FileDirectory("", disk).change(CreateUser("bob", "b"))
+    after = bytes(disk.map(USERS_FILE))
+    write_durably(disk, USERS_FILE, before)
+    write_synced(disk, USERS_FILE, after)
+    assert after == bytes(disk.map(USERS_FILE))
+    FileDirectory("", disk)
+    assert after == bytes(disk.after_power_cut().map(USERS_FILE))

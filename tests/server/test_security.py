@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from storage.crash_disk import CrashDisk
 
 import saros
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
@@ -727,6 +728,15 @@ def test_the_chain_goes_over_files_and_restarts(tmp_path: Path) -> None:
     assert (1, 25) == (found.first, found.head.number)
     files[0].unlink()
     assert 1 < verify(str(tmp_path), LocalDisk()).first
+
+
+def test_a_file_that_a_killed_process_began_is_there_after_a_power_cut() -> None:
+    disk = CrashDisk()
+    disk.make_folder("data/audit")
+    disk.create("data/audit/00000001.jsonl")
+    log = AuditLog("data", disk, FakeClock())
+    log.record("login", "root", "ipv4:127.0.0.1", "", 0)
+    assert 1 == verify("data", disk.after_power_cut()).head.number
 
 
 def test_half_a_line_of_a_crash_is_cut_off(tmp_path: Path) -> None:

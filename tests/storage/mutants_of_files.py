@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from storage.planting import Plant, crashes, crashes_unsynced, mutant
+from storage.planting import Plant, crashes, crashes_unsynced, kills, mutant
 
-from saros_storage import flush_files, node_file, partition_files
+from saros_storage import flush_files, node_file, partition_files, region
 from saros_storage import schema_file as schema_file_module
 from saros_storage import store as store_module
 from saros_storage.flusher import Flusher
@@ -47,6 +47,29 @@ def renames_before_the_fsync(plant):
 @mutant(crashes)
 def does_not_sync_the_folder_of_a_manifest(plant):
     _plant_writing(plant, ("sync", "rename"), (partition_files,))
+
+
+@mutant(kills)
+def takes_the_name_of_a_manifest_for_durable(plant):
+    plant(partition_files, "confirm", lambda disk, path: None)
+
+
+@mutant(kills)
+def takes_the_name_of_the_schema_for_durable(plant):
+    plant(schema_file_module, "confirm", lambda disk, path: None)
+
+
+@mutant(kills)
+def takes_the_name_of_what_was_dropped_for_durable(plant):
+    def load(self, load=region.Region._load_partitions):
+        sync = self._disk.sync_folder
+        self._disk.sync_folder = lambda path: None if path == self._folder else sync(path)
+        try:
+            load(self)
+        finally:
+            del self._disk.sync_folder
+
+    plant(region.Region, "_load_partitions", load)
 
 
 @mutant(crashes)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from storage import bad_files
 from storage.bad_files import NotSurvived, see_damage
 from storage.metamorphic import Metamorphic, Tally
-from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_crashes import enumerate_crashes, enumerate_failures, enumerate_kills
 from storage.store_opening import OPTIONS, Wrong
 from storage.store_stories import afterwards, expiring_story, loading_story, story
 
@@ -31,6 +31,10 @@ def crashes() -> None:
 
 def second_crashes() -> None:
     enumerate_crashes(story()[:5], afterwards(), again=12, one_of=4)
+
+
+def kills() -> None:
+    enumerate_kills(story(), afterwards())
 
 
 def loads() -> None:

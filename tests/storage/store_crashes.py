@@ -3,6 +3,7 @@
     tell      runs operations on a disk that takes pictures; with each picture goes a `Note` of what a restart may find
     judge     opens what a crash leaves: the store must hold one of the states that the note allows, whole and in order
     enumerate_crashes      both, and once more on what the first crash left while the store is opened and goes on
+    enumerate_kills        the process is killed, the next one relies on what it finds, and then the power fails
     enumerate_failures     the nth operation on the disk fails, for every n
 
 The states between what was acknowledged last and what was begun last are allowed. After a power cut in durability `os`
@@ -234,6 +235,37 @@ def enumerate_crashes(
         for _ in crashes.look(tell_all(CrashDisk(picture), options, after, note)):
             figures.second += 1
     figures.crashes, figures.second = first, figures.crashes - first
+    return figures
+
+
+def enumerate_kills(
+    operations: Sequence[Operation],
+    after: Sequence[Operation],
+    options: StoreOptions = OPTIONS,
+    *,
+    one_of: int = 1,
+    start: int = 0,
+) -> Figures:
+    """Kills when a file was renamed; the next process goes on with `after`, and all that is not durable goes.
+
+    That is looked at when more has become durable, which may be that something is gone. One of so many kills, from the
+    `start`th on. `second` counts the power cuts that differ.
+    """
+    figures = Figures(operations=len(operations))
+    told = tell_all(CrashDisk(), options, operations, Note((State(),)))
+    killed = [(picture, note) for picture, note in told if picture.operation.startswith("rename")]
+    for picture, note in killed[start::one_of]:
+        figures.crashes += 1
+        seen = set()
+        for later, allowed in tell_all(CrashDisk(picture), options, after, note):
+            if not later.operation.startswith("sync the folder"):
+                continue
+            found = CrashDisk(later).after_power_cut()
+            if found.fingerprint not in seen:
+                seen.add(found.fingerprint)
+                figures.second += 1
+                context = f"a kill after {picture.operation}, then {later.operation}"
+                judge(found, "none, all names lost", allowed, options, context)
     return figures
 
 

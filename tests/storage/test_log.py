@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from storage.crash_disk import CrashDisk
 
 from saros_storage.disk import File, LocalDisk
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
@@ -106,6 +107,21 @@ def test_segments_roll_and_are_cut_below_an_index(tmp_path: Path) -> None:
     assert [5] == [first for _, first in log.segments()]
     again, found = reopen(tmp_path)
     assert (2, 7) == (len(found), again.next_index)
+
+
+def test_what_a_killed_process_cut_does_not_come_back_before_what_is_cut_next() -> None:
+    """A power cut that forgets the first removal, and not the second, would leave a gap."""
+    disk = CrashDisk()
+    options = LogOptions(segment_bytes=100)
+    log, _ = SegmentedLog.open("log", disk, options)
+    write(log, *(bytes(60) for _ in range(6)))
+    disk.remove(log.segments()[0][0])
+    again, _ = SegmentedLog.open("log", disk, options)
+    disk.keeps_pictures = True
+    assert 1 == again.cut(5)
+    for picture in disk.pictures:
+        for _, found in picture.crashes():
+            assert 7 == SegmentedLog.open("log", found, options)[0].next_index
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), st.data())

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 from storage.crash_disk import CrashDisk
-from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_crashes import enumerate_crashes, enumerate_failures, enumerate_kills
 from storage.store_model import Operation
 from storage.store_opening import FOLDER, OPTIONS, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
@@ -62,13 +62,23 @@ def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_kn
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 8), ("os", 24)])
+@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 9), ("os", 26)])
 def test_no_crash_loses_what_was_acknowledged(durability: str, one_of: int) -> None:
     options = replace(OPTIONS, durability=durability)
     figures = enumerate_crashes(story(), afterwards(), options, again=1, one_of=one_of, chance=Random(1))
     print(figures)
     assert figures.different > 300
     assert figures.second > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("told", "start"), [(story, 6), (merging_story, 4), (loading_story, 2)])
+def test_what_a_start_after_a_kill_relied_upon_no_power_cut_takes_back(
+    told: Callable[[], list[Operation]], start: int
+) -> None:
+    figures = enumerate_kills(told(), afterwards()[:2], one_of=10, start=start)
+    print(figures)
+    assert figures.second > 10
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from saros_cluster.users.commands import Command
 from saros_cluster.users.users import Users
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.layout import write_durably
+from saros_storage.layout import confirm, write_durably
 
 USERS_FILE = os.path.join("meta", "users")
 _VERSION = 1
@@ -72,6 +72,7 @@ class FileDirectory:
             self._users = after
 
     def _load(self) -> Users:
+        confirm(self._disk, self._path)
         data = bytes(self._disk.map(self._path))
         match = _FIRST_LINE.match(data)
         if match is None:

@@ -127,6 +127,8 @@ class SegmentedLog:
             records += found.records
             next_index += len(found.records)
         if segments:
+            # What a killed process removed here and did not sync must not come back before what is removed next.
+            disk.sync_folder(folder)
             # Also when there is nothing to cut off: what a process wrote and did not fsync before it died is read here
             # like the rest, and must not be lost at a later crash, when there are segments behind it.
             disk.truncate(segments[-1].path, segments[-1].size)
