@@ -31,6 +31,7 @@ statement
     | grant
     | revoke
     | list
+    | changeCluster
     | other
     ;
 
@@ -238,7 +239,7 @@ show
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
-    | SHOW CLUSTER DETAILS?                                                            # showCluster
+    | SHOW CLUSTER (DETAILS | CHANGE)?                                                 # showCluster
     | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
     | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
@@ -317,10 +318,23 @@ principal: name | ROOT;
 
 password: STRING | PARAMETER;
 
+// ---------------------------------------------------------------------------------------------- nodes that come and go
+
+changeCluster
+    : ADMIT NODE peer=STRING CLIENT client=STRING (AS token=STRING)?                   # admitNode
+    | ADD NODE joining+=INTEGER (COMMA joining+=INTEGER)*                              # changeNodes
+    | REMOVE (NODE | DATANODE) leaving+=INTEGER (COMMA leaving+=INTEGER)*              # changeNodes
+    | REPLACE NODE leaving+=INTEGER WITH joining+=INTEGER                              # changeNodes
+    | REBALANCE CLUSTER                                                                # rebalance
+    | ABORT CHANGE                                                                     # abortChange
+    | GIVE UP NODE id=INTEGER                                                          # giveUpNode
+    | DISMISS NODE id=INTEGER                                                          # dismissNode
+    ;
+
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
-    : what=(START | STOP | SETTLE | CLEAR | REMOVE | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+    : what=(START | STOP | SETTLE | CLEAR | MIGRATE | RECONSTRUCT | EXTEND | CALL)
       anything*
     ;
 
@@ -331,16 +345,17 @@ anything: ~(SEMICOLON | UNRECOGNIZED);
 // Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
-    | ADD | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES | BETWEEN | BY | CACHE
-      | CALL | CASE | CHILD | CLEAR | CLUSTER | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS
-      | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS
-      | DEVICE | DEVICES | DROP | ELSE | END | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
-      | FUNCTIONS | GRANT | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT |
-      LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODES | NOT | NULL | NULLS | OF | OFFSET | ON
-      | OPTION | OR | ORDER | PARTITION | PARTITIONS | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK |
-      PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | RECONSTRUCT | REGEXP | REGIONS | REMOVE
-      | RENAME | REPAIR | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP |
-      STORAGE | SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC |
-      TOPICS | TRIGGER | TRIGGERS | TTL | UNSET | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION |
-      VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
+    | ABORT | ADD | ADMIT | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES
+      | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER | CONFIGNODES | CONFIGURATION
+      | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES
+      | DATANODE | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS | DEVICE | DEVICES | DISMISS | DROP | ELSE | END
+      | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION | FUNCTIONS | GIVE | GRANT
+      | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL
+      | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION
+      | OR | ORDER | PARTITION | PARTITIONS | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK
+      | PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECONSTRUCT | REGEXP
+      | REGIONS | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT
+      | SOFFSET | START | STOP | STORAGE | SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES
+      | TIME_ZONE | TO | TOPIC | TOPICS | TRIGGER | TRIGGERS | TTL | UNSET | UP | UPSERT | USER | USING | VALUES
+      | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

@@ -26,11 +26,12 @@ from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Known, Request, check_command, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.data.ownership import MOVED
+from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
-from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, MetaCommand
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, Grow, MetaCommand
 from saros_cluster.partly import raise_failures
 from saros_cluster.peers import CallHandler, Peers
 from saros_cluster.placement.ring import NodeId
@@ -345,6 +346,14 @@ class ClusterDatabase:
             self.see_users(seconds)
         except NoLeader as error:
             raise OutcomeUnknown(META, error.message) from error
+
+    def grow(self, step: GrowthCommand) -> None:
+        """Take a step of a change of the cluster; it shows here when this returns.
+
+        Raises UserMistake, NoLeader, OutcomeUnknown.
+        """
+        self._parts.proposer.propose(META, encode_meta_entry(self.own_request(), Grow(step)))
+        self._see([META])
 
     def see_users(self, seconds: float) -> None:
         """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""

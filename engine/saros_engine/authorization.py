@@ -218,6 +218,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.TIME_ZONE: None,
     ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
     ast.ShowKind.CLUSTER: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER_CHANGE: Privilege.MAINTAIN,
     ast.ShowKind.REGIONS: Privilege.MAINTAIN,
     ast.ShowKind.TTL: Privilege.MANAGE_DATABASE,
     ast.ShowKind.PARTITIONS: Privilege.MAINTAIN,
@@ -234,6 +235,12 @@ def _show(show: ast.Show, asked: Asked) -> None:
     needed = SHOWING[show.kind]
     if needed is not None:
         asked.access.require(needed)
+
+
+def _administrator(_: ast.ClusterStatement, asked: Asked) -> None:
+    """A node that joins gets all data, and the administrator's hash."""
+    if not asked.access.rights.administrator:
+        raise NoPermission("an administrator")
 
 
 def _explain(explain: ast.Explain, asked: Asked) -> None:
@@ -295,7 +302,7 @@ def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
         access.require(Privilege.MANAGE_ROLE)
 
 
-_SCHEMA, _USERS, _DELETE, _LOAD = "schema", "users", "delete", "load"
+_SCHEMA, _USERS, _DELETE, _LOAD, _CLUSTER = "schema", "users", "delete", "load", "cluster"
 RULES: dict[type, Rule] = {
     ast.Select: Rule(_select),
     ast.Insert: Rule(_insert),
@@ -336,5 +343,10 @@ RULES: dict[type, Rule] = {
     ast.ListUsers: Rule(_list_users),
     ast.ListRoles: Rule(_list_roles),
     ast.ListPrivileges: Rule(_list_privileges),
+    ast.AdmitNode: Rule(_administrator, _CLUSTER),
+    ast.ChangeNodes: Rule(_administrator, _CLUSTER),
+    ast.AbortChange: Rule(_administrator, _CLUSTER),
+    ast.GiveUpNode: Rule(_administrator, _CLUSTER),
+    ast.DismissNode: Rule(_administrator, _CLUSTER),
     ast.NotSupported: Rule(_anyone),  # it is refused whoever asks
 }

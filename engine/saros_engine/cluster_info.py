@@ -25,6 +25,8 @@ class NodeStatus(Enum):
 
     RUNNING = "Running"
     UNKNOWN = "Unknown"
+    #: It was admitted, and is not one of the cluster yet.
+    JOINING = "Joining"
 
 
 class RegionType(Enum):
@@ -90,6 +92,27 @@ class RegionRow:
     lag: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """The change of the cluster that is under way."""
+
+    change: int
+    stage: str
+    joining: tuple[NodeId, ...]
+    leaving: tuple[NodeId, ...]
+    #: Of slots from group to group: how many there are, whose new groups serve them, who have their files, whose old
+    #: groups have let go of them.
+    moves: int
+    opened: int
+    arrived: int
+    dropped: int
+    #: Slots that all moves are about.
+    slots: int
+    #: Groups that get other members, and those that have them.
+    regroups: int
+    regrouped: int
+
+
 class ClusterInfo(Protocol):
     """See the module."""
 
@@ -103,6 +126,37 @@ class ClusterInfo(Protocol):
 
     def variables(self) -> Sequence[tuple[str, str]]:
         """What SHOW VARIABLES tells of the cluster: name and value."""
+        ...
+
+    def change(self) -> ChangeRow | None:
+        """The change under way, as far as this node knows."""
+        ...
+
+
+class ClusterAdmin(Protocol):
+    """Lets nodes join and leave. Calls return when the cluster has agreed; the change itself takes its time.
+
+    All raise UserMistake for what cannot be now, and StorageError if there is no leader, or the outcome is unknown.
+    """
+
+    def admit(self, peer: str, client: str, token: str) -> tuple[NodeId, str]:
+        """An id for a process that is to join, and the `cluster.json` of its folder. A token gets the same again."""
+        ...
+
+    def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
+        """Admitted nodes join, others leave, slots are spread evenly."""
+        ...
+
+    def abort(self) -> None:
+        """Back to how it was before the change."""
+        ...
+
+    def give_up(self, node: NodeId) -> None:
+        """Do not wait for a node that joins and has been lost."""
+        ...
+
+    def dismiss(self, node: NodeId) -> None:
+        """An admitted node is not to join."""
         ...
 
 
@@ -138,6 +192,10 @@ class OneNode:
     def variables(self) -> Sequence[tuple[str, str]]:
         """See `ClusterInfo.variables`."""
         return (("DataReplicationFactor", "1"), ("SlotNum", str(SLOTS)))
+
+    def change(self) -> ChangeRow | None:
+        """See `ClusterInfo.change`."""
+        return None
 
 
 _SELF = NodeId(1)

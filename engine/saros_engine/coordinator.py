@@ -24,7 +24,8 @@ from saros_cluster.users.users import Users
 from saros_engine import ddl
 from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.authorization import RULES, Asked, authorize, authorize_plan, authorize_write, schema_for
-from saros_engine.cluster_info import ClusterInfo, OneNode
+from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
+from saros_engine.cluster_statements import run_cluster_statement
 from saros_engine.continuous import ContinuousQuery, continuous_query, creation, removal
 from saros_engine.database import Database
 from saros_engine.distribution import distribute
@@ -115,8 +116,10 @@ class QueryEngine:
         options: EngineOptions,
         cluster: ClusterInfo | None = None,
         users: UserStatements | None = None,
+        admin: ClusterAdmin | None = None,
     ) -> None:
-        """`users`: None if this database keeps none."""
+        """`users`: None if this database keeps none; `admin`: None if it is no cluster's."""
+        self._admin = admin
         self._store = store
         self._users = users
         self._cluster = OneNode(store, _version()) if cluster is None else cluster
@@ -250,8 +253,16 @@ class QueryEngine:
                 return Result("", count=0)
             case _ if isinstance(statement, ast.UserStatement):
                 return self._run_user_statement(statement, session)
+            case _ if isinstance(statement, ast.ClusterStatement):
+                return self._run_cluster_statement(statement)
             case _:
                 return Result("", count=self._change(statement, session, text))
+
+    def _run_cluster_statement(self, statement: ast.ClusterStatement) -> Result:
+        if self._admin is None:
+            raise NotSupportedError("nodes of a database that is no cluster's")
+        shown = run_cluster_statement(statement, self._admin)
+        return Result("", count=1) if shown is None else fixed_result(shown.fields, shown.rows)
 
     def _run_user_statement(self, statement: ast.UserStatement, session: SessionContext) -> Result:
         if self._users is None:
@@ -479,7 +490,11 @@ class QueryEngine:
             return fixed_result(_texts("CurrentTimestamp"), [(now,)])
         if kind is ast.ShowKind.VARIABLES:
             return fixed_result(_texts("Variable", "Value"), self._variables())
-        if kind in (ast.ShowKind.CLUSTER, ast.ShowKind.REGIONS):  # also without a leader: nothing is caught up with
+        if kind in (
+            ast.ShowKind.CLUSTER,
+            ast.ShowKind.CLUSTER_CHANGE,
+            ast.ShowKind.REGIONS,
+        ):  # also without a leader: nothing is caught up with
             shown = show_cluster(statement, self._cluster)
             return fixed_result(shown.fields, shown.rows)
         if kind in (ast.ShowKind.PARTITIONS, ast.ShowKind.FILES):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from saros_engine.cluster_info import ClusterInfo, Endpoint
+from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint
 from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
@@ -307,8 +307,25 @@ _REGION_FIELDS = (
 )
 
 
+_CHANGE_FIELDS = (
+    Field("Change", _INT64),
+    Field("Stage", _TEXT),
+    Field("Joining", _TEXT),
+    Field("Leaving", _TEXT),
+    Field("Moves", _INT32),
+    Field("Opened", _INT32),
+    Field("Arrived", _INT32),
+    Field("Dropped", _INT32),
+    Field("Slots", _INT32),
+    Field("Regroups", _INT32),
+    Field("Regrouped", _INT32),
+)
+
+
 def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
-    """SHOW CLUSTER [DETAILS], SHOW REGIONS [OF DATABASE ...]."""
+    """SHOW CLUSTER [DETAILS], SHOW CLUSTER CHANGE, SHOW REGIONS [OF DATABASE ...]."""
+    if statement.kind is ShowKind.CLUSTER_CHANGE:
+        return _show_change(cluster.change())
     return (_show_nodes if statement.kind is ShowKind.CLUSTER else _show_regions)(statement, cluster)
 
 
@@ -327,6 +344,15 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
         for row in cluster.nodes()
     ]
     return Shown(tuple(_NODE_FIELDS[i] for i in kept), [[row[i] for i in kept] for row in rows])
+
+
+def _show_change(row: ChangeRow | None) -> Shown:
+    """One row, or none if nothing changes."""
+    if row is None:
+        return Shown(_CHANGE_FIELDS, [])
+    nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
+    moves = (row.moves, row.opened, row.arrived, row.dropped, row.slots)
+    return Shown(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, row.regroups, row.regrouped)])
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:

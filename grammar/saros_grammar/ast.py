@@ -406,6 +406,7 @@ class ShowKind(Enum):
     CURRENT_TIMESTAMP = "current_timestamp"
     TIME_ZONE = "time zone"
     CLUSTER = "cluster"
+    CLUSTER_CHANGE = "cluster change"
     REGIONS = "regions"
     TTL = "ttl"
     PARTITIONS = "partitions"
@@ -633,6 +634,48 @@ UserStatement = (
 )
 
 
+# ---------------------------------------------------------------------------------------------- nodes that come and go
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitNode:
+    """ADMIT NODE 'peer' CLIENT 'client' [AS 'token']: addresses are host:port; the token is empty if none is given."""
+
+    peer: str
+    client: str
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNodes:
+    """ADD NODE 4, 5; REMOVE NODE 2; REPLACE NODE 2 WITH 4; REBALANCE CLUSTER: then nobody comes or goes."""
+
+    joining: tuple[int, ...] = ()
+    leaving: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbortChange:
+    """ABORT CHANGE."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUpNode:
+    """GIVE UP NODE 4."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class DismissNode:
+    """DISMISS NODE 4."""
+
+    node: int
+
+
+ClusterStatement = AdmitNode | ChangeNodes | AbortChange | GiveUpNode | DismissNode
+
+
 def holds_password(statement: Statement) -> bool:
     """Whether its text must not be kept as it is."""
     if isinstance(statement, Explain):
@@ -674,6 +717,7 @@ Statement = (
     | CreateContinuousQuery
     | DropContinuousQuery
     | UserStatement
+    | ClusterStatement
     | NotSupported
 )
 

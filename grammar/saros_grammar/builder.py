@@ -49,7 +49,6 @@ _AREAS = {
     "configuration": "configuration",
     "datanodes": "cluster statements",
     "confignodes": "cluster statements",
-    "remove": "cluster statements",
     "migrate": "cluster statements",
     "reconstruct": "cluster statements",
     "extend": "cluster statements",
@@ -232,6 +231,8 @@ class StatementBuilder:
         return ast.Show(ast.ShowKind(context.what.text.lower()))
 
     def _show_cluster(self, context: Any) -> ast.Show:
+        if context.CHANGE() is not None:
+            return ast.Show(ast.ShowKind.CLUSTER_CHANGE)
         return ast.Show(ast.ShowKind.CLUSTER, details=context.DETAILS() is not None)
 
     def _show_regions(self, context: Any) -> ast.Show:
@@ -383,6 +384,15 @@ class StatementBuilder:
             else self._expressions.token_literal(token)
         )
 
+    # ------------------------------------------------------------------------------------------ nodes that come and go
+
+    def _admit_node(self, context: Any) -> ast.AdmitNode:
+        token = "" if context.token is None else unquote_string(context.token.text)
+        return ast.AdmitNode(unquote_string(context.peer.text), unquote_string(context.client.text), token)
+
+    def _change_nodes(self, context: Any) -> ast.ChangeNodes:
+        return ast.ChangeNodes(_ids(context.joining), _ids(context.leaving))
+
     # ------------------------------------------------------------------------------------------ paths
 
     def _exact(self, context: Any) -> PathExpression:
@@ -447,9 +457,19 @@ class StatementBuilder:
         "Merge": _merge,
         "Load": _load,
         "Kill": _kill,
+        "AdmitNode": _admit_node,
+        "ChangeNodes": _change_nodes,
+        "Rebalance": lambda _, __: ast.ChangeNodes(),
+        "AbortChange": lambda _, __: ast.AbortChange(),
+        "GiveUpNode": lambda _, context: ast.GiveUpNode(int(context.id_.text)),
+        "DismissNode": lambda _, context: ast.DismissNode(int(context.id_.text)),
         "Other": _other,
     }
 
 
 def _privileges(context: Any) -> tuple[str, ...]:
     return tuple(token.text.upper() for token in context.privileges().names)
+
+
+def _ids(tokens: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(int(token.text) for token in tokens))

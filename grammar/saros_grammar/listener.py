@@ -47,7 +47,7 @@ _OPERATORS = frozenset(
     | {Sql.GREATER, Sql.GREATER_EQUAL, Sql.AMPERSAND, Sql.BAR, Sql.AND, Sql.OR, Sql.LIKE, Sql.REGEXP, Sql.BETWEEN}
     | {Sql.IN, Sql.IS, Sql.NOT, Sql.CONTAINS}
 )
-_KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ADD : Sql.ZONE + 1])
+_KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1])
 _KEYWORD_CHARACTERS_MAX = 20
 _QUOTES = {"'": "string", '"': "string", "`": "name"}
 
@@ -141,7 +141,7 @@ def _readable(types: frozenset[int]) -> tuple[str, ...]:
 
 
 def _is_keyword(kind: int) -> bool:
-    return Sql.ADD <= kind <= Sql.ZONE
+    return Sql.ABORT <= kind <= Sql.ZONE
 
 
 def _spelled(kind: int) -> str:

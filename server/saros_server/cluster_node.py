@@ -49,6 +49,7 @@ from saros_cluster.routing import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_cluster.users.cluster_directory import ClusterDirectory
+from saros_server.cluster_admin import Administration
 from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
 from saros_server.growing import Growing
@@ -98,9 +99,11 @@ class ClusterNode:
         directory: ClusterDirectory,
         status: ClusterStatus,
         chores: Chores,
+        admin: Administration,
         closing: ExitStack,
     ) -> None:
         self.database = database
+        self.admin = admin
         self.directory = directory
         self.status = status
         self.chores = chores
@@ -254,7 +257,8 @@ class _Opening:
         growing = Growing(worker)
         self._closing.callback(growing.stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
-        return ClusterNode(database, directory, status, chores, self._closing)
+        admin = Administration(file, database, self._routes)
+        return ClusterNode(database, directory, status, chores, admin, self._closing)
 
     def _groups(
         self,

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from saros_cluster.cluster_schema import ClusterSchema
-from saros_cluster.growth.topology import META
+from saros_cluster.growth.topology import META, Standing
 from saros_cluster.host import GroupHost
 from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -22,7 +22,7 @@ from saros_cluster.raft.ready import Role
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_cluster.transport.handshake import Identity
-from saros_engine.cluster_info import Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
+from saros_engine.cluster_info import ChangeRow, Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,11 @@ class ClusterStatus:
             status = NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING
             known = None if found is None else found.version
             rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known))
-        return rows
+        topology = self._routes.now.topology
+        for node in topology.standing(Standing.WAITING):
+            address = topology.nodes[node]
+            rows.append(NodeRow(node, NodeStatus.JOINING, _endpoint(address.peer), _endpoint(address.client), None))
+        return sorted(rows, key=lambda row: row.node)
 
     def regions(self) -> Sequence[RegionRow]:
         """See `ClusterInfo.regions`."""
@@ -189,6 +193,25 @@ class ClusterStatus:
             ("NodeId", str(self._node)),
             ("DataReplicationFactor", str(table.replicas)),
             ("SlotNum", str(len(table.owners))),
+        )
+
+    def change(self) -> ChangeRow | None:
+        """See `ClusterInfo.change`."""
+        change = self._routes.now.topology.change
+        if change is None:
+            return None
+        return ChangeRow(
+            change=change.id,
+            stage=change.stage.value,
+            joining=change.joining,
+            leaving=change.leaving,
+            moves=len(change.moves),
+            opened=sum(move.opened for move in change.moves),
+            arrived=sum(move.arrived for move in change.moves),
+            dropped=sum(move.dropped for move in change.moves),
+            slots=sum(len(move.slots) for move in change.moves),
+            regroups=len(change.regroups),
+            regrouped=sum(regroup.done for regroup in change.regroups.values()),
         )
 
     def client_addresses(self) -> list[str]:

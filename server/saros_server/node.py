@@ -88,8 +88,9 @@ class Node:
             opened.close()
             raise
         info = None if isinstance(opened, Store) else opened.status
+        admin = None if isinstance(opened, Store) else opened.admin
         users = UserStatements(directory, partial(_hash_new, configuration))
-        engine = QueryEngine(_database(opened), scheduler, clock, engine_options(configuration), info, users)
+        engine = QueryEngine(_database(opened), scheduler, clock, engine_options(configuration), info, users, admin)
         return Node(configuration, opened, scheduler, engine, directory, clock)
 
     def close(self) -> None:

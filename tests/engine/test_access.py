@@ -20,7 +20,7 @@ from saros_engine.access import NoPermission, PasswordMustChange, access_of
 from saros_engine.authorization import RULES, SHOWING
 from saros_engine.continuous import continuous_queries
 from saros_engine.coordinator import QueryEngine, SessionContext
-from saros_engine.errors import QueryNotFound
+from saros_engine.errors import NotSupportedError, QueryNotFound
 from saros_engine.options import EngineOptions
 from saros_engine.user_statements import UserStatements
 from saros_grammar import ast
@@ -149,6 +149,7 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "alter timeseries root.a.shut.s add tags k='v'": (Privilege.WRITE_SCHEMA, "root.a.shut.s"),
     "show variables": (Privilege.MAINTAIN, EVERYWHERE),
     "show cluster": (Privilege.MAINTAIN, EVERYWHERE),
+    "show cluster change": (Privilege.MAINTAIN, EVERYWHERE),
     "show regions": (Privilege.MAINTAIN, EVERYWHERE),
     "show timeseries": None,
     "show queries": None,
@@ -190,6 +191,29 @@ def test_a_statement_needs_exactly_its_privilege(engine: Secured, text: str) -> 
         assert ("denied", text.replace("'a long password'", "'***'"), 803) == engine.trail.lines[-1]
         engine.allow(privilege, path)
     engine.ask_as("ann", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "admit node 'a:1' client 'a:2'",
+        "add node 4",
+        "remove node 2",
+        "replace node 2 with 4",
+        "rebalance cluster",
+        "abort change",
+        "give up node 4",
+        "dismiss node 4",
+    ],
+)
+def test_only_an_administrator_changes_who_is_in_the_cluster(engine: Secured, text: str) -> None:
+    for privilege in Privilege:
+        engine.allow(privilege)
+    assert "an administrator" in engine.denied(text)
+    assert ("denied", text, 803) == engine.trail.lines[-1]
+    with pytest.raises(NotSupportedError, match="no cluster"):
+        engine.ask_as("root", text)
+    assert ("cluster", text, NotSupportedError.code) == engine.trail.lines[-1]
 
 
 def test_every_class_of_statement_has_a_rule_and_every_kind_of_show() -> None:

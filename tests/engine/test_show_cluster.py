@@ -11,6 +11,7 @@ from engine.embedded_engine import Engine
 
 from saros_cluster.placement import SLOTS, NodeId
 from saros_engine.cluster_info import (
+    ChangeRow,
     Endpoint,
     NodeRow,
     NodeStatus,
@@ -39,6 +40,9 @@ REGIONS = (
 )
 
 
+CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 4, 0)
+
+
 class TwoNodes:
     """Implements `ClusterInfo`."""
 
@@ -50,6 +54,9 @@ class TwoNodes:
 
     def variables(self) -> Sequence[tuple[str, str]]:
         return (("ClusterId", "x"),)
+
+    def change(self) -> ChangeRow | None:
+        return CHANGE
 
 
 @pytest.fixture
@@ -63,6 +70,16 @@ def alone(tmp_path: Path) -> Iterator[Engine]:
 def clustered(alone: Engine) -> Engine:
     alone.engine = QueryEngine(alone.store, alone.scheduler, SystemClock(), EngineOptions(), TwoNodes())
     return alone
+
+
+def test_the_change_under_way_is_one_row_and_none_without(alone: Engine, clustered: Engine) -> None:
+    header = ["Change", "Stage", "Joining", "Leaving", "Moves", "Opened", "Arrived", "Dropped", "Slots"]
+    header += ["Regroups", "Regrouped"]
+    assert (header, [[17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 4, 0]]) == clustered.ask("show cluster change")
+
+
+def test_without_a_cluster_nothing_changes(alone: Engine) -> None:
+    assert [] == alone.ask("show cluster change")[1]
 
 
 def test_one_machine_is_one_node_without_addresses(alone: Engine) -> None:

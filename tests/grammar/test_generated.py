@@ -37,7 +37,7 @@ def test_every_keyword_but_three_may_be_a_name():
     assert keywords - {"ROOT", "TIME", "TIMESTAMP"} == names
 
 
-def test_keywords_are_the_token_types_from_add_to_zone():
+def test_keywords_are_the_token_types_from_abort_to_zone():
     lexer = (ROOM / "SqlLexer.g4").read_text()
     keywords = re.findall(r"^([A-Z_]+): '\1';", lexer, re.MULTILINE)
-    assert keywords == Sql.symbolicNames[Sql.ADD : Sql.ZONE + 1]
+    assert keywords == Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1]

@@ -24,11 +24,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 #: The reference's files, in the order in which its index lists them.
 FILES = re.findall(r"\]\((sql/\w+\.md)\)", (DOCS / "sql.md").read_text(encoding="utf-8"))
 REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILES)
-STATEMENTS = [
-    line.removesuffix(";")
-    for box in re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL)
-    for line in box.strip().splitlines()
-]
+
+
+def boxes(kind: str) -> list[str]:
+    """The statements in the boxes of a kind."""
+    found = re.findall(rf"```{kind}\n(.*?)```", REFERENCE, re.DOTALL)
+    return [line.removesuffix(";") for box in found for line in box.strip().splitlines()]
+
+
+STATEMENTS = boxes("sql")
+#: These need a cluster.
+OF_CLUSTERS = boxes("sql cluster")
 
 
 def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
@@ -44,8 +50,14 @@ def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
                 cursor.fetchall()
 
 
+@pytest.mark.parametrize("text", OF_CLUSTERS)
+def test_statements_of_clusters_are_refused_without_one(text: str, tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path)) as connection, pytest.raises(saros.NotSupportedError, match="no cluster"):
+        connection.execute(text)
+
+
 def test_every_kind_of_statement_is_in_the_reference() -> None:
-    statements = [parse(text).statement for text in STATEMENTS]
+    statements = [parse(text).statement for text in [*STATEMENTS, *OF_CLUSTERS]]
     shown = {statement.kind for statement in statements if isinstance(statement, (Show, Count))}
     assert set(get_args(Statement)) - {NotSupported} == {type(statement) for statement in statements}
     assert set(ShowKind) == shown

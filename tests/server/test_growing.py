@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 from server.cluster_fixture import Nodes, free_addresses, wait_until
 
-from saros_cluster.cluster_file import NodeAddress, load, save
+from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Topology
-from saros_cluster.meta.machine import encode_meta_entry
-from saros_cluster.meta.state import Grow
 from saros_cluster.placement import NodeId
 from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError
+from saros_storage.errors import StorageError, UserMistake
 
 WEEK = 7 * 86_400_000
 SLICES = 12
@@ -38,9 +36,7 @@ class Growing(Nodes):
         return self.database()._routing.topology
 
     def tell(self, step: GrowthCommand) -> None:
-        database = self.database()
-        database._parts.proposer.propose(META, encode_meta_entry(database.own_request(), Grow(step)))
-        database._see([META])
+        self.database().grow(step)
 
     def add(self, folder: Path) -> NodeId:
         """A process joins; it has an id, and waits."""
@@ -55,6 +51,18 @@ class Growing(Nodes):
         self.folders.append(folder)
         self.nodes.append(None)
         self.start(len(self.nodes) - 1)
+        return node
+
+    def join(self, folder: Path) -> int:
+        """A process joins, by SQL; it has an id, and waits."""
+        peer, client = free_addresses(2)
+        ((node, text),) = self.run(0, f"admit node '{peer}' client '{client}' as '{folder.name}'")
+        folder.mkdir()
+        (folder / CLUSTER_FILE).write_text(str(text))
+        self.folders.append(folder)
+        self.nodes.append(None)
+        self.start(len(self.nodes) - 1)
+        assert isinstance(node, int)
         return node
 
     def change(self, joining: tuple[NodeId, ...] = (), leaving: tuple[NodeId, ...] = ()) -> None:
@@ -105,6 +113,42 @@ def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster:
     for number in range(4):
         assert expected(range(1, 3)) == sorted(cluster.run(number, "select x from root.a.d"))
         assert [(SLICES,)] == cluster.run(number, "select count(x) from root.b.d")
+
+
+def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    assert 4 == cluster.join(tmp_path / "node4")
+    standing = [(row[0], row[2]) for row in cluster.run(0, "show cluster")]
+    assert [(1, "Running"), (2, "Running"), (3, "Running"), (4, "Joining")] == standing
+    cluster.run(1, "add node 4")
+    _, stage, joining, leaving, moves, *_ = cluster.run(1, "show cluster change")[0]
+    assert ("4", "", 3) == (joining, leaving, moves), stage
+    with pytest.raises(UserMistake, match="the cluster is changing"):
+        cluster.run(0, "remove node 3")
+    fill(cluster, 1, "root.a.d", 2)
+    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
+    wait_until(lambda: [row[2] for row in cluster.run(3, "show cluster")] == ["Running"] * 4, 10)
+    assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
+    cluster.run(3, "remove datanode 2")
+    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
+    assert [1, 3, 4] == [row[0] for row in cluster.run(0, "show cluster")]
+    fill(cluster, 3, "root.a.d", 3)
+    assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
+
+
+def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
+    for text, message in (
+        ("add node 4", "node 4 is not waiting"),
+        ("remove node 7", "node 7 is not in the cluster"),
+        ("remove node 1, 2", "1 nodes would be left for 2 copies"),
+        ("abort change", "nothing changes"),
+        ("give up node 4", "nothing changes"),
+        ("dismiss node 1", "node 1 is not waiting"),
+        ("admit node 'here' client 'a:1'", "'here' is no address"),
+        ("admit node 'a:1' client 'a:1'", "give two addresses"),
+    ):
+        with pytest.raises(UserMistake, match=message):
+            cluster.run(0, text)
 
 
 class Load:

@@ -564,6 +564,36 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#admitNode.
+    def visitAdmitNode(self, ctx:Sql.AdmitNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#changeNodes.
+    def visitChangeNodes(self, ctx:Sql.ChangeNodesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#rebalance.
+    def visitRebalance(self, ctx:Sql.RebalanceContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#abortChange.
+    def visitAbortChange(self, ctx:Sql.AbortChangeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#giveUpNode.
+    def visitGiveUpNode(self, ctx:Sql.GiveUpNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dismissNode.
+    def visitDismissNode(self, ctx:Sql.DismissNodeContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#other.
     def visitOther(self, ctx:Sql.OtherContext):
         return self.visitChildren(ctx)

@@ -1,0 +1,32 @@
+"""ADMIT NODE to DISMISS NODE: statements about nodes as calls of a `ClusterAdmin`.
+
+Each begins or ends something, and returns when the cluster has agreed to it; SHOW CLUSTER CHANGE tells how far it is.
+Whether the session may is decided before (`authorization`). Any thread.
+"""
+
+from __future__ import annotations
+
+from saros_cluster.placement import NodeId
+from saros_engine.cluster_info import ClusterAdmin
+from saros_engine.plan import Field
+from saros_engine.show import Shown
+from saros_grammar import ast
+from saros_storage.types import DataType
+
+_ADMITTED = (Field("NodeID", DataType.INT64), Field("ClusterFile", DataType.TEXT))
+
+
+def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> Shown | None:
+    """Carry out a statement; the row of ADMIT NODE, None of others. Raises UserMistake, StorageError."""
+    match statement:
+        case ast.AdmitNode(peer, client, token):
+            return Shown(_ADMITTED, [admin.admit(peer, client, token)])
+        case ast.ChangeNodes(joining, leaving):
+            admin.begin([NodeId(node) for node in joining], [NodeId(node) for node in leaving])
+        case ast.AbortChange():
+            admin.abort()
+        case ast.GiveUpNode(node):
+            admin.give_up(NodeId(node))
+        case ast.DismissNode(node):
+            admin.dismiss(NodeId(node))
+    return None

@@ -1,0 +1,70 @@
+"""Statements about nodes, as steps in the meta group's log. Implements the engine's `ClusterAdmin`. Any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from saros_cluster.cluster_file import ClusterFile, NodeAddress, encode, is_address
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth.commands import Abort, Admit, Begin, Dismiss, GiveUp
+from saros_cluster.growth.steps import NO_SUCH_NODE, NOT_NOW
+from saros_cluster.growth.topology import Standing, Topology
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.routing import Routes
+from saros_storage.errors import UserMistake
+
+
+class Administration:
+    """See the module."""
+
+    def __init__(self, file: ClusterFile, database: ClusterDatabase, routes: Routes) -> None:
+        self._file = file
+        self._database = database
+        self._routes = routes
+
+    def admit(self, peer: str, client: str, token: str) -> tuple[NodeId, str]:
+        """See `ClusterAdmin.admit`."""
+        for address in (peer, client):
+            if not is_address(address):
+                raise UserMistake(f"{address!r} is no address: expected host:port", code=NO_SUCH_NODE)
+        if peer == client:
+            raise UserMistake(f"{peer} cannot be for nodes and for clients: give two addresses", code=NO_SUCH_NODE)
+        self._database.grow(Admit(peer, client, token))
+        node = _admitted(self._routes.now.topology, peer, token)
+        found = self._routes.now.topology.nodes[node]
+        file = replace(self._file, node=node, joined=NodeAddress(found.peer, found.client))
+        return node, encode(file).decode()
+
+    def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
+        """See `ClusterAdmin.begin`."""
+        self._database.grow(Begin(tuple(joining), tuple(leaving)))
+
+    def abort(self) -> None:
+        """See `ClusterAdmin.abort`."""
+        self._database.grow(Abort(self._change()))
+
+    def give_up(self, node: NodeId) -> None:
+        """See `ClusterAdmin.give_up`."""
+        self._database.grow(GiveUp(self._change(), node))
+
+    def dismiss(self, node: NodeId) -> None:
+        """See `ClusterAdmin.dismiss`."""
+        self._database.grow(Dismiss(node))
+
+    def _change(self) -> int:
+        """The change under way, as far as this node knows. Raises UserMistake."""
+        change = self._routes.now.topology.change
+        if change is None:
+            raise UserMistake("nothing changes in the cluster: look with SHOW CLUSTER CHANGE", code=NOT_NOW)
+        return change.id
+
+
+def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
+    """The node that a process has become. Raises UserMistake if it was sent away since."""
+    node = topology.node_of(token)
+    if node is None:
+        node = next((n for n in topology.standing(Standing.WAITING) if topology.nodes[n].peer == peer), None)
+    if node is None or topology.nodes[node].standing is Standing.GONE:
+        raise UserMistake(f"the node at {peer} has left: admit it without a token, or with another", code=NO_SUCH_NODE)
+    return node
