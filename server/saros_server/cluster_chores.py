@@ -1,7 +1,7 @@
 """What a node of a cluster does now and then, on a thread of its own.
 
 every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
-                  new series of groups that are elsewhere
+                  groups whose head should lead them (`leader_spread`);  new series of groups that are elsewhere
 the log: the group that holds it back is flushed, segments that nobody needs go
 """
 
@@ -24,6 +24,7 @@ from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.replicas import Replicas
 from saros_server.cluster_status import ClusterStatus
+from saros_server.leader_spread import LeaderSpread
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
@@ -66,6 +67,7 @@ class Chores:
         self._status = status
         self._shelf = shelf
         self._options = options
+        self._spread = LeaderSpread()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
 
@@ -85,9 +87,14 @@ class Chores:
             rounds += 1
             if rounds % _RENEW_EVERY == 0:
                 self._do(self._database.renew_views)
-                self._do(self._spread_leaders)
-            chores = (self._expire, self._finish_drops, self._tidy_log, self._status.refresh, self._refresh_schema)
-            for chore in chores:
+            for chore in (
+                self._expire,
+                self._finish_drops,
+                self._tidy_log,
+                self._status.refresh,
+                self._spread_leaders,
+                self._refresh_schema,
+            ):
                 self._do(chore)
 
     def _do(self, chore: Callable[[], object]) -> None:
@@ -116,10 +123,9 @@ class Chores:
             self._database.refresh_schema()
 
     def _spread_leaders(self) -> None:
-        for group in self._led():
-            head = NodeId(group)
-            if group != META and head in self._status.current_members(group):
-                self.host.transfer(group, head)
+        led = [group for group in self._led() if group != META]
+        for group in self._spread.due(g for g in led if NodeId(g) in self._status.current_members(g)):
+            self.host.transfer(group, NodeId(group))
 
     def _led(self) -> list[GroupId]:
         return [group for group, status in self.host.statuses().items() if status.role is Role.LEADER]

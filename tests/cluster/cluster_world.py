@@ -46,7 +46,7 @@ from saros_cluster.remote import reader_service
 from saros_cluster.remote.remote_reader import RemoteSeriesReader
 from saros_cluster.remote.routed_view import RoutedView
 from saros_engine.writing import Writer
-from saros_server import cluster_chores
+from saros_server import cluster_chores, leader_spread
 from saros_server.cluster_node import ClusterNode, Outside
 from saros_server.requests_runner import Requests
 from saros_storage import kernels
@@ -241,6 +241,7 @@ class World:
             (meta_machine, "_SAVED_EVERY", chance.choice((2, 20))),
             (reader_service, "LEASE_NS", 6 * SECOND),
             (cluster_chores, "_RENEW_EVERY", 1),
+            (leader_spread, "AGAIN_ROUNDS", 1),
             (RoutedView, "__hash__", numbered),
             (RemoteSeriesReader, "__hash__", numbered),
         ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from server.cluster_fixture import Nodes, wait_until
@@ -23,6 +24,7 @@ from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
 from saros_engine.coordinator import SessionContext
+from saros_server.leader_spread import LeaderSpread
 from saros_server.node import Node
 from saros_server.server import Server
 from saros_storage.block import Column
@@ -195,9 +197,9 @@ def _of_writes(calls: Calls) -> Calls:
 
 @contextmanager
 def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
-    """All is closed at the end."""
+    """All is closed at the end. Nobody leads but whom a test wants."""
     weather = Weather()
-    with weather.around_nodes():
+    with weather.around_nodes(), mock.patch.object(LeaderSpread, "due", return_value=[]):
         cluster = kind(folder, nodes, replicas)
         try:
             yield Town(cluster, weather)
