@@ -445,7 +445,7 @@ class RegionMachine:
     def news_since(self, known: int) -> SchemaNews:
         """What became of the schema behind entry `known`. Any thread."""
         with self.region.lock:
-            index = max(self.region.partitions.schema_index, self.region.partitions.applied)
+            index = self._judged  # files may show later entries, which the log has still to bring again
             if known >= self._news_from:
                 changes = [c for at, found in self._news if at > known for c in found]
                 return SchemaNews(index, False, tuple(changes), self._drops.newest)
