@@ -16,7 +16,7 @@ SECONDS = 8
 #: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
 QUICK = (
     cluster_mutants.acknowledges_what_is_in_its_own_log,
-    cluster_mutants.forgets_requests_when_it_saves,
+    cluster_mutants.a_snapshot_brings_no_requests,
     cluster_mutants.does_not_learn_of_series_of_other_nodes,
     cluster_mutants.reads_what_is_here,
 )
