@@ -331,7 +331,11 @@ class Region:
     def _flush(self, wanted: Sequence[Partition]) -> None:
         for partition in wanted:
             self._flusher.freeze(partition)
-        while any(self._flusher.is_waiting(p) for p in wanted):
+        # What is frozen later, while others write on, is not waited for: that might never end.
+        last = [partition.immutable[-1:] for partition in wanted]
+        while any(
+            self._flusher.is_waiting(p) and (not m or m[0] in p.immutable) for p, m in zip(wanted, last, strict=True)
+        ):
             self.raise_problem()
             self.lock.wait()
             self.check_open()

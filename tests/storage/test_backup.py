@@ -151,7 +151,7 @@ def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant:
 
     def write_on() -> None:
         value = 0
-        while not stopped.is_set():
+        while not stopped.wait(0.002):  # a thread that never waits would keep the others from their turn
             value += 1
             at = np.array([1], np.int64)
             plant.store.write([Tablet(d, ("x",), at, (Column(DataType.INT64, at * value),), False) for d in DEVICES])
