@@ -133,7 +133,7 @@ def test_a_sound_folder_has_no_problem(folder: Path) -> None:
     result = check(folder)
     assert [] == result.problems
     assert (2, len(files(folder, "*.tsfile")), 270) == (result.partitions, result.files, result.points)
-    assert 5 == result.log_records
+    assert result.log_records in (5, 6, 7)  # five entries, and a mark of the clock each second
 
 
 def test_a_flipped_byte_is_a_problem_of_its_file(folder: Path) -> None:
