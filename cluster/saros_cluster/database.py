@@ -28,7 +28,7 @@ from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
-from saros_cluster.host import GroupHost
+from saros_cluster.host import GroupHost, NotHere
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, Grow, MetaCommand
@@ -512,17 +512,17 @@ class ClusterDatabase:
         """The routing of now, what is here by it, and a picture of that.
 
         A replica that has not heard of slots that came to its group is none; nor is what was seen by a table of before
-        slots went for good.
+        slots went for good. And a node leaves groups.
         """
-        machines = self._parts.replicas.machines
         for _ in range(_RENEWALS_MAX):
+            machines = self._parts.replicas.machines
             routing = self._routing
             known = {group: routing.known(group) for group in routing.groups if group in machines}
             here = {group: found for group, found in known.items() if machines[group].has_heard(found)}
             try:
                 return routing, here, self._parts.replicas.view(here)
-            except UserMistake as error:
-                moved = error
+            except (UserMistake, NotHere) as error:
+                moved: Exception = error
                 self._catching_up.pause(_MOVE_SECONDS)
         raise moved
 

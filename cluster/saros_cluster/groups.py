@@ -122,13 +122,13 @@ class Groups:
             ground.compactor,
         )
         machine.start(partial(ground.host.compact, group), ground.log.sync_due)
-        self._replicas.put(group, machine)
         add(
             group,
             Restored(contents.base, contents.hard_state, contents.entries, machine.installed),
             machine,
             ground.raft,
         )
+        self._replicas.put(group, machine)  # who finds it here may ask the host for it
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """The beginning of a group's log here, durably."""
@@ -140,8 +140,8 @@ class Groups:
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground
+        machine = self._replicas.take(group)  # before the host does without: who finds it here asks the host for it
         ground.host.leave(group, "this node has left the group")
-        machine = self._replicas.take(group)
         machine.close()
         machine.region.keep_for_views()
         self._remove(group)

@@ -14,6 +14,7 @@ from functools import partial
 
 from saros_cluster.data.command import Known
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.host import NotHere
 from saros_cluster.raft.messages import GroupId
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.latest_cache import LatestCache
@@ -53,14 +54,17 @@ class Replicas:
     def view(self, known: Mapping[GroupId, Known]) -> LocalReadView:
         """A picture of these groups' regions, as whoever knows that much of the table finds them; close it.
 
-        Raises UserMistake (MOVED), and KeyError for a group that is not here.
+        Raises UserMistake (MOVED), and NotHere for a group that is not here, or no longer.
         """
+        machines = self.machines
         regions: list[Region] = []
         pinned: list[Pinned] = []
         shown: dict[int, int] = {}
         for group in known:
             try:
-                region, found, shown[group] = self.machines[group].pin(known[group])
+                if group not in machines:
+                    raise NotHere(group, "this node has no replica of it")
+                region, found, shown[group] = machines[group].pin(known[group])
             except BaseException:
                 _unpin(regions)
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Topology
+from saros_cluster.host import GroupHost
 from saros_cluster.placement import NodeId
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
@@ -113,6 +115,33 @@ def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster:
     for number in range(4):
         assert expected(range(1, 3)) == sorted(cluster.run(number, "select x from root.a.d"))
         assert [(SLICES,)] == cluster.run(number, "select count(x) from root.b.d")
+
+
+@pytest.mark.parametrize("moment", ["join", "leave"])
+def test_a_strong_read_may_come_just_when_a_node_joins_or_leaves_a_group(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    pool = ThreadPoolExecutor(16)
+    answers: list[Future[object]] = []
+    act = getattr(GroupHost, moment)
+
+    def read(host: GroupHost) -> None:
+        number = next(n for n in range(len(cluster.nodes)) if cluster.database(n)._parts.host is host)
+        answers.append(pool.submit(cluster.run, number, "select count(x) from root.a.d"))
+        time.sleep(0.05)
+
+    def read_before_and_after(host: GroupHost, *arguments: object) -> None:
+        read(host)
+        act(host, *arguments)
+        read(host)
+
+    monkeypatch.setattr(GroupHost, moment, read_before_and_after)
+    cluster.change((cluster.add(tmp_path / "node4"),))
+    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)), 20)
+    pool.shutdown()
+    assert answers
+    assert {str([(SLICES,)])} == {str(answer.result()) for answer in answers}
 
 
 def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ class Underlays:
     def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         machine = self._replicas.machines.get(arrival.source)
         if machine is not None and machine.has_left(arrival.epoch):
-            view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
-            return _Borrowed(view.open(request), view.close)
+            with suppress(NotHere):  # the group was left meanwhile
+                view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
+                return _Borrowed(view.open(request), view.close)
         failure: Exception = NotHere(arrival.source, "no holder of it is known")
         for node in arrival.holders:
             if node != self._node:
