@@ -1,8 +1,10 @@
 """A cluster on this machine: every node is a folder and a process.
 
     DIR/node1  DIR/node2 ...    each with its cluster.json, and a server of its own while it runs
+    DIR/node2.removed           it has left the cluster: it is not started any more, whether its folder is there or not
 
     find    what is there           make    new folders with free ports         start, stop    the processes
+                                    take_in, note_removed    nodes that join later, or have left
 
 A cluster is made once. Nodes keep their ids and ports, and a folder that is lost is not made anew under its old id: the
 node has forgotten for whom it voted, and as a voter could let the others lose what they acknowledged. Such a node has a
@@ -20,18 +22,18 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, load, save
+from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement import SLOTS, NodeId
 from saros_server.server import Serving, serving
 from saros_server.server_command import last_words, launch
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock, is_free
-from saros_storage.layout import TEMPORARY
+from saros_storage.layout import TEMPORARY, write_durably
 
 HOST = "127.0.0.1"
 #: More on one machine only wait for each other.
@@ -40,6 +42,7 @@ _PORT_MAX = 65_535
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 60.0
 _NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
+_REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
 
 #: Told what is waited for, whenever that changes.
 Say = Callable[[str], None]
@@ -50,15 +53,18 @@ class LocalCluster:
     """See the module. Made by `find` and `make`."""
 
     directory: str
-    #: One node's; the others' differ in `node` alone.
+    #: One node's; the others' differ in `node` and `joined` alone.
     file: ClusterFile
     #: Nodes that cannot be started, and why.
     problems: Mapping[NodeId, str]
+    #: Nodes that were not there at first.
+    joined: Mapping[NodeId, NodeAddress] = field(default_factory=dict)
+    removed: frozenset[NodeId] = frozenset()
 
     @property
     def nodes(self) -> list[NodeId]:
-        """By id."""
-        return sorted(self.file.nodes)
+        """By id, without those that were removed."""
+        return sorted({*self.file.nodes, *self.joined} - self.removed)
 
     def folder(self, node: NodeId) -> str:
         """The node's data folder."""
@@ -66,7 +72,7 @@ class LocalCluster:
 
     def address(self, node: NodeId) -> str:
         """host:port for clients."""
-        return self.file.nodes[node].client
+        return (self.joined.get(node) or self.file.nodes[node]).client
 
     def running(self, node: NodeId) -> Serving | None:
         """The node's process, if it serves. What a process that was killed has left behind does not count."""
@@ -100,15 +106,26 @@ def find(directory: str, disk: Disk) -> LocalCluster | None:
         if unreadable is not None:
             raise unreadable
         return None
-    cluster = LocalCluster(directory, whole, _problems(whole, files))
-    never_ran = all(_is_untouched(cluster.folder(node), disk) for node in cluster.nodes)
+    removed = _removed(directory, disk)
+    joined = {
+        node: file.joined
+        for node, file in files.items()
+        if isinstance(file, ClusterFile) and file.joined is not None and file.cluster == whole.cluster
+    }
+    cluster = LocalCluster(directory, whole, _problems(whole, files, joined, removed), joined, removed)
+    never_ran = all(_is_untouched(cluster.folder(node), disk) for node in whole.nodes)
     complete = files.keys() >= whole.nodes.keys()
     return None if never_ran and not complete else cluster
 
 
-def _problems(whole: ClusterFile, files: Mapping[NodeId, ClusterFile | StorageError]) -> dict[NodeId, str]:
+def _problems(
+    whole: ClusterFile,
+    files: Mapping[NodeId, ClusterFile | StorageError],
+    joined: Mapping[NodeId, NodeAddress],
+    removed: Collection[NodeId],
+) -> dict[NodeId, str]:
     problems = {}
-    for node in sorted(whole.nodes):
+    for node in sorted({*whole.nodes, *joined} - set(removed)):
         file = files.get(node)
         if file is None:
             problems[node] = (
@@ -117,7 +134,7 @@ def _problems(whole: ClusterFile, files: Mapping[NodeId, ClusterFile | StorageEr
             )
         elif isinstance(file, StorageError):
             problems[node] = file.message
-        elif file != replace(whole, node=node):
+        elif file != replace(whole, node=node, joined=joined.get(node)):
             problems[node] = f"its {CLUSTER_FILE} does not agree with that of node {whole.node}: restore the right one"
     return problems
 
@@ -138,6 +155,8 @@ def make(
         if not _is_untouched(folder, disk):
             raise UserMistake(f"{folder} holds something already, and no cluster: choose another directory", code=2004)
         disk.remove_tree(folder)
+    for node in _removed(directory, disk):
+        disk.remove(_note_path(directory, node))
     ports = _free_ports(base_port, 2 * nodes)
     addresses = {
         NodeId(i + 1): NodeAddress(peer=f"{HOST}:{ports[nodes + i]}", client=f"{HOST}:{ports[i]}") for i in range(nodes)
@@ -150,6 +169,44 @@ def make(
     return LocalCluster(directory, file, {})
 
 
+def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
+    """Where one more node may listen, from a port on: for nodes, and for clients. Raises UserMistake 2004.
+
+    Without a port, from the first one's of the cluster.
+    """
+    known = [*cluster.file.nodes.values(), *cluster.joined.values()]
+    taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}
+    client, peer = _free_ports(base_port or min(taken), 2, taken)
+    return f"{HOST}:{peer}", f"{HOST}:{client}"
+
+
+def take_in(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
+    """The cluster with a node that was admitted: `text` is its `cluster.json`. Raises UserMistake 2004."""
+    file = decode(text.encode())
+    assert file.joined is not None
+    folder = cluster.folder(file.node)
+    if disk.list(folder):
+        raise UserMistake(f"{folder} holds something already: move it away, and dismiss node {file.node}", code=2004)
+    disk.make_folder(folder)
+    save(folder, file, disk)
+    return replace(cluster, joined={**cluster.joined, file.node: file.joined})
+
+
+def note_removed(cluster: LocalCluster, node: NodeId, disk: Disk) -> None:
+    """A node has left: it is not started again."""
+    path = _note_path(cluster.directory, node)
+    write_durably(disk, path, f"node {node} has left the cluster; its folder may be deleted\n".encode())
+
+
+def _note_path(directory: str, node: NodeId) -> str:
+    return os.path.join(directory, f"node{node}.removed")
+
+
+def _removed(directory: str, disk: Disk) -> frozenset[NodeId]:
+    matches = (_REMOVED_NODE.fullmatch(name) for name in disk.list(directory))
+    return frozenset(NodeId(int(match[1])) for match in matches if match is not None)
+
+
 def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
     matches = (_NODE_FOLDER.fullmatch(name) for name in disk.list(directory))
     return sorted(NodeId(int(match[1])) for match in matches if match is not None)
@@ -160,13 +217,13 @@ def _is_untouched(folder: str, disk: Disk) -> bool:
     return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
 
 
-def _free_ports(base: int, count: int) -> list[int]:
-    """The first ports from `base` on that nobody listens on."""
+def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]:
+    """The first ports from `base` on that nobody listens on, but for `taken`."""
     found: list[int] = []
     for port in range(max(base, 1), _PORT_MAX + 1):
         if len(found) == count:
             break
-        if _is_port_free(port):
+        if port not in taken and _is_port_free(port):
             found.append(port)
     if len(found) < count:
         raise UserMistake(f"base port is {base}: from there on fewer than {count} ports are free", code=2004)

@@ -2,6 +2,7 @@
 
     up      make DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
     status  who runs, and how the groups are, as any node that answers tells it
+    add-node, remove-node           see `cluster_growing`
 
 Nodes of a cluster with users tell it only to who logs in (`cluster_login`); without, `up` waits for processes alone.
 
@@ -37,8 +38,10 @@ from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
 from saros_server.peer_certificates import make_certificates
 from saros_server.security import FIRST_USER, check_hash, first_administrator, read_password
+from saros_shell import cluster_growing
+from saros_shell.cluster_growing import rows_of
 from saros_shell.cluster_login import Login, login_of, login_options
-from saros_shell.cluster_tables import Told, group_rows, leaderless, node_rows, table, unreachable
+from saros_shell.cluster_tables import Told, change_line, group_rows, leaderless, node_rows, table, unreachable
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 from saros_wire.protocol import DEFAULT_PORT
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     umask = os.umask(_UMASK)
     try:
         return command.run(options)
-    except (StorageError, ConfigurationError, OSError) as error:
+    except (StorageError, ConfigurationError, saros.Error, OSError) as error:
         sys.stderr.write(f"saros cluster {options.command}: {error}\n")
         return 2 if isinstance(error, UserMistake | ConfigurationError) else 1
     except KeyboardInterrupt:
@@ -155,7 +158,7 @@ def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, L
 def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """A cluster is made once: other numbers are not what it is."""
     for name, asked, made in (
-        ("nodes", options.nodes, len(cluster.nodes)),
+        ("nodes", options.nodes, len(cluster.file.nodes)),
         ("replicas", options.replicas, cluster.file.replicas),
     ):
         if asked not in (None, made):
@@ -237,6 +240,7 @@ def _failed(command: str, failures: Mapping[NodeId, str]) -> int:
 
 def _status_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
+    made.add_argument("--watch", action="store_true", help="first wait for the end of a change under way")
     login_options(made)
 
 
@@ -245,7 +249,11 @@ def _status(options: argparse.Namespace) -> int:
     running = [node for node in cluster.nodes if cluster.running(node) is not None]
     for node, why in cluster.problems.items():
         sys.stderr.write(f"saros cluster status: node {node}: {why}\n")
-    well = _print_tables(cluster, login_of(cluster, options))
+    login = login_of(cluster, options)
+    if options.watch and login is not None and running:
+        with cluster_growing.connect(cluster, login) as connection:
+            cluster_growing.wait_for_change(connection, Progress().say)
+    well = _print_tables(cluster, login)
     if not running:
         sys.stdout.write(f"\nnothing runs: saros cluster up --dir {options.dir}\n")
         return _NOTHING_RUNS
@@ -264,7 +272,9 @@ def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
     if told is None:
         return False
     sys.stdout.write("\n" + table(group_rows(told.regions)))
-    return all(row["state"] == "up" for row in nodes) and not leaderless(told.regions)
+    if told.change:
+        sys.stdout.write(f"\n{change_line(told.change)}\n")
+    return all(row["state"] in ("up", "joining") for row in nodes) and not leaderless(told.regions)
 
 
 def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> Told | None:
@@ -283,16 +293,72 @@ def _ask(address: str, login: Login) -> Told:
         with saros.connect(
             target, user=user, password=password, failover_s=_FAILOVER_SECONDS, timeout=_ASK_SECONDS
         ) as connection:
-            return Told(_rows(connection, "show cluster"), _rows(connection, "show regions"))
+            return Told(*(rows_of(connection, f"show {what}") for what in ("cluster", "regions", "cluster change")))
     except saros.Error as error:
         if error.code in _NOT_LET_IN:
             raise UserMistake(f"{address}: {error}", code=error.code) from error
         raise
 
 
-def _rows(connection: saros.Connection, statement: str) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = connection.execute(statement).fetch_arrow().to_pylist()
-    return rows
+# ---------------------------------------------------------------------------------------------- add-node, remove-node
+
+
+def _add_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--nodes", type=int, default=1, metavar="N", help="how many (default 1)")
+    made.add_argument("--base-port", type=int, metavar="N", help="first port to try (default: that of the first node)")
+    made.add_argument("--no-wait", action="store_true", help="return when they have begun to join")
+    login_options(made)
+    _start_options(made)
+
+
+def _add_nodes(options: argparse.Namespace) -> int:
+    if not 1 <= options.nodes <= local_cluster.NODES_MAX:
+        raise UserMistake(f"--nodes is {options.nodes}: expected from 1 to {local_cluster.NODES_MAX}")
+    disk, say = LocalDisk(), Progress().say
+    with local_cluster.alone(options.dir, disk):
+        cluster = _found(options.dir)
+        login = _required_login(cluster, options)
+        cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
+        failures = local_cluster.start(cluster, nodes, options.log_level, options.timeout, say)
+    if failures:
+        return _failed("add-node", failures)
+    out = cluster_growing.add(cluster, login, nodes, say, wait=not options.no_wait)
+    if options.no_wait:
+        sys.stdout.write(f"joining: {', '.join(map(str, nodes))}; saros cluster status --watch --dir {options.dir}\n")
+        return 0
+    if out:
+        return _failed("add-node", out)
+    waiting = _wait_for_leaders(cluster, login, options.timeout)
+    _print_tables(cluster, login)
+    if waiting is not None:
+        sys.stderr.write(f"saros cluster add-node: after {options.timeout:.0f} s {waiting}\n")
+    return 0 if waiting is None else 1
+
+
+def _remove_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node")
+    login_options(made)
+
+
+def _remove_node(options: argparse.Namespace) -> int:
+    cluster = _found(options.dir)
+    (node,) = _chosen(cluster, options.node)
+    login, say = _required_login(cluster, options), Progress().say
+    cluster_growing.remove(cluster, login, node, say)
+    if local_cluster.stop(cluster, [node], say):
+        return _failed("remove-node", {node: "it has left the cluster, and its process has not ended yet: try again"})
+    local_cluster.note_removed(cluster, node, LocalDisk())
+    sys.stdout.write(f"node {node} has left the cluster; {cluster.folder(node)} may be deleted\n")
+    return 0
+
+
+def _required_login(cluster: LocalCluster, options: argparse.Namespace) -> Login:
+    login = login_of(cluster, options)
+    if login is None:
+        raise UserMistake("the cluster has users: log in as an administrator, --user NAME with SAROS_PASSWORD")
+    return login
 
 
 # ---------------------------------------------------------------------------------------------- init
@@ -453,6 +519,18 @@ COMMANDS = {
         "the node goes on starting: look with saros cluster status",
     ),
     "down": SubCommand("end all nodes, or one", _down_options, _down, "nodes that were told to end go on ending"),
+    "add-node": SubCommand(
+        "let nodes on this machine join",
+        _add_options,
+        _add_nodes,
+        "a change that has begun goes on: look with saros cluster status --watch; else call it again",
+    ),
+    "remove-node": SubCommand(
+        "let a node leave, and end it when it is out",
+        _remove_options,
+        _remove_node,
+        "a change that has begun goes on: call it again, it ends the node's process",
+    ),
     "init": SubCommand("write the cluster.json of one node of a cluster", _init_options, _init, "nothing was changed"),
     "certificates": SubCommand(
         "make certificates between the nodes of a cluster",

@@ -24,10 +24,11 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The rows of SHOW CLUSTER and of SHOW REGIONS."""
+    """The rows of SHOW CLUSTER, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
 
     nodes: Sequence[Row]
     regions: Sequence[Row]
+    change: Sequence[Row] = ()
 
 
 def leaderless(regions: Sequence[Row]) -> list[str]:
@@ -37,7 +38,23 @@ def leaderless(regions: Sequence[Row]) -> list[str]:
 
 def unreachable(nodes: Sequence[Row]) -> list[str]:
     """Nodes that did not answer the one that told this."""
-    return [str(row["NodeID"]) for row in nodes if row["Status"] != "Running"]
+    return [str(row["NodeID"]) for row in nodes if row["Status"] == "Unknown"]
+
+
+def waiting(nodes: Sequence[Row]) -> list[str]:
+    """Nodes that were admitted, and are not in the cluster yet."""
+    return [str(row["NodeID"]) for row in nodes if row["Status"] == "Joining"]
+
+
+def change_line(rows: Sequence[Row]) -> str:
+    """How far the change of the cluster is, of which SHOW CLUSTER CHANGE told."""
+    (row,) = rows
+    nodes = [f"{name.lower()}: {row[name]}" for name in ("Joining", "Leaving") if row[name]]
+    return (
+        f"change {row['Change']} ({'; '.join(nodes) or 'slots are spread'}): {row['Stage']};"
+        f" {row['Slots']} slots in {row['Moves']} moves: {row['Opened']} open, {row['Arrived']} arrived,"
+        f" {row['Dropped']} done; {row['Regrouped']} of {row['Regroups']} groups have their new members"
+    )
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: Told | None) -> list[Row]:
@@ -60,6 +77,8 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
 def _state(runs: bool, known: Row | None) -> str:
     if not runs:
         return "down"
+    if known is not None and known["Status"] == "Joining":
+        return "joining"
     return "unreachable" if known is not None and known["Status"] != "Running" else "up"
 
 

@@ -29,6 +29,7 @@ from saros_server.server import serving
 from saros_shell import cluster_command
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
+from saros_storage.folder_lock import is_free
 
 SAROS = [sys.executable, "-m", "saros_server", "cluster"]
 DISK = LocalDisk()
@@ -163,6 +164,37 @@ def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
     assert cluster == cluster_in(directory)
     with saros.connect(f"saros://{cluster.address(ONE)}", timestamps="epoch") as connection:
         assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
+
+
+def test_a_node_joins_and_leaves(directory: Path) -> None:
+    base = ["--dir", str(directory)]
+    with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
+        connection.execute("insert into root.grown.d(time, x) values (1, 1.0)")
+        done = run("add-node", *base, "--base-port", str(base_port()))
+        assert 0 == done.returncode, done.stderr
+        assert "(joining: 4): " in done.stderr
+        assert re.search(r"\n +4 .* up ", done.stdout)
+        connection.execute("insert into root.grown.d(time, x) values (2, 2.0)")
+        with saros.connect(f"saros://{cluster_in(directory).address(NodeId(4))}") as fourth:
+            assert [(2,)] == fourth.execute("select count(x) from root.grown.d").fetchall()
+        assert {ONE, TWO, THREE, 4} == pids(directory).keys()
+        done = run("remove-node", *base, "--node", "4")
+        assert 0 == done.returncode, done.stderr
+        assert (directory / "node4" / "cluster.json").exists()
+        assert [ONE, TWO, THREE] == cluster_in(directory).nodes
+        assert is_free(str(directory / "node4"))
+        connection.execute("insert into root.grown.d(time, x) values (3, 3.0)")
+        assert [(3,)] == connection.execute("select count(x) from root.grown.d").fetchall()
+    done = run("up", *base)
+    assert (0, False) == (done.returncode, "node 4" in done.stderr), done.stderr
+    assert "there is no node 4" in call("start", *base, "--node", "4").stderr
+
+
+def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
+    done = run("remove-node", "--dir", str(directory), "--node", "3")
+    assert 0 != done.returncode
+    assert "2 nodes would be left for 3 copies of everything: add one first" in done.stderr
+    assert THREE in cluster_in(directory).nodes
 
 
 def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saros_cluster.placement import NodeId
-from saros_shell.cluster_tables import Row, Told, group_rows, leaderless, node_rows, table, unreachable
+from saros_shell.cluster_tables import Row, Told, change_line, group_rows, leaderless, node_rows, table, unreachable
 
 ADDRESSES = {NodeId(1): "h:1", NodeId(2): "h:2", NodeId(3): "h:3"}
 
@@ -76,3 +76,19 @@ def test_without_an_answer_only_processes_are_known() -> None:
 
 def test_a_table_is_aligned_and_does_not_count() -> None:
     assert "a  | b\n---+--\nxy | 1\n" == table([{"a": "xy", "b": 1}])
+
+
+def test_a_change_is_told_in_one_line() -> None:
+    row: dict[str, object] = {"Change": 17, "Stage": "moving", "Joining": "4, 5", "Leaving": "2"}
+    row |= {"Moves": 6, "Opened": 3, "Arrived": 2, "Dropped": 1, "Slots": 2_500, "Regroups": 4, "Regrouped": 0}
+    assert (
+        "change 17 (joining: 4, 5; leaving: 2): moving; 2500 slots in 6 moves: 3 open, 2 arrived,"
+        " 1 done; 0 of 4 groups have their new members"
+    ) == change_line([row])
+
+
+def test_a_node_that_waits_is_joining_and_missed_by_nobody() -> None:
+    rows: list[dict[str, object]] = [{"NodeID": 4, "Status": "Joining", "Version": None}]
+    assert [] == unreachable(rows)
+    (row,) = node_rows({NodeId(4): "a:1"}, {NodeId(4): 7}, Told(rows, []))
+    assert "joining" == row["state"]
