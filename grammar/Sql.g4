@@ -41,7 +41,7 @@ select
     : SELECT LAST? items+=selectItem (COMMA items+=selectItem)* into? sources? clauses+=clause*
     ;
 
-selectItem: expression (AS alias=name)?;
+selectItem: expression (AS (alias=name | header=STRING))?;
 
 sources: FROM path (COMMA path)*;
 
@@ -60,7 +60,7 @@ clause
     | ORDER BY keys+=sortKey (COMMA keys+=sortKey)*
     | kind=(LIMIT | OFFSET | SLIMIT | SOFFSET) amount=rowCount
     | ALIGN BY (DEVICE | TIME)
-    | WITHOUT NULL (ANY | ALL) (LEFT_PARENTHESIS expression (COMMA expression)* RIGHT_PARENTHESIS)?
+    | WITHOUT NULL kind=(ANY | ALL) (LEFT_PARENTHESIS columns+=expression (COMMA columns+=expression)* RIGHT_PARENTHESIS)?
     ;
 
 grouping

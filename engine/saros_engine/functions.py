@@ -1,7 +1,8 @@
 """The functions of SELECT and WHERE that are not aggregates: `FUNCTIONS`, by lower-case name.
 
     SCALAR   a row's result depends on that row's arguments only
-    SERIES   it depends on rows before too (`series_functions.py`): one evaluator per operator, fed in the rows' order
+    SERIES   it depends on rows before too (`series_functions.py`): one evaluator per operator, fed in the rows' order;
+             or a row may have no result (`regex_functions.py`)
 
 A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
 operator (`make`: the call -> an evaluator of whole columns). Names, arguments and attributes are IoTDB's; text counts
@@ -31,13 +32,14 @@ from saros_engine.function import (
     number_attribute,
     required,
 )
+from saros_engine.regex_functions import REGEX_FUNCTIONS
 from saros_engine.series_functions import SERIES_FUNCTIONS
 from saros_engine.text import Arrow, arrow_compute, from_arrow, map_text, match_text, numbers_of, repeat_text, to_arrow
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, NumericArray, Scalar
 
-FUNCTIONS: dict[str, Function] = dict(SERIES_FUNCTIONS)
+FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
 
 
 def _register(function: Function) -> None:

@@ -170,6 +170,14 @@ class Into:
 
 
 @dataclass(frozen=True, slots=True)
+class WithoutNull:
+    """WITHOUT NULL ANY | ALL [(columns)]: rows go in which any or all of the columns are null; none given: of all."""
+
+    any_null: bool
+    columns: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """SELECT. Empty `from_paths` is an error that the engine reports.
 
@@ -192,6 +200,7 @@ class Select:
     align_by_device: bool = False
     last: bool = False
     into: Into | None = None
+    without_null: WithoutNull | None = None
 
 
 # ---------------------------------------------------------------------------------------------- writing

@@ -1,7 +1,6 @@
 """Parse tree to SELECT: items, clauses in any order, windows.
 
 VARIATION, CONDITION, SESSION, COUNT and TAGS come as calls with expressions inside; `_WINDOWS` says what each may hold.
-`build` answers NotSupported for WITHOUT NULL, which IoTDB still parses.
 
 Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
@@ -28,16 +27,16 @@ from saros_grammar.ast import (
     IntoItem,
     Literal,
     LiteralKind,
-    NotSupported,
     Parameter,
     PathExpression,
     Select,
     SelectItem,
     SortKey,
+    WithoutNull,
 )
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
-from saros_grammar.literals import canonical_name, duration_of, is_duration, unquote_name
+from saros_grammar.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
 #: Deepest level a path can have; larger numbers are mistakes.
 LEVEL_MAX = 10_000
@@ -52,7 +51,7 @@ _COMPARISONS = (
 _FILL_WORDS = {"previous": FillMethod.PREVIOUS, "linear": FillMethod.LINEAR}
 
 
-def build(expressions: ExpressionBuilder, context: Any) -> Select | NotSupported:
+def build(expressions: ExpressionBuilder, context: Any) -> Select:
     """A `select` context."""
     items = tuple(_item(expressions, item) for item in context.items)
     into = None if context.into() is None else _into(expressions, context.into())
@@ -61,8 +60,6 @@ def build(expressions: ExpressionBuilder, context: Any) -> Select | NotSupported
     fields: dict[str, Any] = {}
     for clause in context.clauses:
         found = _clause(expressions, clause)
-        if found is None:
-            return NotSupported("WITHOUT NULL")
         for name in found:
             if name in fields:
                 raise expressions.error(clause, f"{clause.start.text.upper()} is given twice")
@@ -74,11 +71,13 @@ def build(expressions: ExpressionBuilder, context: Any) -> Select | NotSupported
 
 def _item(expressions: ExpressionBuilder, context: Any) -> SelectItem:
     alias = None if context.alias is None else expressions.name(context.alias)
+    if context.header is not None:
+        alias = unquote_string(context.header.text)
     return SelectItem(expressions.expression(context.children[0]), alias)
 
 
-def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any] | None:
-    """The fields of Select that one clause gives; None for WITHOUT NULL."""
+def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
+    """The fields of Select that one clause gives."""
     kind = clause.start.type
     if kind == Sql.WHERE:
         return {"where": expressions.expression(clause.condition)}
@@ -93,7 +92,8 @@ def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any] | Non
     if kind == Sql.ALIGN:
         return {"align_by_device": True} if clause.DEVICE() is not None else {"align_by_time": True}
     if kind == Sql.WITHOUT:
-        return None
+        columns = tuple(expressions.expression(column) for column in clause.columns)
+        return {"without_null": WithoutNull(clause.kind.type == Sql.ANY, columns)}
     return {clause.start.text.lower(): row_count(expressions, clause.amount)}
 
 

@@ -15,7 +15,7 @@ from saros_engine.expression import Bound, Constant
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
+from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.time_filter import split_time
 from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
 from saros_storage.block import Block
@@ -57,12 +57,18 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     names = tuple(scope.device.path for scope in used)
     node: Node = DeviceMerge(tuple(bodies), names, fields, by_time, descending)
     node = filled(node, select.fill, context.moment, descending=descending)
+    outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
+    node = without_null(node, select.without_null, outputs, lambda e: _expanded(e, scopes), 1)
     if any(not _is_order(key) for key in order):
-        outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
         node = sorted_by(node, order, outputs, ("device",))
     node = limited(node, select)
     sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
     return LogicalPlan(node.fields, timed, node, sources, tuple(sorted(names, key=split_path)))
+
+
+def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:
+    """What it stands for in any of the devices."""
+    return list(dict.fromkeys([found for scope in scopes for found in scope.expand(expression)]))
 
 
 def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list[DeviceScope]) -> None:

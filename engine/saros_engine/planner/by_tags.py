@@ -19,7 +19,7 @@ from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.body import Body, Output, is_aggregate, is_time, plan_body
 from saros_engine.planner.by_device import same_types
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import filled, limited
+from saros_engine.planner.finish import filled, limited, without_null
 from saros_engine.planner.levels import MergedScope, measurement_of
 from saros_engine.time_filter import split_time
 from saros_grammar.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
@@ -65,7 +65,9 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         bodies.append(planned.root)
         timed = planned.timed
     node = _together(same_types(bodies, len(bodies[0].fields)), by_time=timed, descending=descending)
-    node = limited(filled(node, select.fill, context.moment, descending=descending), select)
+    node = filled(node, select.fill, context.moment, descending=descending)
+    node = without_null(node, select.without_null, outputs, merged.expand, len(select.tag_keys))
+    node = limited(node, select)
     return LogicalPlan(node.fields, timed, node)
 
 

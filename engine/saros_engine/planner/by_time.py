@@ -9,7 +9,7 @@ from saros_engine.errors import SemanticError
 from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by
+from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.levels import MergedScope, of_levels
 from saros_engine.time_filter import conjuncts, split_time
 from saros_grammar.ast import (
@@ -51,6 +51,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     )
     planned = plan_body(body, context)
     node = filled(planned.root, select.fill, context.moment, descending=descending)
+    node = without_null(node, select.without_null, outputs, results.expand)
     if order_by and not only_time:
         node = sorted_by(node, order_by, outputs)
     node = limited(node, select)

@@ -1,16 +1,18 @@
-"""What follows a body: FILL, ORDER BY, LIMIT. Pure: any thread."""
+"""What follows a body: FILL, WITHOUT NULL, ORDER BY, LIMIT. Pure: any thread."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound, InputColumn, InputTime
-from saros_engine.plan import Field, FillKind, FillNode, Limit, Node, Project, Sort, SortItem
+from saros_engine.expression import Bound, InputColumn, InputTime, NullTest, Operation
+from saros_engine.plan import Field, FillKind, FillNode, Filter, Limit, Node, Project, Sort, SortItem
 from saros_engine.planner.body import Output, is_time
 from saros_engine.time_filter import Moment
 from saros_engine.times import duration_ticks
-from saros_grammar.ast import Expression, Fill, FillMethod, Literal, Select, SortKey
+from saros_grammar.ast import BinaryOperator, Expression, Fill, FillMethod, Literal, Select, SortKey, WithoutNull
+from saros_grammar.literals import unquote_name
 from saros_storage.types import DataType, Scalar
 
 _KINDS = {
@@ -74,6 +76,45 @@ def _fill_value(literal: Literal, field: Field) -> Scalar:
     if isinstance(value, int) and type_ in _INTEGERS:
         return value
     return float(value) if isinstance(value, (int, float)) and type_ in _FLOATS else None
+
+
+def without_null(
+    node: Node,
+    clause: WithoutNull | None,
+    outputs: Sequence[Output],
+    expand: Callable[[Expression], Sequence[Expression]],
+    first: int = 0,
+) -> Node:
+    """With WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
+    if clause is None:
+        return node
+    chosen = range(len(outputs))
+    if clause.columns:
+        chosen = [number for column in clause.columns for number in _columns_named(column, outputs, expand)]
+    tests: list[Bound] = [
+        NullTest(InputColumn(first + n, node.fields[first + n].type), negated=True) for n in dict.fromkeys(chosen)
+    ]
+    if not tests:
+        return node  # columns of series that are not here
+    operator = BinaryOperator.AND if clause.any_null else BinaryOperator.OR
+    kept = functools.reduce(lambda a, b: Operation(operator, a, b, DataType.BOOLEAN), tests)
+    return Filter(node, kept, node.fields)
+
+
+def _columns_named(
+    column: Expression, outputs: Sequence[Output], expand: Callable[[Expression], Sequence[Expression]]
+) -> list[int]:
+    """The outputs that a column of WITHOUT NULL means, by their names."""
+    numbers = {output.name: number for number, output in enumerate(outputs)}
+    text = unquote_name(str(column))
+    if text in numbers:
+        return [numbers[text]]
+    names = [str(expression) for expression in expand(column)]
+    if any(name not in numbers for name in names):
+        raise SemanticError(
+            f"The without null columns don't match the columns queried: {column}. If has alias, please use the alias."
+        )
+    return [numbers[name] for name in names]
 
 
 def extra_keys(order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = ()) -> list[Expression]:

@@ -53,6 +53,8 @@ def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | Non
 
 def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module."""
+    if select.without_null is not None:
+        raise SemanticError("WITHOUT NULL cannot stand beside LAST, which has no nulls")
     scope = Scope(context.schema, select.from_paths)
     time, rest = split_time(select.where, context.moment)
     if rest is not None and any(paths_of(rest)):
