@@ -35,7 +35,7 @@ from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Cr
 from saros_cluster.partly import raise_failures
 from saros_cluster.peers import CallHandler, Peers
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import DEADLINE_SECONDS, PROPOSE, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.questions import ReadTarget
 from saros_cluster.remote.remote_reader import Holder
@@ -376,15 +376,27 @@ class ClusterDatabase:
         """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
-            self._change_meta(BeginDropSeries(pattern))
-            self.finish_drops()
+            self._drop(BeginDropSeries(pattern))
             self._see({self._routing.schema_group(device.database) for device, _ in found})
         return len(found)
 
     def delete_database(self, path: str) -> None:
         """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
-        self._change_meta(BeginDrop(path))
-        self.finish_drops()
+        self._drop(BeginDrop(path))
+
+    def _drop(self, command: BeginDrop | BeginDropSeries) -> None:
+        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile."""
+        deadline_ns = self._parts.clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
+        steps: list[Callable[[], None]] = [lambda: self._change_meta(command), self.finish_drops]
+        while steps:
+            try:
+                steps[0]()
+            except UserMistake as error:
+                if self._parts.clock.monotonic_ns() > deadline_ns:
+                    raise
+                self._prepare_anew(error, ())
+            else:
+                del steps[0]
 
     def finish_drops(self, seconds: float | None = None) -> None:
         """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.

@@ -315,6 +315,7 @@ class _Opening:
             proposer,
             database.own_request,
             self._meta.save,
+            self._schema,
             shelf,
         )
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request
-from saros_cluster.data.region_machine import SchemaNews
+from saros_cluster.data.ownership import MOVED
+from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.growth.commands import Abort, Admit, Begin, Fenced, Go, Opened, Ready
 from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
     BeginDrop,
+    BeginDropSeries,
     ChangeUsers,
     CreateDatabase,
     EndDrop,
+    Grow,
     MetaCommand,
     MetaState,
     decode_meta,
@@ -75,6 +80,59 @@ def test_a_name_is_taken_until_the_drop_is_done() -> None:
     assert ["root.a"] == state.databases
     with pytest.raises(UserMistake):
         state.apply(BeginDrop("root.b"), 9)
+
+
+def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
+    """A drop that met a half moved slot would miss it where it was, or where it goes."""
+    state = MetaState(FIRST)
+    steps = itertools.count(1)
+
+    def send(command: MetaCommand) -> int:
+        index = next(steps)
+        state.apply(command, index)
+        return index
+
+    def refused(command: MetaCommand) -> bool:
+        index = next(steps)
+        try:
+            state.apply(command, index)
+        except UserMistake as error:
+            return error.code == MOVED
+        return False
+
+    send(CreateDatabase("root.a"))
+    drop = send(BeginDrop("root.a"))
+    send(Grow(Admit("host4:1", "host4:2", "token")))
+    change = send(Grow(Begin((NodeId(4),))))
+    early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet: nothing can move
+    send(Grow(Ready(change, GroupId(4))))
+    assert refused(BeginDropSeries("root.b.**"))
+    send(BeginDrop("root.a"))  # it is begun, as asked
+    for number in (drop, early):
+        send(Grow(Go(change)))
+        assert state.topology.change is not None
+        assert not state.topology.change.going
+        send(EndDrop(number))
+    send(CreateDatabase("root.a"))
+    send(Grow(Go(change)))
+    assert state.topology.change.going
+    moves = state.topology.change.moves
+    for number in range(len(moves)):
+        assert refused(BeginDrop("root.a"))
+        send(Grow(Fenced(change, number, 7)))
+        assert refused(BeginDropSeries("root.**"))
+        send(Grow(Opened(change, number)))
+    assert not refused(BeginDrop("root.a"))
+
+
+def test_a_change_that_is_aborted_lets_drops_through() -> None:
+    state = MetaState(FIRST)
+    state.apply(Grow(Begin((), (), {NodeId(1): (11,)})), 1)
+    with pytest.raises(UserMistake):
+        state.apply(BeginDropSeries("root.**"), 2)
+    state.apply(Grow(Abort(1)), 3)
+    state.apply(BeginDropSeries("root.**"), 4)
+    assert [4] == list(state.drops)
 
 
 def test_the_state_survives_and_entries_come_once(tmp_path: Path) -> None:

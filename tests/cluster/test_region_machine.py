@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.data.command import NO_REQUEST, Request, encode_command
+from saros_cluster.data.command import NO_REQUEST, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.ownership import Arrival
+from saros_cluster.data.ownership import Arrival, Fence, Transfer
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
@@ -97,6 +97,14 @@ class Member:
         (outcome,) = self.machine.apply(self.log[-1:])
         self.outcomes.append(outcome)
         return outcome
+
+    def transfer(self, transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> None:
+        index = len(self.log) + 1
+        self.log.append(Entry(index, 1, EntryKind.DATA, encode_transfer(transfer, changes)))
+        assert [None] == list(self.machine.apply(self.log[-1:]))
+
+    def slot(self, database: str, number: int) -> int:
+        return self.machine.slot(database, number)
 
     def restart(self) -> None:
         """What is in memory is gone; the log behind its base comes again."""
@@ -253,6 +261,16 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     assert {} == member.points("root.a.d")
     member.restart()
+    assert {} == member.points("root.a.d")
+
+
+@pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
+def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
+    """Who sends a drop need not know where slots are: none moves meanwhile."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
+    member.transfer(Fence(4, (member.slot("root.b", 0),)))
+    assert member.add(NO_REQUEST, effect_of(drop), drop=7) is None
     assert {} == member.points("root.a.d")
 
 

@@ -115,6 +115,12 @@ def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster:
     for number in range(4):
         assert expected(range(1, 3)) == sorted(cluster.run(number, "select x from root.a.d"))
         assert [(SLICES,)] == cluster.run(number, "select count(x) from root.b.d")
+    cluster.run(0, "delete timeseries root.a.d.x")
+    cluster.run(1, "delete database root.b")
+    fill(cluster, 2, "root.a.d", 3)
+    for number in range(4):
+        assert expected(range(3, 4)) == sorted(cluster.run(number, "select x from root.a.d"))
+        assert [] == cluster.run(number, "show timeseries root.b.**")
 
 
 @pytest.mark.parametrize("moment", ["join", "leave"])

@@ -76,6 +76,14 @@ class Drops:
             self._forgotten = next(iter(self._known))
             del self._known[self._forgotten]
 
+    def take_in(self, others: Drops) -> None:
+        """Slots came from a group that has carried out these: a group that is new was not there for all of them."""
+        self._forgotten = max(self._forgotten, others._forgotten)
+        known = sorted({**others._known, **self._known}.items())
+        self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}
+        if len(known) > KEPT:
+            self._forgotten = max(self._forgotten, known[-KEPT - 1][0])
+
     def overtake(self, seen: int, devices: Iterable[str]) -> bool:
         """Whether a write of these devices is to be refused."""
         if seen >= self.newest:

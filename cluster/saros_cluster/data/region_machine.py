@@ -169,8 +169,6 @@ class RegionMachine:
         self._found = self.region.partitions.applied
         for arrival in self.ownership.arrivals.values():
             self._begin_with(arrival)
-        for arrival in self.ownership.arrivals.values():
-            self._begin_with(arrival)
         self._told(self.news_since(-1))
 
     def _folder_of(self, generation: int) -> str:
@@ -312,7 +310,8 @@ class RegionMachine:
         for placed in mutation.tablets:
             slots.update(self._slots_of(placed))
         self.ownership.check(sorted(slots))
-        if mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes):
+        concerns_all = mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes)
+        if concerns_all and drop_of(mutation.changes) is None:  # drops wait for moves, and moves for drops
             self.ownership.check_epoch(*known)
 
     def _transfer(self, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
@@ -325,8 +324,7 @@ class RegionMachine:
                 self.ownership.fence(transfer)
             case Open(arrival, requests, drops) if is_new and self.ownership.open(arrival):
                 self._requests.take_in(arrival.epoch, requests)
-                if Drops.of_words(drops).newest > self._drops.newest:
-                    self._drops = Drops.of_words(drops)
+                self._drops.take_in(Drops.of_words(drops))
                 needed = self._needed(changes, sorted({database for database, _ in arrival.partitions}))
                 region.take_effect(index, Mutation(needed))
                 self._begin_with(arrival)

@@ -104,6 +104,11 @@ class Change:
         return not self.aborting and all(self.new_groups.values())
 
     @property
+    def excludes_drops(self) -> bool:
+        """Whether slots move, or may at any moment: a drop could reach them where they were only, or nowhere."""
+        return self.is_prepared and self.stage in (Stage.PREPARING, Stage.MOVING)
+
+    @property
     def is_settled(self) -> bool:
         """Whether no move is half way: fenced, and not opened. Only then the next one is fenced."""
         return all(move.opened for move in self.moves if move.fence is not None)

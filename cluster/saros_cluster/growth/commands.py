@@ -58,7 +58,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Everything is prepared: from here there is only forward. Before it nothing may be fenced."""
+    """Everything is prepared: from here there is only forward. Before it nothing may be fenced.
+
+    It has no effect while something is being dropped (`meta.state`).
+    """
 
     change: int
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import Request, encode_transfer
 from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, transfer_of, words_of
 from saros_cluster.data.region_machine import RegionMachine
@@ -83,6 +84,7 @@ class Worker:
         proposer: Proposer,
         own_request: Callable[[], Request],
         save_meta: Callable[[], None],
+        schema: ClusterSchema,
         shelf: Shelf,
     ) -> None:
         """`folder`: where files lie that are on their way; it is emptied."""
@@ -100,6 +102,7 @@ class Worker:
         self._proposer = proposer
         self._own_request = own_request
         self._save_meta = save_meta
+        self._schema = schema
         self._is_removed = False
         self._calls_here = {**call_handlers(shelf), **self.handlers()}
         disk.remove_tree(folder)
@@ -177,7 +180,7 @@ class Worker:
         change = self._topology.change
         if change is None or not self._leads(META):
             return
-        if change.stage is Stage.PREPARING and change.is_prepared:
+        if change.stage is Stage.PREPARING and change.is_prepared and not self._schema.pending:
             self._tell(Go(change.id))
             change = self._topology.change or change
         if not change.going:

@@ -11,6 +11,10 @@ The entry that begins a drop numbers it (`data.drops` says what for). A command 
 outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
 nothing: a database that is being dropped may be told so again, and a drop that is over may be ended again.
 
+Drops and moves of slots exclude each other: none is begun from when a change is prepared until all slots are open
+(2026), and no change goes (`Go`) while one is not ended. So each drop finds all that it takes in groups that take
+entries, and a move brings along what drops have left.
+
 Pure; one thread. `version` is the entry that changed it last.
 """
 
@@ -21,8 +25,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from saros_cluster.data.drops import Drop
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth import steps
-from saros_cluster.growth.commands import GrowthCommand, decode_growth, encode_growth
+from saros_cluster.growth.commands import Go, GrowthCommand, decode_growth, encode_growth
 from saros_cluster.growth.topology import Topology
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
@@ -148,9 +153,11 @@ class MetaState:
                 if not self._tree.is_database(path):
                     raise UserMistake(f"database {path} does not exist", code=504)
                 if not self._is_dropped(path):
+                    self._check_no_moves()
                     self._drops[index] = DeleteDatabase(path)
             case BeginDropSeries(pattern):
                 parse_pattern(pattern)
+                self._check_no_moves()
                 self._drops[index] = DeleteSeries(pattern)
             case EndDrop(number):
                 drop = self._drops.pop(number, None)
@@ -164,9 +171,16 @@ class MetaState:
                         code=2004,
                     )
                 self.users = self.users.apply(users_change)
+            case Grow(Go()) if self._drops:
+                pass
             case Grow(step):
                 self.topology = steps.apply(self.topology, step, index)
         self.version = index
+
+    def _check_no_moves(self) -> None:
+        change = self.topology.change
+        if change is not None and change.excludes_drops:
+            raise UserMistake("slots are moving: nothing is dropped until they have moved", code=MOVED)
 
     def dump(self) -> dict[str, object]:
         """As values that JSON knows."""
