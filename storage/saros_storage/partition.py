@@ -93,6 +93,10 @@ class Partition:
 
     # ------------------------------------------------------------------ writing
 
+    def wants(self, index: int) -> bool:
+        """Whether an entry concerns it: not if it is in its files, nor from before it began (or came back here)."""
+        return self.manifest.flushed < index >= self.manifest.created
+
     def memtable(self, index: int) -> MemTable:
         """The active MemTable, made if need be for the entry at `index`; the caller writes into it."""
         if self.active is None:

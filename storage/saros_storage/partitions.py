@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from saros_storage.capture.capture import Chosen
 from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.loading.staged import StagedFile
 from saros_storage.manifest import Manifest
@@ -87,19 +88,19 @@ class Partitions:
 
     # ------------------------------------------------------------------ entries
 
-    def apply(self, index: int, mutation: Mutation) -> list[Partition]:
-        """Carry out an entry; answers the partitions that it dropped."""
+    def apply(self, index: int, mutation: Mutation, spared: Chosen) -> list[Partition]:
+        """Carry out an entry; answers the partitions that it dropped. It takes nothing away from those `spared`."""
         dropped = []
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
-                dropped += self._drop(change.path, index)
+                dropped += self._drop(change.path, index, spared)
             if index > self.schema_index:
                 self.schema.apply(change)
         if mutation.changes:
             self.schema_index = max(self.schema_index, index)
         self.applied = index
         for deletion in mutation.deletions:
-            self._delete(index, deletion)
+            self._delete(index, deletion, spared)
         for placed in mutation.tablets:
             self._write(index, placed)
         self.changed()
@@ -116,9 +117,9 @@ class Partitions:
             partition.begin_with(underlay)
             self.changed()
 
-    def let_go(self, chosen: Callable[[str, int], bool]) -> list[Partition]:
-        """Take out the chosen partitions: they are elsewhere now."""
-        found = [partition for partition in self if chosen(*partition.key)]
+    def let_go(self, chosen: Chosen, index: int) -> list[Partition]:
+        """Take out the chosen partitions: as of entry `index` they are elsewhere. What came back since stays."""
+        found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
             self._take_out(partition)
         self.changed()
@@ -136,18 +137,18 @@ class Partitions:
         """An entry that has no effect here."""
         self.applied = index
 
-    def _drop(self, database: str, index: int) -> list[Partition]:
+    def _drop(self, database: str, index: int, spared: Chosen) -> list[Partition]:
         slices = self._by_database.get(database, {})
-        dropped = [p for p in slices.values() if p.manifest.created < index]
+        dropped = [p for p in slices.values() if p.manifest.created < index and not spared(*p.key)]
         for partition in dropped:
             self._take_out(partition)
         return dropped
 
-    def _delete(self, index: int, deletion: Deletion) -> None:
+    def _delete(self, index: int, deletion: Deletion, spared: Chosen) -> None:
         for partition in self:
             start = partition.key[1] * self._interval
             touched = start < deletion.time.end and deletion.time.start < start + self._interval
-            if touched and index > partition.manifest.flushed:
+            if touched and partition.wants(index) and not spared(*partition.key):
                 partition.delete(deletion.patterns, deletion.time, index)
 
     def _write(self, index: int, placed: Placed) -> None:
@@ -192,7 +193,7 @@ class Partitions:
         return partition
 
     def _memtable(self, database: str, number: int, index: int) -> MemTable | None:
-        """The MemTable that an entry's rows go to; None if the partition has them already."""
+        """The MemTable that an entry's rows go to; None if the partition has them already, or began after it."""
         partition = self._wanting(database, number, index)
         if partition is None:
             return None
@@ -200,11 +201,11 @@ class Partitions:
         return partition.memtable(index)
 
     def _wanting(self, database: str, number: int, index: int) -> Partition | None:
-        """The partition, made if need be; None if it has the entry already."""
+        """The partition, made if need be; None if it does not want the entry."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:
             partition = slices[number] = Partition(
                 (database, number), self._folder_of(database, number), Manifest(database, index)
             )
-        return None if index <= partition.manifest.flushed else partition
+        return partition if partition.wants(index) else None

@@ -43,6 +43,10 @@ from saros_storage.ttl import Expiry
 from saros_storage.view import LocalReadView
 
 
+def _nothing(database: str, number: int) -> bool:  # noqa: ARG001 (a `Chosen`)
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
     """What a store or a region holds; sizes in bytes. `problems` are sentences for whoever looks after it."""
@@ -179,9 +183,9 @@ class Region:
 
     # ------------------------------------------------------------------ entries, under the lock
 
-    def take_effect(self, index: int, mutation: Mutation) -> None:
-        """Carry out an entry that was checked."""
-        dropped = self.partitions.apply(index, mutation)
+    def take_effect(self, index: int, mutation: Mutation, spared: Chosen = _nothing) -> None:
+        """Carry out an entry that was checked. It deletes and drops nothing of partitions that are `spared`."""
+        dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
             loaded = self.partitions.load(index, staged, self.staging.open)
             if loaded is None:
@@ -243,9 +247,12 @@ class Region:
 
     # ------------------------------------------------------------------ partitions that come and go
 
-    def begin_with(self, database: str, number: int, generation: int, underlay: MemorySource) -> None:
-        """A partition comes from elsewhere; what it held is read there until it arrives. Under the lock."""
-        self.partitions.begin_with(database, number, generation, self.partitions.applied, underlay)
+    def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
+        """A partition comes from elsewhere with entry `index`; what it held is read there until it arrives.
+
+        Under the lock.
+        """
+        self.partitions.begin_with(database, number, generation, index, underlay)
 
     def arrive(self, database: str, number: int, pulled: str) -> None:
         """What a partition held elsewhere lies in the folder `pulled`, verified: it is here. May be repeated.
@@ -269,9 +276,12 @@ class Region:
                 self.partitions.changed()
             self._compact(partition)
 
-    def let_go(self, chosen: Chosen) -> None:
-        """The chosen partitions are elsewhere, as a whole: they go. Under the lock, and `flusher.folders`."""
-        for partition in self.partitions.let_go(chosen):
+    def let_go(self, chosen: Chosen, index: int) -> None:
+        """As of entry `index` the chosen partitions are elsewhere, as a whole: they go, unless they came back since.
+
+        Under the lock, and `flusher.folders`.
+        """
+        for partition in self.partitions.let_go(chosen, index):
             self._remove_folder(partition)
 
     def _remove_folder(self, partition: Partition) -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.data.command import NO_REQUEST, Request, encode_command, encode_transfer
+from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.ownership import Arrival, Fence, Transfer
+from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, Transfer
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
@@ -26,10 +26,12 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.latest_cache import Point
+from saros_storage.layout import database_folder_name
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
-from saros_storage.snapshot import MemorySource
+from saros_storage.snapshot import Rank
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import encode_tablet
@@ -49,8 +51,23 @@ class Machine(RegionMachine):
         return database == "root.a"
 
 
-def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
-    raise AssertionError(f"{database} {number} came from nowhere: {arrival}")
+class Elsewhere:
+    """What is on its way, seen from a test that does not look there. Implements `MemorySource`."""
+
+    rank = Rank(0, 0)
+
+    def span(self, device: str) -> None:
+        return None
+
+    def latest(self, request: ScanRequest) -> list[Point | None]:
+        return [None] * len(request.measurements)
+
+    def read(self, request: ScanRequest) -> None:
+        return None
+
+
+def elsewhere(arrival: Arrival, database: str, number: int) -> Elsewhere:
+    return Elsewhere()
 
 
 class Member:
@@ -75,7 +92,7 @@ class Member:
             SystemClock(),
             ChunkCache(1 << 20),
             np.ones(10_000, np.bool_),
-            no_underlay,
+            elsewhere,
             lambda news: None,
             Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
@@ -89,10 +106,12 @@ class Member:
     def compact(self, index: int) -> None:
         self.base = max(self.base, index)
 
-    def add(self, request: Request, mutation: Mutation, drop: int | None = None) -> object:
+    def add(
+        self, request: Request, mutation: Mutation, drop: int | None = None, known: Known = NOTHING_KNOWN
+    ) -> object:
         """By default a drop is a new one, and a write has seen all of them."""
         index = len(self.log) + 1
-        command = encode_command(request, mutation, index if drop is None else drop)
+        command = encode_command(request, mutation, index if drop is None else drop, known)
         self.log.append(Entry(index, 1, EntryKind.DATA, command))
         (outcome,) = self.machine.apply(self.log[-1:])
         self.outcomes.append(outcome)
@@ -342,6 +361,91 @@ def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
     requests.remember(Request(1, 2), 11 + MEMORY)
     assert [(1, 2, 11 + MEMORY, 0)] == requests.dump()
     assert not requests.is_repeated(NO_REQUEST, 12)
+
+
+# ---------------------------------------------------------------------- slots that come and go
+
+
+def opening(member: Member, epoch: int, *partitions: tuple[str, int]) -> Open:
+    slots = tuple(sorted({member.slot(*key) for key in partitions}))
+    return Open(Arrival(epoch, 1, 0, GroupId(2), 9, (NodeId(2),), slots, partitions), (), (0,))
+
+
+def arrive(member: Member, other: Member, database: str, number: int) -> None:
+    """What another member has of a partition is pulled."""
+    other.machine.region.flush()
+    found = other.folder / "groups" / "1" / "0" / database_folder_name(database) / str(number)
+    member.machine.region.arrive(database, number, str(found))
+
+
+def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
+    """The log still has what was written before they left, and that they left."""
+    member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
+    for each in (member, other):
+        each.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 3, 1))
+    other.add(NO_REQUEST, write("root.a.d", 0, 2, 2))
+    member.transfer(Fence(4, (member.slot("root.a", 0),)))
+    member.transfer(LetGo(4))
+    assert {} == member.points("root.a.d")
+    member.transfer(opening(member, 5, ("root.a", 0)), creates("root.a.d"))
+    arrive(member, other, "root.a", 0)
+    member.add(NO_REQUEST, write("root.a.d", 1, 1, 3))
+    expected = {0: 2, 1: 3}
+    assert expected == member.points("root.a.d")
+    member.restart()
+    assert expected == member.points("root.a.d")
+    member.transfer(Settle(5))
+    member.machine.save(first=2)
+    member.base = 1
+    member.restart()
+    assert expected == member.points("root.a.d")
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        Mutation(deletions=[Deletion(("root.**",), TimeRange())]),
+        effect_of(DeleteSeries("root.a.d.x")),
+        effect_of(DeleteDatabase("root.a")),
+    ],
+    ids=("delete", "drop series", "drop database"),
+)
+def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
+    """Members that have come to the fence are as good as one another, however far behind it they are."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    member.add(NO_REQUEST, write("root.a.d", 100, 2, 1))
+    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.a.d.x",), TimeRange(1, 2))]))
+    member.transfer(Fence(4, (member.slot("root.a", 0),)))
+    assert member.add(NO_REQUEST, mutation, known=Known(4, 0)) is None
+    assert {0: 1} == member.points("root.a.d")
+    member.restart()
+    assert {0: 1} == member.points("root.a.d")
+    member.machine.save(first=2)
+    member.base = 1
+    member.restart()
+    assert {0: 1} == member.points("root.a.d")
+    member.transfer(LetGo(4))
+    assert {} == member.points("root.a.d")
+
+
+def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(tmp_path: Path) -> None:
+    member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
+    other.add(NO_REQUEST, Mutation(creates("root.b.d")))
+    other.add(NO_REQUEST, write("root.b.d", 0, 2, 2))
+    slot = member.slot("root.b", 0)
+    member.transfer(Fence(1, (slot,)))
+    member.transfer(LetGo(1))
+    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange())]), known=Known(1, 0))
+    member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
+    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange(1, 2))]), known=Known(2, 2))
+    member.machine.save(first=2)
+    member.base = 1
+    member.restart()
+    arrive(member, other, "root.b", 0)
+    assert {0: 2} == member.points("root.b.d")
 
 
 def catch_up_by_snapshot(leader: Member, laggard: Member) -> int:

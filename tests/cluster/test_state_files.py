@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cluster.test_region_machine import no_underlay
+from cluster.test_region_machine import elsewhere
 from storage.crash_disk import CrashDisk
 
 from saros_cluster.data.command import NO_REQUEST
@@ -53,7 +53,7 @@ def open_group(disk: CrashDisk) -> RegionMachine:
         clock,
         ChunkCache(1 << 20),
         np.ones(12, dtype=np.bool_),
-        no_underlay,
+        elsewhere,
         lambda news: None,
         shelf,
         lambda node, name, request: b"",

@@ -87,11 +87,11 @@ class Watch:
         def applied_meta(machine: MetaMachine, entry: Entry) -> Outcome:
             return watch.applied(machine, entry, apply_meta)
 
-        def effected(region: Region, index: int, mutation: object) -> None:
+        def effected(region: Region, index: int, mutation: object, *rest) -> None:
             task = watch._world.threads.current
             assert task is not None
             watch._applying[task] = True
-            take_effect(region, index, mutation)
+            take_effect(region, index, mutation, *rest)
 
         def installed_region(machine: RegionMachine, snapshot: Snapshot) -> None:
             watch.installing(machine)

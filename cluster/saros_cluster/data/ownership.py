@@ -6,7 +6,8 @@
       19         5   never     the fifth move brought it here (Open)
       20      never      -     another group's
 
-    Fence   nothing for these slots is taken behind this entry: what is here of them stays as it is
+    Fence   behind this entry nothing for these slots is taken, nor deleted: what is here of them stays as it is, and
+            all members that have come so far are as good as one another for whoever fetches or reads it
     Open    from here on they are this group's; what they hold lies elsewhere at first (`Arrival`)
     LetGo   they are elsewhere as a whole: what is here of them goes
     Settle  all that came with a move is at all members
@@ -57,16 +58,18 @@ class Arrival:
     holders: tuple[NodeId, ...]
     slots: tuple[int, ...] = field(repr=False)
     partitions: tuple[tuple[str, int], ...] = field(repr=False)
+    #: The entry of this group's log that opened them; 0 in that entry itself.
+    entry: int = 0
 
     def words(self) -> list[object]:
         """As values that JSON knows."""
         where = [self.source, self.fence, self.holders]
-        return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions]
+        return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions, self.entry]
 
     @staticmethod
     def of_words(words: Sequence[Any]) -> Arrival:
         """The inverse. Raises ValueError, TypeError."""
-        epoch, change, move, (source, fence, holders), slots, partitions = words
+        epoch, change, move, (source, fence, holders), slots, partitions, entry = words
         return Arrival(
             int(epoch),
             int(change),
@@ -76,6 +79,7 @@ class Arrival:
             nodes_of(holders),
             slots_of_runs(slots),
             tuple((str(database), int(number)) for database, number in partitions),
+            int(entry),
         )
 
 
@@ -153,6 +157,8 @@ class Ownership:
         self._until = np.full(len(owned), NEVER, np.int64)
         #: The last moves that took slots away, brought some, and were let go of.
         self.fenced = self.opened = self.let_go = 0
+        #: By epoch of a move that took slots away, of which something may be here still: the entry that fenced them.
+        self.fences: dict[int, int] = {}
         #: What is on its way here, by epoch.
         self.arrivals: dict[int, Arrival] = {}
 
@@ -197,6 +203,11 @@ class Ownership:
         """Whether slots that a move took away are still here."""
         return bool((self._until == epoch).any())
 
+    def is_still(self, slot: int, index: int) -> bool:
+        """Whether nothing changes of the slot with entry `index`: a move has taken it away before."""
+        fence = self.fences.get(int(self._until[slot]))
+        return fence is not None and index > fence
+
     def check_view(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if who reads by a table of that epoch looks for what is gone, or not here yet."""
         is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.let_go and inbound <= self.opened
@@ -205,11 +216,12 @@ class Ownership:
 
     # ------------------------------------------------------------------ entries
 
-    def fence(self, fence: Fence) -> None:
-        """See `Fence`."""
+    def fence(self, fence: Fence, index: int) -> None:
+        """See `Fence`; entry `index`."""
         if fence.epoch > self.fenced:
             self._until[list(fence.slots)] = fence.epoch
             self.fenced = fence.epoch
+            self.fences[fence.epoch] = index
 
     def open(self, arrival: Arrival) -> bool:
         """See `Open`; False if it was opened before."""
@@ -237,6 +249,7 @@ class Ownership:
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER
+        self.fences.pop(epoch, None)
         self.let_go = max(self.let_go, epoch)
         return gone
 
@@ -254,6 +267,7 @@ class Ownership:
             "fenced": self.fenced,
             "opened": self.opened,
             "let_go": self.let_go,
+            "fences": list(self.fences.items()),
             "arrivals": [arrival.words() for arrival in self.arrivals.values()],
         }
 
@@ -264,6 +278,7 @@ class Ownership:
         found = Ownership(np.zeros(int(counts.sum()), np.bool_))
         found._since, found._until = np.repeat(since, counts), np.repeat(until, counts)
         found.fenced, found.opened, found.let_go = (int(words[key]) for key in ("fenced", "opened", "let_go"))
+        found.fences = {int(epoch): int(index) for epoch, index in words["fences"]}
         arrivals = [Arrival.of_words(arrival) for arrival in words["arrivals"]]
         found.arrivals = {arrival.epoch: arrival for arrival in arrivals}
         return found

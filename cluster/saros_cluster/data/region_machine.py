@@ -233,7 +233,7 @@ class RegionMachine:
                 places = self._partly.get(index)
                 if places is not None:
                     mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
-                region.take_effect(index, mutation)
+                self._take_effect(index, mutation)
                 region.freeze_large()
             return None
         self._judged = index
@@ -261,7 +261,7 @@ class RegionMachine:
             if isinstance(change, DeleteDatabase):
                 self.ownership.forget(change.path)
         told = [exact for change in mutation.changes for exact in self._exactly(change)]
-        region.take_effect(index, mutation)
+        self._take_effect(index, mutation)
         region.freeze_large()
         self._requests.remember(command.request, index, self.ownership.opened)
         if drop is not None:
@@ -269,6 +269,14 @@ class RegionMachine:
         if told or drop is not None:
             self._note(index, told)
         return None
+
+    def _take_effect(self, index: int, mutation: Mutation) -> None:
+        """What has left the group is spared: who gets it carries out the entry, too."""
+        ownership = self.ownership
+        if ownership.fences:
+            self.region.take_effect(index, mutation, lambda d, number: ownership.is_still(self.slot(d, number), index))
+        else:
+            self.region.take_effect(index, mutation)
 
     # ------------------------------------------------------------------ slots
 
@@ -321,8 +329,9 @@ class RegionMachine:
         is_new, self._judged = index > self._judged, max(self._judged, index)
         match transfer:
             case Fence() if is_new:
-                self.ownership.fence(transfer)
-            case Open(arrival, requests, drops) if is_new and self.ownership.open(arrival):
+                self.ownership.fence(transfer, index)
+            case Open(opened, requests, drops) if is_new and self.ownership.open(replace(opened, entry=index)):
+                arrival = self.ownership.arrivals[opened.epoch]
                 self._requests.take_in(arrival.epoch, requests)
                 self._drops.take_in(Drops.of_words(drops))
                 needed = self._needed(changes, sorted({database for database, _ in arrival.partitions}))
@@ -336,14 +345,14 @@ class RegionMachine:
                 gone = [d for d in region.schema.databases() if not self.ownership.has(self.slot(d, 0))]
                 if is_new:
                     region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
-                region.let_go(lambda database, number: not self.ownership.has(self.slot(database, number)))
+                region.let_go(lambda database, number: not self.ownership.has(self.slot(database, number)), index)
 
     def _begin_with(self, arrival: Arrival) -> None:
         """What lies elsewhere is read there, until `arrive`."""
         for database, number in arrival.partitions:
             if self.region.schema.is_database(database):
                 underlay = self._underlay(arrival, database, number)
-                self.region.begin_with(database, number, arrival.epoch, underlay)
+                self.region.begin_with(database, number, arrival.epoch, arrival.entry, underlay)
 
     def pin(self, known: Known | None = None) -> tuple[Region, Pinned, int]:
         """The region, what can be read of it now, and the entry behind which none shows. Unpin the region.
