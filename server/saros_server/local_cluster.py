@@ -19,7 +19,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,8 +27,8 @@ from dataclasses import dataclass, field, replace
 
 from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement import SLOTS, NodeId
+from saros_server.launching import is_launched, last_words, launch
 from saros_server.server import Serving, serving
-from saros_server.server_command import last_words, launch
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock, is_free
@@ -79,6 +78,14 @@ class LocalCluster:
         folder = self.folder(node)
         found = serving(folder)
         return None if found is None or is_free(folder) else found
+
+    def is_started(self, node: NodeId) -> bool:
+        """Whether the node serves, or a process was launched that may do so."""
+        return is_launched(self.folder(node)) or self.running(node) is not None
+
+    def is_taken(self, node: NodeId) -> bool:
+        """Whether a process has the node's folder, or was launched to take it."""
+        return is_launched(self.folder(node)) or not is_free(self.folder(node))
 
 
 def node_folder(directory: str, node: NodeId) -> str:
@@ -264,39 +271,44 @@ def start(
     """Start the nodes that do not run, and wait until all serve; answers those that do not, and why."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
-    # A folder that a process has already is that of a node which is just coming up.
-    children = {node: _launch(cluster, node, log_level) for node in waiting if is_free(cluster.folder(node))}
+    launched: set[NodeId] = set()
     limit = time.monotonic() + timeout_s
     while waiting and time.monotonic() < limit:
-        say(f"starting {_named(waiting)}")
-        time.sleep(_POLL_SECONDS)
-        for node in [node for node in children if children[node].poll() is not None]:
-            del children[node]
-            if is_free(cluster.folder(node)):  # else another process was quicker, and is waited for
+        for node in [node for node in waiting if not cluster.is_taken(node)]:  # else one comes up already, or ends
+            if node in launched:
                 failures[node] = f"it did not come up: {last_words(cluster.folder(node))}"
+            else:
+                _launch(cluster, node, log_level)
+                launched.add(node)
         waiting = [node for node in waiting if node not in failures and cluster.running(node) is None]
+        if waiting:
+            say(f"starting {_named(waiting)}")
+            time.sleep(_POLL_SECONDS)
     late = f"it does not serve after {timeout_s:.0f} s: "
     return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
 
 
-def _launch(cluster: LocalCluster, node: NodeId, log_level: str) -> subprocess.Popen[bytes]:
+def _launch(cluster: LocalCluster, node: NodeId, log_level: str) -> None:
     folder, (host, _, port) = cluster.folder(node), cluster.address(node).rpartition(":")
-    return launch(folder, ["--data", folder, "--host", host, "--port", port, "--log-level", log_level])
+    launch(folder, ["--data", folder, "--host", host, "--port", port, "--log-level", log_level])
 
 
 def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
-    """Tell the nodes that run to stop, all at once, and wait until their folders are free; answers those that go on."""
-    waiting = []
-    for node in nodes:
-        found = cluster.running(node)
-        if found is not None:
-            os.kill(found.pid, signal.SIGTERM)
-            waiting.append(node)
+    """End the processes of nodes, and wait until that is done; answers those that go on.
+
+    One that is just coming up is told as soon as it serves.
+    """
+    waiting = [node for node in nodes if cluster.is_started(node)]
+    told: set[NodeId] = set()
     limit = time.monotonic() + _STOP_SECONDS
     while waiting and time.monotonic() < limit:
+        for node in waiting:
+            if node not in told and (found := cluster.running(node)) is not None:
+                os.kill(found.pid, signal.SIGTERM)
+                told.add(node)
         say(f"stopping {_named(waiting)}")
         time.sleep(_POLL_SECONDS)
-        waiting = [node for node in waiting if not is_free(cluster.folder(node))]
+        waiting = [node for node in waiting if (cluster.is_taken if node in told else cluster.is_started)(node)]
     return waiting
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saros_cluster.cluster_file import CLUSTER_FILE
+from saros_server.launching import is_launched, last_words, launch
 from saros_server.server import Serving, serving
 from saros_storage.folder_lock import is_free
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
@@ -29,7 +29,6 @@ _STOP_SECONDS = 60.0
 _PING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _LAST_WORDS_SECONDS = 1.0
-_LOG = "server.log"
 _NOT_RUNNING = 3
 #: What the server makes is nobody else's to read.
 _UMASK = 0o077
@@ -47,12 +46,12 @@ def start(arguments: Sequence[str]) -> int:
         return 1
     try:
         security = _prepared(options)
+        launch(options.data, arguments)
     except _refusals() as error:
         sys.stderr.write(f"saros start: {error}\n")
         return 1
-    child = launch(options.data, arguments)
     limit = time.monotonic() + _START_SECONDS
-    while time.monotonic() < limit and child.poll() is None:
+    while time.monotonic() < limit and is_launched(options.data):
         found = serving(options.data)
         if found is not None:
             sys.stdout.write(f"serving {options.data} at saros://{found.address} (process {found.pid})\n")
@@ -61,26 +60,6 @@ def start(arguments: Sequence[str]) -> int:
         time.sleep(_POLL_SECONDS)
     sys.stderr.write(f"saros start: the server did not come up: {last_words(options.data)}\n")
     return 1
-
-
-def launch(folder: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A process of its own that serves the folder, by the arguments of `saros start`; its log is in the folder."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    with Path(folder, _LOG).open("ab") as stream:
-        return subprocess.Popen(  # noqa: S603 (our own command)
-            [sys.executable, "-m", "saros_server", "start", "--foreground", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-
-
-def last_words(folder: str) -> str:
-    """The last line of a folder's log, and where the log is."""
-    log = Path(folder, _LOG)
-    last = log.read_text(errors="replace").strip().splitlines()[-1:]
-    return f"{' '.join(last)}; see {log}"
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -149,11 +128,13 @@ def stop(arguments: Sequence[str]) -> int:
     options = data_parser("stop", "End the server of a folder; running calls may finish.").parse_args(arguments)
     found = serving(options.data)
     if found is None:
-        sys.stderr.write(f"saros stop: nobody serves {options.data}\n")
+        comes = is_launched(options.data)
+        told = "the server of {} is just coming up: try again" if comes else "nobody serves {}"
+        sys.stderr.write(f"saros stop: {told.format(options.data)}\n")
         return 1
     os.kill(found.pid, signal.SIGTERM)
     limit = time.monotonic() + _STOP_SECONDS
-    while not is_free(options.data):
+    while is_launched(options.data) or not is_free(options.data):
         if time.monotonic() > limit:
             sys.stderr.write(f"saros stop: process {found.pid} has not ended in {_STOP_SECONDS:.0f} s\n")
             return 1

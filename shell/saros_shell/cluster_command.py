@@ -222,7 +222,7 @@ def _down_options(made: argparse.ArgumentParser) -> None:
 
 def _down(options: argparse.Namespace) -> int:
     cluster = _found(options.dir)
-    nodes = [node for node in _chosen(cluster, options.node) if cluster.running(node) is not None]
+    nodes = [node for node in _chosen(cluster, options.node) if cluster.is_started(node)]
     left = local_cluster.stop(cluster, nodes, Progress().say)
     stopped = [str(node) for node in nodes if node not in left]
     sys.stdout.write(f"stopped: {', '.join(stopped)}\n" if stopped else "nothing ran\n")

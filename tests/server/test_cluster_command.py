@@ -206,8 +206,9 @@ def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     assert f"{tmp_path}/node1/server.log" in done.stderr
 
 
-def test_interrupted_while_it_waits(tmp_path: Path) -> None:
-    up = [*SAROS, "up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() + 8)]
+def interrupted_up(directory: Path, port: int) -> str:
+    """`up` that is interrupted as soon as it has launched a server; what it said then."""
+    up = [*SAROS, "up", "--nodes", "1", "--dir", str(directory), "--base-port", str(port)]
     # Whoever runs the tests may ignore the signal, and a process takes that over.
     words = ["env", "--default-signal=INT", *up]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
@@ -216,14 +217,43 @@ def test_interrupted_while_it_waits(tmp_path: Path) -> None:
         started.send_signal(signal.SIGINT)
         told = started.stderr.read()
     assert 130 == started.returncode
+    return told
+
+
+def test_interrupted_while_it_waits(tmp_path: Path) -> None:
+    """The server that it launched is the one that `up` waits for when it is called again: there is no second one."""
+    told = interrupted_up(tmp_path, base_port() + 8)
     assert "saros cluster up: interrupted; nodes that were started go on" in told
     assert "Traceback" not in told
     try:
         done = run("up", "--dir", str(tmp_path))
         assert 0 == done.returncode, done.stderr
+        assert 1 == len(servers_of(tmp_path))
     finally:
         ended = call("down", "--dir", str(tmp_path))
     assert "stopped: 1\n" == ended.stdout
+    assert [] == servers_of(tmp_path)
+
+
+def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
+    interrupted_up(tmp_path, base_port() + 8)
+    assert 1 == len(servers_of(tmp_path))
+    assert "stopped: 1\n" == call("down", "--dir", str(tmp_path)).stdout
+    assert [] == servers_of(tmp_path)
+    assert "nothing ran\n" == call("down", "--dir", str(tmp_path)).stdout
+
+
+def servers_of(directory: Path) -> list[int]:
+    """The processes that serve a folder in a directory, or are about to."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if b"--foreground" in words and any(word.startswith(bytes(directory / "node")) for word in words):
+            found.append(int(path.parent.name))
+    return found
 
 
 # ---------------------------------------------------------------------------------------------- users

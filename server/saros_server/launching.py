@@ -1,0 +1,68 @@
+"""A server in the background. Its log is `<data>/server.log`, and while the process lives it has a lock on that file.
+
+    launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
+
+So a process that has not got the folder yet is known to whoever looks: nobody launches another one, which would take
+the folder when the first has ended. A server in the foreground is no such process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from saros_storage.errors import FolderInUse
+
+_LOG = "server.log"
+#: Whoever looks has the lock too, for some microseconds.
+_TRIES, _TRY_SECONDS = 20, 0.01
+
+
+def launch(folder: str, arguments: Sequence[str]) -> None:
+    """A process of its own that serves the folder, by the arguments of `saros start`. Raises FolderInUse, OSError."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with Path(folder, _LOG).open("ab") as stream:
+        _lock(stream, folder)
+        subprocess.Popen(  # noqa: S603 (our own command)
+            [sys.executable, "-m", "saros_server", "start", "--foreground", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,  # the lock is the open file's, which the process has from here on
+            stderr=stream,
+            start_new_session=True,
+        )
+
+
+def _lock(stream: BinaryIO, folder: str) -> None:
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_TRY_SECONDS)
+        else:
+            return
+    raise FolderInUse(folder, None)
+
+
+def is_launched(folder: str) -> bool:
+    """Whether a process that was launched for the folder lives, also if it does not serve yet, or any more."""
+    try:
+        with Path(folder, _LOG).open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def last_words(folder: str) -> str:
+    """The last line of a folder's log, and where the log is."""
+    log = Path(folder, _LOG)
+    last = log.read_text(errors="replace").strip().splitlines()[-1:]
+    return f"{' '.join(last)}; see {log}"
