@@ -173,7 +173,8 @@ create
     | CREATE USER principal password                                                   # createUser
     | CREATE ROLE principal                                                            # createRole
     | CREATE continuousQueryWord id=name options+=continuousQueryOption* select END     # createContinuousQuery
-    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | VIEW | LOGICAL | MODEL | TOPIC)
+    | CREATE LOGICAL? VIEW viewTarget (COMMA viewTarget)* AS viewSources                # createView
+    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC)
       anything*                                                                       # createOther
     ;
 
@@ -188,6 +189,23 @@ typeName: name | TIMESTAMP;
 alignedColumn: measurement=name (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)? seriesOptions;
 
 continuousQueryWord: CONTINUOUS QUERY | CQ;
+
+viewTarget
+    : (ROOT DOT)? targetNode (DOT targetNode)*
+      (LEFT_PARENTHESIS names+=viewName (COMMA names+=viewName)* RIGHT_PARENTHESIS)?
+    ;
+
+viewName: targetNode (DOT targetNode)*;
+
+viewSources
+    : viewSource (COMMA viewSource)*
+    | select
+    | LEFT_PARENTHESIS select RIGHT_PARENTHESIS
+    ;
+
+viewSource: exactPath (LEFT_PARENTHESIS names+=viewSuffix (COMMA names+=viewSuffix)* RIGHT_PARENTHESIS)?;
+
+viewSuffix: nodes+=name (DOT nodes+=name)*;
 
 // RESAMPLE EVERY d BOUNDARY t RANGE d, d TIMEOUT POLICY word BEGIN: the builder knows the words.
 continuousQueryOption: NAME | DURATION | DATETIME | INTEGER | COMMA;
@@ -208,7 +226,8 @@ drop
     | (DELETE | DROP | DEACTIVATE) (TIMESERIES OF)? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
     | (DELETE | DROP) continuousQueryWord id=name                                        # dropContinuousQuery
-    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | VIEW | LOGICAL | MODEL
+    | (DELETE | DROP) LOGICAL? VIEW path (COMMA path)*                                  # dropViews
+    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | MODEL
                            | TOPIC | PARTITION) anything*                              # dropOther
     ;
 
@@ -217,7 +236,10 @@ alter
     | ALTER USER principal SET PASSWORD password                                       # alterUser
     | ALTER templateWord id=name ADD LEFT_PARENTHESIS templateColumn (COMMA templateColumn)* RIGHT_PARENTHESIS   # alterTemplate
     | ALTER databaseWord exactPath WITH pair (COMMA? pair)*                             # alterDatabase
-    | ALTER what=(PIPE | VIEW | LOGICAL) anything*                                     # alterOther
+    | ALTER LOGICAL? VIEW viewTarget (COMMA viewTarget)* AS viewSources                 # alterView
+    | ALTER LOGICAL? VIEW exactPath RENAME TO exactPath                                # renameView
+    | ALTER LOGICAL? VIEW exactPath alteration                                         # alterViewProperties
+    | ALTER what=PIPE anything*                                                        # alterOther
     ;
 
 alteration
@@ -234,6 +256,7 @@ show
     : SHOW databasesWord DETAILS? path?                                                # showDatabases
     | SHOW DEVICES path? (WITH databaseWord)? showClause*                              # showDevices
     | SHOW LATEST? TIMESERIES path? showClause*                                        # showSeries
+    | SHOW LOGICAL? VIEW path? showClause*                                             # showViews
     | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
@@ -248,7 +271,7 @@ show
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
     | SHOW what=(TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
-                | PIPESINK | PIPESINKTYPE | VIEW | LOGICAL | DATANODES | CONFIGNODES | TOPICS
+                | PIPESINK | PIPESINKTYPE | DATANODES | CONFIGNODES | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
 

@@ -25,6 +25,7 @@ from saros_engine.analysis.scope import paths_of
 from saros_engine.database import Database
 from saros_engine.plan import AggregateScan, AggregateScans, LastScan, Node, QueryPlan, Scan
 from saros_engine.readable_schema import ReadableSchema, SchemaReader
+from saros_engine.views import View, ViewedSchema, texts_of_views
 from saros_grammar import ast
 from saros_storage.paths import join_nodes, split_path, split_series
 from saros_storage.schema import DeviceSchema
@@ -92,8 +93,21 @@ def authorize_plan(plan: QueryPlan, access: Access) -> None:
 
 
 def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
-    """The schema as far as the user holds the privilege."""
-    return store.schema if access.unrestricted else ReadableSchema(store.schema, access.rights, privilege)
+    """The schema as far as the user holds the privilege, views being series of it."""
+    texts = texts_of_views(store.schema.catalogue)
+    if access.unrestricted:
+        return ViewedSchema(store.schema, texts, lambda _: True) if texts else store.schema
+    readable = ReadableSchema(store.schema, access.rights, privilege)
+    return ViewedSchema(readable, texts, lambda path: access.may(privilege, path)) if texts else readable
+
+
+def authorize_views(views: Sequence[View], asked: Asked) -> None:
+    """Raise NoPermission unless the views may be made."""
+    if asked.access.unrestricted:
+        return
+    asked.access.require(Privilege.WRITE_SCHEMA, [view.path for view in views])
+    for view in views:
+        _require_database(split_series(view.path)[0], asked)
 
 
 def series_read(node: Node) -> Iterator[str]:
@@ -195,6 +209,21 @@ def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
+def _create_view(create: ast.CreateView, asked: Asked) -> None:
+    """What it looks at; `authorize_views` says whether it may be where it is to be."""
+    asked.store.catch_up("strong")
+    _select(create.select, asked)
+
+
+def _rename_view(rename: ast.RenameView, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [str(rename.path), str(rename.to)])
+
+
+def _drop_views(drop: ast.DropViews, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [str(path) for path in drop.paths])
+
+
 def _activate(activate: ast.ActivateTemplate, asked: Asked) -> None:
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{activate.path}.**"])
 
@@ -208,6 +237,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.DATABASES: None,
     ast.ShowKind.DEVICES: None,
     ast.ShowKind.TIMESERIES: None,
+    ast.ShowKind.VIEWS: None,
     ast.ShowKind.CHILD_PATHS: None,
     ast.ShowKind.CHILD_NODES: None,
     ast.ShowKind.NODES: None,
@@ -325,6 +355,9 @@ RULES: dict[type, Rule] = {
     ast.UnsetTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.ActivateTemplate: Rule(_activate, _SCHEMA),
     ast.DeactivateTemplate: Rule(_deactivate, _SCHEMA),
+    ast.CreateView: Rule(_create_view, _SCHEMA),
+    ast.RenameView: Rule(_rename_view, _SCHEMA),
+    ast.DropViews: Rule(_drop_views, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it reads and writes as who created it

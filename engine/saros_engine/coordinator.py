@@ -23,7 +23,15 @@ from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.users import Users
 from saros_engine import ddl
 from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
-from saros_engine.authorization import RULES, Asked, authorize, authorize_plan, authorize_write, schema_for
+from saros_engine.authorization import (
+    RULES,
+    Asked,
+    authorize,
+    authorize_plan,
+    authorize_views,
+    authorize_write,
+    schema_for,
+)
 from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
 from saros_engine.cluster_statements import run_cluster_statement
 from saros_engine.continuous import ContinuousQuery, continuous_query, creation, removal
@@ -51,6 +59,7 @@ from saros_engine.templates import change_templates
 from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
 from saros_engine.user_statements import UserStatements
+from saros_engine.view_statements import create_views, drop_views, planned_views, rename_view
 from saros_engine.writing import Writer
 from saros_grammar import ast
 from saros_grammar.bind import ParameterBinder
@@ -68,6 +77,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 #: Statements that look up here what they change.
 _LOOK_FIRST = (
     *get_args(ast.TemplateStatement),
+    *get_args(ast.ViewStatement),
     ast.AlterDatabase,
     ast.CreateContinuousQuery,
     ast.DropContinuousQuery,
@@ -313,6 +323,14 @@ class QueryEngine:
                 return ddl.change_ttl(store, statement)
             case _ if isinstance(statement, ast.TemplateStatement):
                 return change_templates(store, statement)
+            case ast.CreateView():
+                views = planned_views(statement, self._plan_context(session))
+                authorize_views(views, self._asked(session.access))
+                return create_views(store, self._writer, views, exist=statement.exists)
+            case ast.RenameView():
+                return rename_view(store, statement)
+            case ast.DropViews():
+                return drop_views(store, statement)
             case ast.CreateContinuousQuery():
                 return self._create_continuous(statement, session, text)
             case ast.DropContinuousQuery(name):

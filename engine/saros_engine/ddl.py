@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
+from saros_engine.altering import altered
 from saros_engine.database import Database
 from saros_engine.declared_series import series_of
 from saros_engine.templates import forget_places
+from saros_engine.view_statements import alter_view, forget_views
+from saros_engine.views import is_view, require_no_views
 from saros_engine.writing import Writer
 from saros_grammar.ast import (
     AlterDatabase,
-    AlterKind,
     AlterTimeseries,
     CreateDatabase,
     CreateTimeseries,
@@ -23,7 +22,6 @@ from saros_grammar.ast import (
 from saros_storage import schema
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
-from saros_storage.schema import SeriesSchema
 
 _METADATA = 303
 #: A thousand years, nearly: nanoseconds of it still fit int64.
@@ -60,6 +58,7 @@ def delete_databases(store: Database, statement: DeleteDatabases) -> int:
             store.delete_database(database)
             _forget_ttl(store, _patterns_of_database(database))
             forget_places(store, database)
+            forget_views(store, database)
             count += 1
     return count
 
@@ -101,6 +100,7 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
     if statement.device.has_wildcard:
         raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
     series = tuple(series_of(column) for column in statement.columns)
+    require_no_views(store.schema.catalogue, device, [one.measurement for one in series])
     changes = writer.database_for(device)
     store.change_schema([*changes, schema.CreateSeries(device, statement.aligned, series)])
     return len(series)
@@ -112,90 +112,23 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
     for path in statement.paths:
         removed = store.delete_series(str(path))
         if not removed:
-            raise UserMistake(f"Timeseries [{path}] does not exist", code=508)
+            hint = ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
+            raise UserMistake(f"Timeseries [{path}] does not exist{hint}", code=508)
         count += removed
     return count
 
 
 def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
-    """ALTER TIMESERIES."""
+    """ALTER TIMESERIES, and ALTER VIEW of tags and attributes."""
+    if is_view(store.schema.catalogue, str(statement.path)):
+        return alter_view(store, statement)
     device, name = split_series(str(statement.path))
     known = store.schema.device(device)
     series = None if known is None else known.find(name)
     if series is None:
         raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
-    changed = _ALTER[statement.kind](series, statement)
+    changed = altered(series, statement)
     store.change_schema(
         [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
     )
     return 1
-
-
-def _rename(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    for old, new in statement.names:
-        if old not in series.tags and old not in series.attributes:
-            raise UserMistake(f"{statement.path} has no tag or attribute {old}", code=_METADATA)
-        if new in series.tags or new in series.attributes:
-            raise UserMistake(f"{statement.path} has a tag or attribute {new} already", code=_METADATA)
-        series = replace(
-            series,
-            tags={new if k == old else k: v for k, v in series.tags.items()},
-            attributes={new if k == old else k: v for k, v in series.attributes.items()},
-        )
-    return series
-
-
-def _set(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    tags, attributes = dict(series.tags), dict(series.attributes)
-    for key, value in statement.names:
-        if key in tags:
-            tags[key] = value
-        elif key in attributes:
-            attributes[key] = value
-        else:
-            raise UserMistake(f"{statement.path} has no tag or attribute {key}", code=_METADATA)
-    return replace(series, tags=tags, attributes=attributes)
-
-
-def _drop(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    gone = {key for key, _ in statement.names}
-    return replace(
-        series,
-        tags={k: v for k, v in series.tags.items() if k not in gone},
-        attributes={k: v for k, v in series.attributes.items() if k not in gone},
-    )
-
-
-def _add_tags(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    _check_new(series.tags, statement.tags, statement)
-    return replace(series, tags={**series.tags, **dict(statement.tags)})
-
-
-def _add_attributes(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    _check_new(series.attributes, statement.attributes, statement)
-    return replace(series, attributes={**series.attributes, **dict(statement.attributes)})
-
-
-def _check_new(known: Mapping[str, str], added: tuple[tuple[str, str], ...], statement: AlterTimeseries) -> None:
-    for key, _ in added:
-        if key in known:
-            raise UserMistake(f"{statement.path} has {key} already: use SET or UPSERT", code=_METADATA)
-
-
-def _upsert(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    return replace(
-        series,
-        alias=series.alias if statement.alias is None else statement.alias,
-        tags={**series.tags, **dict(statement.tags)},
-        attributes={**series.attributes, **dict(statement.attributes)},
-    )
-
-
-_ALTER = {
-    AlterKind.RENAME: _rename,
-    AlterKind.SET: _set,
-    AlterKind.DROP: _drop,
-    AlterKind.ADD_TAGS: _add_tags,
-    AlterKind.ADD_ATTRIBUTES: _add_attributes,
-    AlterKind.UPSERT: _upsert,
-}

@@ -16,6 +16,7 @@ from saros_engine.plan import Field
 from saros_engine.readable_schema import SchemaReader
 from saros_engine.templates import places, template, templates, used_by
 from saros_engine.text import match_text
+from saros_engine.views import ViewedSchema, view_in
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
@@ -39,6 +40,7 @@ from saros_storage.types import TIME_MIN, DataType, Scalar
 
 _TEXT, _INT32, _INT64 = DataType.TEXT, DataType.INT32, DataType.INT64
 _NO_TTL = "INF"
+_BASE, _VIEW = "BASE", "VIEW"
 _SERIES_COLUMNS = (
     "Timeseries",
     "Alias",
@@ -68,7 +70,7 @@ Subjects = Mapping[str, str | None]
 
 
 #: Kinds of SHOW that take a condition.
-_FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES})
+_FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES, ShowKind.VIEWS})
 #: (path of a series) -> the time of its latest point, or None.
 LatestTimes = Callable[[Sequence[str]], Mapping[str, int]]
 
@@ -174,23 +176,33 @@ def _show_ttl(statement: Show, schema: SchemaReader) -> Shown:
 
 
 def _show_timeseries(statement: Show, schema: SchemaReader) -> Shown:
-    rows: list[Row] = [
-        (
-            f"{device.path}.{series.measurement}",
-            series.alias,
-            device.database,
-            series.type.name,
-            series.encoding.name,
-            series.compressor.name,
-            _json(series.tags),
-            _json(series.attributes),
-            None,
-            None,
-            "BASE",
-        )
-        for device, series in _series(schema, _pattern(statement.path), statement.where)
-    ]
-    return Shown(_texts(*_SERIES_COLUMNS), rows)
+    found = _series(schema, _pattern(statement.path), statement.where)
+    return Shown(_texts(*_SERIES_COLUMNS), [_series_row(device, series, schema) for device, series in found])
+
+
+def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Row:
+    path = f"{device.path}.{series.measurement}"
+    view = view_in(schema, path) is not None
+    stored = (None, None) if view else (series.encoding.name, series.compressor.name)
+    labels = (_json(series.tags), _json(series.attributes), None, None)
+    return (path, series.alias, device.database, series.type.name, *stored, *labels, _VIEW if view else _BASE)
+
+
+def _show_views(statement: Show, schema: SchemaReader) -> Shown:
+    """Views; those that look at what is not there, or may not be seen, have neither type nor source."""
+    rows: list[Row] = []
+    views = schema.views(_pattern(statement.path)) if isinstance(schema, ViewedSchema) else []
+    for view in views:
+        assert isinstance(schema, ViewedSchema)
+        series, database = schema.series_of(view), schema.database_of(view.path)
+        type_ = None if series is None else series.type.name
+        tags = {f"tags({key})": value for key, value in view.tags.items()}
+        subjects = {"timeseries": view.path, "datatype": type_, "database": database, **tags}
+        if statement.where is None or _holds(statement.where, subjects):
+            source = None if series is None else str(view.expression)
+            rows.append((view.path, database, type_, _json(view.tags), _json(view.attributes), _VIEW, source))
+    names = ("Timeseries", "Database", "DataType", "Tags", "Attributes", "ViewType", "Source")
+    return Shown(_texts(*names), rows)
 
 
 def _json(words: Mapping[str, str]) -> str | None:
@@ -265,6 +277,7 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
     ShowKind.DATABASES: _show_databases,
     ShowKind.DEVICES: _show_devices,
     ShowKind.TIMESERIES: _show_timeseries,
+    ShowKind.VIEWS: _show_views,
     ShowKind.CHILD_PATHS: _show_child_paths,
     ShowKind.CHILD_NODES: _show_child_nodes,
     ShowKind.TTL: _show_ttl,
@@ -399,13 +412,14 @@ def _series(
         found = [] if device is None or series is None else [(device, series)]
     if where is None:
         return found
-    return [(d, s) for d, s in found if _holds(where, _subjects_of(d, s))]
+    return [(d, s) for d, s in found if _holds(where, _subjects_of(d, s, schema))]
 
 
-def _subjects_of(device: DeviceSchema, series: SeriesSchema) -> Subjects:
+def _subjects_of(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Subjects:
     path = f"{device.path}.{series.measurement}"
     tags = {f"tags({key})": value for key, value in series.tags.items()}
-    return {"timeseries": path, "datatype": series.type.name, "database": device.database, **tags}
+    kind = _BASE if view_in(schema, path) is None else _VIEW
+    return {"timeseries": path, "datatype": series.type.name, "database": device.database, "viewtype": kind, **tags}
 
 
 def _holds(where: Expression, subjects: Subjects) -> bool:

@@ -25,6 +25,7 @@ from saros_engine.conversion import check_conversion, convert
 from saros_engine.database import Database
 from saros_engine.literal_values import column_of_literals, inferred_type
 from saros_engine.templates import Template, template_for, with_template
+from saros_engine.views import require_no_views
 from saros_grammar.ast import Expression, Insert, Literal
 from saros_storage.block import Column
 from saros_storage.clock import Clock
@@ -217,8 +218,9 @@ class Writer:
     def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:
         changes: list[SchemaChange] = []
         if missing:
-            changes += self.database_for(device)
             schema = self._store.schema
+            require_no_views(schema.catalogue, device, [series.measurement for series in missing])
+            changes += self.database_for(device)
             changes += with_template(schema, device, schema.device(device), missing, aligned=aligned)
         return changes
 

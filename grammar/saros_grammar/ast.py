@@ -369,6 +369,39 @@ TemplateStatement = (
 )
 
 
+# ---------------------------------------------------------------------------------------------- logical views
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW targets AS sources; `exists`: ALTER VIEW, which makes no new ones.
+
+    `select` has items and FROM paths only; sources that are paths are items of it.
+    """
+
+    targets: Into
+    select: Select
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameView:
+    """ALTER VIEW path RENAME TO path."""
+
+    path: PathExpression
+    to: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class DropViews:
+    """DROP VIEW pattern, ..."""
+
+    paths: tuple[PathExpression, ...]
+
+
+ViewStatement = CreateView | RenameView | DropViews
+
+
 # ---------------------------------------------------------------------------------------------- continuous queries
 
 
@@ -405,6 +438,7 @@ class ShowKind(Enum):
     DATABASES = "databases"
     DEVICES = "devices"
     TIMESERIES = "timeseries"
+    VIEWS = "view"
     CHILD_PATHS = "child paths"
     CHILD_NODES = "child nodes"
     NODES = "nodes"
@@ -723,6 +757,7 @@ Statement = (
     | SetTimeZone
     | Explain
     | TemplateStatement
+    | ViewStatement
     | CreateContinuousQuery
     | DropContinuousQuery
     | UserStatement

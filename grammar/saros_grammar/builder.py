@@ -2,7 +2,7 @@
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
-    templates to `template_builder`, continuous queries to `continuous_builder`.
+    templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`.
 
 What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
 hold (a clause twice, a row of the wrong width) raises ParseError with its place.
@@ -15,7 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from saros_grammar import ast, continuous_builder, load_builder, select_builder, series_builder, template_builder
+from saros_grammar import (
+    ast,
+    continuous_builder,
+    load_builder,
+    select_builder,
+    series_builder,
+    template_builder,
+    view_builder,
+)
 from saros_grammar.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
@@ -36,8 +44,6 @@ _AREAS = {
     "pipesink": "pipes",
     "pipesinks": "pipes",
     "pipesinktype": "pipes",
-    "view": "logical views",
-    "logical": "logical views",
     "model": "models",
     "models": "models",
     "call": "models",
@@ -60,6 +66,10 @@ _AREAS = {
 }
 
 
+#: Rules of whole areas, by name of the rule or of its alternative.
+_BUILDERS = {**template_builder.RULES, **continuous_builder.RULES, **view_builder.RULES}
+
+
 class StatementBuilder:
     """Builds the statement of one parse tree."""
 
@@ -70,7 +80,7 @@ class StatementBuilder:
         """A `statement` context."""
         inner = context.children[0]
         rule = type(inner).__name__.removesuffix("Context")
-        build = template_builder.RULES.get(rule) or continuous_builder.RULES.get(rule)
+        build = _BUILDERS.get(rule)
         return self._rules[rule](self, inner) if build is None else build(self._expressions, inner)
 
     # ------------------------------------------------------------------------------------------ queries
@@ -219,6 +229,9 @@ class StatementBuilder:
 
     def _show_series(self, context: Any) -> ast.Show:
         return self._show(context, ast.ShowKind.TIMESERIES, latest=context.LATEST() is not None)
+
+    def _show_views(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.VIEWS)
 
     def _show_children(self, context: Any) -> ast.Show:
         paths = context.what.type == Sql.PATHS
@@ -434,6 +447,7 @@ class StatementBuilder:
         "ShowDatabases": _show_databases,
         "ShowDevices": _show_devices,
         "ShowSeries": _show_series,
+        "ShowViews": _show_views,
         "ShowChildren": _show_children,
         "ShowQueries": _show_queries,
         "ShowPlain": _show_plain,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from saros_grammar import ast, select_builder
-from saros_grammar.ast import Duration, Literal, NotSupported, ShowKind
+from saros_grammar.ast import Duration, Literal, ShowKind
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.literals import duration_of, number_literal, time_literal
@@ -65,7 +65,7 @@ class _Options:
         return str(token.text)
 
 
-def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateContinuousQuery | NotSupported:
+def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateContinuousQuery:
     found: dict[str, Any] = {}
     options = _Options(expressions, context)
     if options.word("resample"):
@@ -81,9 +81,7 @@ def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateContinuou
         options.expect("policy")
         found["blocked"] = options.expect("blocked", "discard") == "blocked"
     options.expect("begin")
-    select = select_builder.build(expressions, context.select())
-    if isinstance(select, NotSupported):
-        return select
+    select_builder.build(expressions, context.select())
     if expressions.has_parameter(context):
         raise expressions.error(context, "a continuous query is kept, so it takes no ?: write the value into it")
     return ast.CreateContinuousQuery(expressions.name(context.id_), expressions.raw(context.select()), **found)

@@ -158,7 +158,7 @@ def _into(expressions: ExpressionBuilder, context: Any) -> Into:
 
 
 def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
-    nodes = tuple(_target_node(expressions, node) for node in target.targetNode())
+    nodes = tuple(target_node(expressions, node) for node in target.targetNode())
     # As many nodes as dots between them are the device, the rest stand in the parentheses.
     dots = len(target.DOT())
     if target.ROOT() is not None:
@@ -168,7 +168,8 @@ def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
     return IntoItem(nodes[: dots + 1], nodes[dots + 1 :], target.ALIGNED() is not None)
 
 
-def _target_node(expressions: ExpressionBuilder, node: Any) -> str:
+def target_node(expressions: ExpressionBuilder, node: Any) -> str:
+    """A node of a target: a name, `::`, or one with `${i}`."""
     text = expressions.raw(node)
     return text if node.TARGET_NAME() is not None else canonical_name(text)
 

@@ -110,7 +110,9 @@ def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
     for pattern in patterns:
-        for path, _, _, type_, encoding, compressor, *_ in connection.execute(f"show timeseries {pattern}"):
+        for path, _, _, type_, encoding, compressor, *_ in connection.execute(
+            f"show timeseries {pattern} where viewtype=BASE"
+        ):
             device, measurement = split_series(str(path))
             found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
     return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]

@@ -88,7 +88,9 @@ class OfDatabase:
     def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:
         """See `Known`."""
         found = {}
-        for path, _, _, type_, encoding, compressor, *_ in self._connection.execute(f"show timeseries {device}.*"):
+        for path, _, _, type_, encoding, compressor, *_ in self._connection.execute(
+            f"show timeseries {device}.* where viewtype=BASE"
+        ):
             kind = DataType[str(type_)]
             stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
             found[split_series(str(path))[1]] = stored

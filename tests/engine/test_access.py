@@ -135,6 +135,9 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "create timeseries using device template on root.b.set": (Privilege.WRITE_SCHEMA, "root.b.set.**"),
     "deactivate device template used from root.b.used": (Privilege.WRITE_SCHEMA, "root.b.used.**"),
     "show device templates": None,
+    "create view root.a.new.v as root.a.open.s": (Privilege.WRITE_SCHEMA, "root.a.new.v"),
+    "create view root.a.new.v as select s * 2 from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
+    "show view": None,
     "create cq c begin select count(s) into root.a.open(x) from root.a.shut group by(1m) end": (
         Privilege.MAINTAIN,
         EVERYWHERE,
@@ -259,6 +262,33 @@ def test_wildcards_hold_what_may_be_read_only(engine: Secured) -> None:
     assert [["root.a.open", 2]] == engine.ask_as("ann", "select count(s) from root.** align by device")
     assert [[1, "root.a.open.s", "3.0", "DOUBLE"]] != engine.ask_as("ann", "select last s from root.**")
     assert [] == engine.ask_as("ann", "select s from root.b.*")
+
+
+def test_a_view_shows_nothing_that_may_not_be_read_without_it(engine: Secured) -> None:
+    engine.ask_as("root", "create view root.b.x.view.s as root.a.shut.s")
+    engine.ask_as("root", "create view root.b.x.view.both as select s + root.a.open.s from root.a.shut")
+    engine.allow(Privilege.READ_DATA, "root.b.x.view.**")
+    engine.allow(Privilege.READ_SCHEMA, "root.b.x.view.**")
+    assert ["Time"] == engine.header_as("ann", "select s, both from root.b.x.view")
+    assert ["Time"] == engine.header_as("ann", "select * from root.b.x.view")
+    assert [] == engine.ask_as("ann", "show timeseries root.b.x.view.**")
+    hidden = [[f"root.b.x.view.{name}", "root.b", None, None, None, "VIEW", None] for name in ("both", "s")]
+    assert hidden == engine.ask_as("ann", "show view")
+    engine.allow(Privilege.READ_DATA, "root.a.shut.**")
+    assert ["Time", "root.b.x.view.s"] == engine.header_as("ann", "select * from root.b.x.view")
+    assert [[1, 10.0], [3, 30.0]] == engine.ask_as("ann", "select s from root.b.x.view")
+    engine.allow(Privilege.READ_DATA, "root.a.open.s")
+    assert [[1, 11.0]] == engine.ask_as("ann", "select both from root.b.x.view where both is not null")
+    for text in (
+        "alter view root.b.x.view.s as root.a.open.s",
+        "drop view root.b.x.view.*",
+        "alter view root.b.x.view.s add tags k=v",
+    ):
+        assert "WRITE_SCHEMA on [root.b.x.view" in engine.denied(text)
+    engine.allow(Privilege.WRITE_SCHEMA, "root.b.x.view.**")
+    assert "root.b.y.s" in engine.denied("alter view root.b.x.view.s rename to root.b.y.s")
+    engine.do(Revoke((Privilege.READ_DATA,), ("root.b.x.view.**",), ANN))
+    assert "root.b.x.view.s" in engine.denied("select s from root.b.x.view")
 
 
 def test_conditions_and_orders_see_nothing_else(engine: Secured) -> None:

@@ -222,12 +222,12 @@ def paths_of(expression: Expression) -> Iterator[PathExpression]:
         yield from paths_of(child)
 
 
-def with_paths(expression: Expression, paths: Sequence[PathExpression]) -> Expression:
+def with_paths(expression: Expression, paths: Sequence[Expression]) -> Expression:
     """The expression with its paths, from left to right, replaced."""
     return _replaced(expression, iter(paths))
 
 
-def _replaced(expression: Expression, paths: Iterator[PathExpression]) -> Expression:
+def _replaced(expression: Expression, paths: Iterator[Expression]) -> Expression:
     if isinstance(expression, PathExpression):
         return next(paths)
     children = children_of(expression)

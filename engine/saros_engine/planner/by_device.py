@@ -16,7 +16,9 @@ from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
+from saros_engine.planner.windows import with_expressions
 from saros_engine.time_filter import split_time
+from saros_engine.views import BaseSeries
 from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
 from saros_storage.block import Block
 from saros_storage.paths import parse_pattern, split_path
@@ -131,13 +133,14 @@ def _body(
     for condition in (rest, select.having, *keys, *_window_expressions(select)):
         for path in () if condition is None else paths_of(condition):
             scope.find(path)  # makes the series known; a measurement that the device lacks is null
+    base = BaseSeries(context.schema, scope.series, split_path(scope.device.path))
     return Body(
-        outputs,
-        keys,
+        [Output(output.name, base.of(output.expression)) for output in outputs],
+        base.of_each(keys),
         time,
-        conjunction([] if rest is None else scope.expand(rest) or [rest]),
-        select.group_by,
-        conjunction([] if select.having is None else scope.expand(select.having) or [select.having]),
+        conjunction(base.of_each([] if rest is None else scope.expand(rest) or [rest])),
+        with_expressions(select.group_by, base.of),
+        conjunction(base.of_each([] if select.having is None else scope.expand(select.having) or [select.having])),
         scope.series,
         descending,
     )

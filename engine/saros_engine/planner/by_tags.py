@@ -20,8 +20,9 @@ from saros_engine.planner.body import Body, Output, is_aggregate, is_time, plan_
 from saros_engine.planner.by_device import same_types
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import filled, limited, without_null
-from saros_engine.planner.levels import MergedScope, measurement_of
+from saros_engine.planner.levels import MergedScope, measurement_of, members_of_series
 from saros_engine.time_filter import split_time
+from saros_engine.views import BaseSeries
 from saros_grammar.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
 from saros_storage.block import Block
 from saros_storage.types import DataType
@@ -40,6 +41,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
     outputs = [output for item in select.items for output in _outputs(item.expression, item.alias, merged)]
     if not outputs:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
+    base = BaseSeries(context.schema, scope.series)
     groups = sorted(
         {_group_of(call, scope, select.tag_keys) for calls in merged.members.values() for call in calls}, key=_order
     )
@@ -59,7 +61,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
             None,
             scope.series,
             descending,
-            members,
+            members_of_series(members, base),
         )
         planned = plan_body(body, context)
         bodies.append(planned.root)

@@ -10,14 +10,12 @@ from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
-from saros_engine.planner.levels import MergedScope, of_levels
+from saros_engine.planner.levels import MergedScope, members_of_series, of_levels
+from saros_engine.planner.windows import with_expressions
 from saros_engine.time_filter import conjuncts, split_time
+from saros_engine.views import BaseSeries
 from saros_grammar.ast import (
     Expression,
-    GroupByCondition,
-    GroupByCount,
-    GroupByVariation,
-    GroupByWindow,
     PathExpression,
     Select,
     SortKey,
@@ -36,18 +34,21 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     if not outputs:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     order_by = _expanded_keys(select.order_by, outputs, results)
+    base = BaseSeries(context.schema, scope.series)
+    # What a merged call stands for are its members: it has paths of no series itself.
+    of = base.of if levels is None else _same
     only_time = len(order_by) == 1 and is_time(order_by[0].expression)
     descending = only_time and order_by[0].descending
     body = Body(
-        outputs,
-        extra_keys(order_by, outputs),
+        [Output(output.name, of(output.expression)) for output in outputs],
+        [of(key) for key in extra_keys(order_by, outputs)],
         time,
-        conjunction(_condition(rest, scope)),
-        _expanded_windows(select.group_by, scope),
-        conjunction(_having(select.having, scope, levels)),
+        conjunction(base.of_each(_condition(rest, scope))),
+        with_expressions(select.group_by, lambda control: base.of(_only(control, scope))),
+        conjunction([of(part) for part in _having(select.having, scope, levels)]),
         scope.series,
         descending,
-        None if levels is None else levels.members,
+        None if levels is None else members_of_series(levels.members, base),
     )
     planned = plan_body(body, context)
     node = filled(planned.root, select.fill, context.moment, descending=descending)
@@ -56,6 +57,10 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
         node = sorted_by(node, order_by, outputs)
     node = limited(node, select)
     return LogicalPlan(node.fields, planned.timed, node, tuple(_source(output.expression, scope) for output in outputs))
+
+
+def _same(expression: Expression) -> Expression:
+    return expression
 
 
 def _source(expression: Expression, scope: Scope) -> Expression:
@@ -116,18 +121,8 @@ def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: 
     return found
 
 
-def _expanded_windows(group_by: GroupByWindow | None, scope: Scope) -> GroupByWindow | None:
-    """GROUP BY with whole paths. Raises SemanticError unless its expression means exactly one series' values."""
-    match group_by:
-        case GroupByVariation() | GroupByCount():
-            return replace(group_by, control=_only(group_by.control, scope))
-        case GroupByCondition():
-            return replace(group_by, predicate=_only(group_by.predicate, scope))
-        case _:
-            return group_by
-
-
 def _only(expression: Expression, scope: Scope) -> Expression:
+    """The expression of GROUP BY with whole paths. Raises SemanticError unless it means exactly one series' values."""
     found = scope.expand(expression)
     if len(found) != 1:
         raise SemanticError(f"the expression {expression} of GROUP BY should be one series and is {len(found)}")

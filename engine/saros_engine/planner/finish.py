@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, InputColumn, InputTime, NullTest, Operation
@@ -88,7 +88,7 @@ def without_null(
     """With WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
     if clause is None:
         return node
-    chosen = range(len(outputs))
+    chosen: Iterable[int] = range(len(outputs))
     if clause.columns:
         chosen = [number for column in clause.columns for number in _columns_named(column, outputs, expand)]
     tests: list[Bound] = [

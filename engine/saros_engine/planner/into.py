@@ -1,4 +1,4 @@
-"""SELECT INTO: which series each result column is written to. `targets_of`.
+"""SELECT INTO: which series each result column is written to. `targets_of`; of views: `targets_by_column`.
 
     into root.x.d(a, b)              one target per column, in order
     into root.x.::(::)               `::` stands for the source's nodes from there on, or for its measurement
@@ -14,7 +14,8 @@ Pure: any thread.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from saros_engine.errors import SemanticError
@@ -41,6 +42,27 @@ def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
 
     Raises SemanticError.
     """
+    with _said_of("select into"):
+        return _targets(select, plan)
+
+
+def targets_by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> tuple[Target, ...]:
+    """The targets of columns that are these expressions. Raises SemanticError."""
+    with _said_of("create view"):
+        found = _by_column(items, sources)
+        _check(found)
+        return tuple(found)
+
+
+@contextmanager
+def _said_of(statement: str) -> Iterator[None]:
+    try:
+        yield
+    except SemanticError as error:
+        raise SemanticError(f"{statement}: {error}") from error
+
+
+def _targets(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
     assert select.into is not None
     _check_clauses(select)
     if not plan.sources:
@@ -52,10 +74,14 @@ def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
             pairs = _spread([(item, m) for m in item.measurements], plan.sources)
             found += [_of_device(device, n, *pair, plan.sources[n]) for n, pair in enumerate(pairs)]
     else:
-        pairs = _spread([(item, m) for item in select.into.items for m in item.measurements], plan.sources)
-        found = [_of_series(n, *pair, plan.sources[n]) for n, pair in enumerate(pairs)]
+        found = _by_column(select.into.items, plan.sources)
     _check(found)
     return tuple(found)
+
+
+def _by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> list[Target]:
+    pairs = _spread([(item, m) for item in items for m in item.measurements], sources)
+    return [_of_series(n, *pair, sources[n]) for n, pair in enumerate(pairs)]
 
 
 def _check_clauses(select: Select) -> None:
@@ -65,7 +91,7 @@ def _check_clauses(select: Select) -> None:
         (bool(select.tag_keys), "GROUP BY TAGS"),
     ):
         if given:
-            raise SemanticError(f"select into: {what} cannot stand beside INTO")
+            raise SemanticError(f"{what} cannot stand beside INTO")
 
 
 def _check(targets: Sequence[Target]) -> None:
@@ -74,10 +100,10 @@ def _check(targets: Sequence[Target]) -> None:
     for target in targets:
         if (target.device, target.measurement) in seen:
             path = f"{target.device}.{target.measurement}"
-            raise SemanticError(f"select into: target paths in INTO should be different, and {path} is there twice")
+            raise SemanticError(f"target paths should be different, and {path} is there twice")
         seen.add((target.device, target.measurement))
         if aligned.setdefault(target.device, target.aligned) != target.aligned:
-            raise SemanticError(f"select into: {target.device} is ALIGNED in one item and not in another")
+            raise SemanticError(f"{target.device} is ALIGNED in one item and not in another")
 
 
 # ---------------------------------------------------------------------------------------------- which item
@@ -91,11 +117,10 @@ def _items_by_device(into: Into, devices: Sequence[str]) -> Sequence[IntoItem]:
     if len(into.items) == 1 and any(map(_has_place, into.items[0].device)):
         return into.items * len(devices)
     if len(into.items) > 1 and any(_has_place(node) for item in into.items for node in item.device):
-        raise SemanticError("select into: devices with placeholders need one item for all, and there are several")
+        raise SemanticError("devices with placeholders need one item for all, and there are several")
     if len(into.items) != len(devices):
         raise SemanticError(
-            f"select into: the number of source devices ({len(devices)}) and target devices ({len(into.items)}) should"
-            " be the same"
+            f"the number of source devices ({len(devices)}) and target devices ({len(into.items)}) should be the same"
         )
     return into.items
 
@@ -104,15 +129,12 @@ def _spread(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expression]) ->
     """One pair per column."""
     for item, measurement in pairs:
         if _has_place(measurement) and len(item.measurements) > 1:
-            raise SemanticError(
-                f"select into: {measurement} cannot share its parentheses: which columns would it mean?"
-            )
+            raise SemanticError(f"{measurement} cannot share its parentheses: which columns would it mean?")
     if len(pairs) == 1 and _has_place(pairs[0][1]):
         return pairs * len(sources)
     if len(pairs) != len(sources):
         raise SemanticError(
-            f"select into: the number of source columns ({len(sources)}) and target paths ({len(pairs)}) should be the"
-            " same"
+            f"the number of source columns ({len(sources)}) and target paths ({len(pairs)}) should be the same"
         )
     return pairs
 
@@ -136,7 +158,7 @@ def _of_device(device: str, column: int, item: IntoItem, measurement: str, sourc
 
 def _series_nodes(source: Expression) -> tuple[str, ...]:
     if not isinstance(source, PathExpression):
-        raise SemanticError(f"select into: placeholders stand for series, and {source} is computed")
+        raise SemanticError(f"placeholders stand for series, and {source} is computed")
     return source.nodes
 
 
@@ -155,7 +177,7 @@ def _filled(template: str, nodes: Sequence[str]) -> str:
     def node(match: re.Match[str]) -> str:
         number = int(match[1])
         if number >= len(nodes):
-            raise SemanticError(f"select into: {match[0]} of {'.'.join(nodes)}, which ends with ${{{len(nodes) - 1}}}")
+            raise SemanticError(f"{match[0]} of {'.'.join(nodes)}, which ends with ${{{len(nodes) - 1}}}")
         return nodes[number]
 
     return template if template.startswith("`") else _PLACE.sub(node, template)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from saros_engine.analysis.binding import Columns, predicate
-from saros_engine.analysis.scope import Scope, paths_of
+from saros_engine.analysis.scope import Leaf, Scope, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound
 from saros_engine.plan import Field, LastScan, Node
@@ -15,6 +15,7 @@ from saros_engine.planner.body import Output
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import limited, sorted_by
 from saros_engine.time_filter import split_time
+from saros_engine.views import BaseSeries
 from saros_grammar.ast import PathExpression, Select
 from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest, TimeRange
@@ -65,8 +66,12 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
         if not isinstance(item.expression, PathExpression):
             raise SemanticError("Last queries can only be applied on raw time series.")
         for path in scope.find(item.expression):
-            leaf = scope.series[path]
             name = item.alias or str(path)
+            leaf = _series_of(path, scope, context)
+            if leaf is None:
+                if item.expression.has_wildcard:
+                    continue
+                raise SemanticError(f"{path} is a view that computes: LAST takes series, and views that are series")
             device, measurement = leaf.device.path, leaf.series.measurement
             items[name, device, measurement] = LastItem(
                 device, measurement, leaf.series.type, leaf.device.aligned, name
@@ -80,3 +85,9 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
         node = sorted_by(node, select.order_by, none, _NAMES)
     node = limited(node, select)
     return LogicalPlan(_FIELDS, True, node)
+
+
+def _series_of(path: PathExpression, scope: Scope, context: PlanContext) -> Leaf | None:
+    """The series that a path means; of a view, the one that it is another name for; None if it computes."""
+    base = BaseSeries(context.schema, scope.series).of(path)
+    return scope.series[base] if isinstance(base, PathExpression) else None

@@ -11,11 +11,12 @@ Belongs to one statement.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from saros_engine.analysis.scope import Scope, children_of, paths_of, rebuilt, with_paths
 from saros_engine.errors import SemanticError
+from saros_engine.views import BaseSeries
 from saros_grammar.ast import Call, Expression, PathExpression
 
 
@@ -34,6 +35,12 @@ def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpressio
 def measurement_of(path: PathExpression) -> PathExpression:
     """From a path to its measurement."""
     return replace(path, nodes=path.nodes[-1:])
+
+
+def members_of_series(members: Mapping[Call, Sequence[Call]], base: BaseSeries) -> dict[Call, list[Call]]:
+    """The members with views replaced by what they look at."""
+    found = {call: base.of_each(own) for call, own in members.items()}
+    return {call: [member for member in own if isinstance(member, Call)] for call, own in found.items()}
 
 
 class MergedScope:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from saros_engine.analysis.binding import Columns, bind, predicate
 from saros_engine.errors import SemanticError
 from saros_engine.plan import (
@@ -16,6 +19,7 @@ from saros_engine.time_filter import Moment, constant_time
 from saros_engine.times import duration_ticks
 from saros_grammar.ast import (
     Duration,
+    Expression,
     GroupByCondition,
     GroupByCount,
     GroupBySession,
@@ -24,6 +28,19 @@ from saros_grammar.ast import (
     GroupByWindow,
 )
 from saros_storage.types import TIME_MAX, TIME_MIN
+
+
+def with_expressions(
+    group_by: GroupByWindow | None, change: Callable[[Expression], Expression]
+) -> GroupByWindow | None:
+    """The windows with other expressions in place of those that they depend on."""
+    match group_by:
+        case GroupByVariation() | GroupByCount():
+            return replace(group_by, control=change(group_by.control))
+        case GroupByCondition():
+            return replace(group_by, predicate=change(group_by.predicate))
+        case _:
+            return group_by
 
 
 def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: Moment) -> Windows | None:

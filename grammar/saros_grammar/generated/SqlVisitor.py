@@ -209,6 +209,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#createView.
+    def visitCreateView(self, ctx:Sql.CreateViewContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#createOther.
     def visitCreateOther(self, ctx:Sql.CreateOtherContext):
         return self.visitChildren(ctx)
@@ -241,6 +246,31 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#continuousQueryWord.
     def visitContinuousQueryWord(self, ctx:Sql.ContinuousQueryWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#viewTarget.
+    def visitViewTarget(self, ctx:Sql.ViewTargetContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#viewName.
+    def visitViewName(self, ctx:Sql.ViewNameContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#viewSources.
+    def visitViewSources(self, ctx:Sql.ViewSourcesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#viewSource.
+    def visitViewSource(self, ctx:Sql.ViewSourceContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#viewSuffix.
+    def visitViewSuffix(self, ctx:Sql.ViewSuffixContext):
         return self.visitChildren(ctx)
 
 
@@ -299,6 +329,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#dropViews.
+    def visitDropViews(self, ctx:Sql.DropViewsContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#dropOther.
     def visitDropOther(self, ctx:Sql.DropOtherContext):
         return self.visitChildren(ctx)
@@ -324,6 +359,21 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#alterView.
+    def visitAlterView(self, ctx:Sql.AlterViewContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#renameView.
+    def visitRenameView(self, ctx:Sql.RenameViewContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#alterViewProperties.
+    def visitAlterViewProperties(self, ctx:Sql.AlterViewPropertiesContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#alterOther.
     def visitAlterOther(self, ctx:Sql.AlterOtherContext):
         return self.visitChildren(ctx)
@@ -346,6 +396,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#showSeries.
     def visitShowSeries(self, ctx:Sql.ShowSeriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showViews.
+    def visitShowViews(self, ctx:Sql.ShowViewsContext):
         return self.visitChildren(ctx)
 
 
