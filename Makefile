@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -67,6 +67,9 @@ explore: .venv/.installed ## the protocol of growing and shrinking, in all inter
 
 campaign-storage: .venv/.installed ## crashes, failing disks, random operations and bad files, for MINUTES; nothing may be lost or wrong
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
+
+campaign-sql: .venv/.installed ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
+	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
 
 mutants: .venv/.installed ## mistakes planted in storage one at a time; its suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants

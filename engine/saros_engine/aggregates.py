@@ -345,7 +345,8 @@ class _Moments(Aggregate):
         lengths = slices.stops - slices.starts
         owner = np.repeat(np.arange(len(slices)), lengths)
         rows = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + slices.starts[owner]
-        spread = counts[rows] * (states[1].numbers[rows] - means[owner]) ** 2
+        with np.errstate(invalid="ignore", over="ignore"):
+            spread = counts[rows] * (states[1].numbers[rows] - means[owner]) ** 2
         inner = np.where(counts > 0, states[2].numbers, 0.0)[rows]
         squares = np.bincount(owner, spread + inner, len(slices)).astype(np.float64)
         return self._state(total, means, squares)

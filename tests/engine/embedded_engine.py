@@ -38,6 +38,7 @@ class Engine:
 
     def set_options(self, options: EngineOptions) -> None:
         """From now on, another engine over the same store."""
+        self.options = options
         self.engine = QueryEngine(self.store, self.scheduler, self._clock, options)
 
     def ask(self, text: str) -> tuple[list[str], list[list[object]]]:

@@ -222,6 +222,11 @@ def paths_of(expression: Expression) -> Iterator[PathExpression]:
         yield from paths_of(child)
 
 
+def names_series(expression: Expression) -> bool:
+    """Whether there is a path in the expression."""
+    return any(True for _ in paths_of(expression))
+
+
 def with_paths(expression: Expression, paths: Sequence[Expression]) -> Expression:
     """The expression with its paths, from left to right, replaced."""
     return _replaced(expression, iter(paths))

@@ -153,6 +153,9 @@ class LinearFillOperator(PullOperator):
         after = np.searchsorted(rows, missing) + (anchor is not None)
         inside = (after > 0) & (after < len(known))
         missing, after = missing[inside], after[inside]
+        # The last row of a device and the first of the next one may have the same time: no line goes through them.
+        apart = known_times[after] != known_times[after - 1]
+        missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
         values[missing] = _between(known_times, known, times[missing], after).astype(values.dtype)
         valid[missing] = True
@@ -173,4 +176,5 @@ def _between(known_times: Int64Array, known: Float64Array, times: Int64Array, af
     """Points on the lines between known points; integers are cut off by the caller's cast."""
     before = after - 1
     share = (times - known_times[before]) / (known_times[after] - known_times[before])
-    return known[before] + (known[after] - known[before]) * share
+    with np.errstate(invalid="ignore", over="ignore"):
+        return known[before] + (known[after] - known[before]) * share

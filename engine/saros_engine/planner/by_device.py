@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from saros_engine.analysis.scope import DeviceScope, paths_of
+from saros_engine.analysis.scope import DeviceScope, names_series, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, Constant
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
@@ -46,7 +46,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     ):
         scopes.reverse()
     columns = _cut(_columns(select, scopes), select)
-    used = [s for s in scopes if any(s.device.path in column.by_device for column in columns)]
+    used = _with_series(select, scopes, columns)
     if not used:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     descending = any(is_time(key.expression) and key.descending for key in order)
@@ -71,6 +71,14 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
 def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:
     """What it stands for in any of the devices."""
     return list(dict.fromkeys([found for scope in scopes for found in scope.expand(expression)]))
+
+
+def _with_series(select: Select, scopes: list[DeviceScope], columns: list[_Column]) -> list[DeviceScope]:
+    """The devices that have a column; where columns speak of series, `__endTime` and constants alone are none."""
+    found = [[c.by_device[s.device.path] for c in columns if s.device.path in c.by_device] for s in scopes]
+    if any(names_series(item.expression) for item in select.items):
+        found = [[expression for expression in own if names_series(expression)] for own in found]
+    return [scope for scope, own in zip(scopes, found, strict=True) if own]
 
 
 def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list[DeviceScope]) -> None:

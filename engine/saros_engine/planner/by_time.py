@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from saros_engine.analysis.scope import Scope, paths_of
+from saros_engine.analysis.scope import Scope, names_series, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Rows
 from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
@@ -31,7 +31,10 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     results = scope if levels is None else levels
     outputs = cut_columns(_outputs(select, results), select)
     time, rest = split_time(select.where, context.moment)
-    if not outputs:
+    if not outputs or (
+        any(names_series(item.expression) for item in select.items)
+        and not any(names_series(o.expression) for o in outputs)
+    ):
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     order_by = _expanded_keys(select.order_by, outputs, results)
     base = BaseSeries(context.schema, scope.series)

@@ -84,7 +84,6 @@ def _moments_plain(
 ) -> None:
     for k in range(len(starts)):
         rows = _present(valid, int(starts[k]), int(stops[k]))
-        rows = rows[~np.isnan(values[rows])]
         counts[k] = len(rows)
         means[k] = np.mean(values[rows]) if len(rows) else 0.0
         squares[k] = np.sum((values[rows] - means[k]) ** 2)
@@ -100,19 +99,19 @@ def window_moments(
     means: Float64Array,
     squares: Float64Array,
 ) -> None:
-    """Count, mean and sum of squared deviations from the mean, of each slice's present rows that are not NaN."""
+    """Count, mean and sum of squared deviations from the mean, of each slice's present rows; of a NaN all is NaN."""
     masked = len(valid) > 0
     for k in range(len(starts)):
         total = 0.0
         count = 0
         for i in range(starts[k], stops[k]):
-            if (not masked or valid[i]) and values[i] == values[i]:
+            if not masked or valid[i]:
                 total += values[i]
                 count += 1
         mean = total / count if count > 0 else 0.0
         square = 0.0
         for i in range(starts[k], stops[k]):
-            if (not masked or valid[i]) and values[i] == values[i]:
+            if not masked or valid[i]:
                 square += (values[i] - mean) * (values[i] - mean)
         counts[k] = count
         means[k] = mean

@@ -1,0 +1,77 @@
+"""One body of a query: the rows of its series, without those that WHERE rejects, aggregated if that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.model.aggregates import aggregate
+from engine.model.expressions import Aggregate, Expression, Row, Value, aggregates_in, series_in
+from engine.model.windows import Windows
+
+
+class Points(Protocol):
+    """Where a body's points come from."""
+
+    def points(self, path: str) -> Mapping[int, Value]: ...
+
+
+@dataclass
+class Body:
+    """Rows over some series; an expression that is None is null throughout."""
+
+    columns: Sequence[Expression | None]
+    where: Expression | None
+    windows: Windows | None
+    having: Expression | None
+    end_time: bool
+    #: GROUP BY LEVEL: the aggregates whose points go into one, by its text.
+    merged: Mapping[str, Sequence[Aggregate]] | None = None
+
+    def rows(self, points: Points, aggregated: bool) -> list[list[Value]]:
+        known = [column for column in self.columns if column is not None]
+        asked = aggregates_in([*known, *([] if self.having is None else [self.having])])
+        rows = self._joined(points, known, asked)
+        if not aggregated:
+            return [[row["time"], *(None if c is None else c.of(row) for c in self.columns)] for row in rows]
+        groups = [(None, None, rows)] if self.windows is None else self.windows.split(rows)
+        found = []
+        for label, end, inside in groups:
+            results = {call.text(): self._result(call, inside) for call in asked}
+            if self.having is not None and self.having.of(results) is not True:
+                continue
+            front = ([] if label is None else [label]) + [end] * self.end_time
+            found.append(front + [None if c is None else c.of(results) for c in self.columns])
+        return found
+
+    def _joined(self, points: Points, known: Sequence[Expression], asked: Sequence[Aggregate]) -> list[Row]:
+        named = [*known, *asked, *([] if self.where is None else [self.where])]
+        named += [] if self.windows is None else self.windows.controls
+        named += [member for members in (self.merged or {}).values() for member in members]
+        paths = {path.path for expression in named for path in series_in(expression)}
+        series = {path: points.points(path) for path in paths}
+        times = sorted({time for of in series.values() for time in of})
+        rows = [{"time": time} | {path: of.get(time) for path, of in series.items()} for time in times]
+        return [row for row in rows if self.where is None or self.where.of(row) is True]
+
+    def _result(self, call: Aggregate, rows: Sequence[Row]) -> Value:
+        points = sorted(point for member in self._members(call) for point in _points(member, rows))
+        return aggregate(call.name, points)
+
+    def _members(self, call: Aggregate) -> Sequence[Aggregate]:
+        return [call] if self.merged is None else self.merged[call.text()]
+
+
+def _points(call: Aggregate, rows: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+    if len(call.arguments) == 1:
+        for row in rows:
+            value = call.arguments[0].of(row)
+            if value is not None:
+                yield row["time"], value
+        return
+    wanted, by = call.arguments
+    for row in rows:
+        value = by.of(row)
+        if value is not None:
+            yield row["time"], value, wanted.of(row)

@@ -1,0 +1,225 @@
+"""A database under several physical settings, asked what the model knows: `check(seed)`.
+
+    layout      when it is flushed, merged, opened again; rows of a page, width of a partition; tombstones that hit
+                nothing and so forbid statistics
+    run         how many drivers, how few series make a second one worth it, rows of a block, a plan that is kept
+
+Which of them a round tries comes from its seed, as do the data and the queries.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from engine.embedded_engine import Engine
+from engine.model.asked import Query
+from engine.model.drawing import END, QueryDrawing, draw_history
+from engine.model.expressions import Value
+from engine.model.history import TYPES, Database, Delete, Write
+from engine.model.queries import Answer, answer
+
+import saros_engine.distribution as distribution
+from saros_engine.errors import EngineError
+from saros_engine.options import EngineOptions
+from saros_storage.block import Column
+from saros_storage.errors import UserMistake
+from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
+from saros_storage.store_options import StoreOptions
+from saros_storage.types import DataType
+
+_WIDE = 1 << 62
+
+
+class Wrong(AssertionError):
+    """An answer that is not the model's."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """See the module; `flush_each` writes (0: never)."""
+
+    flush_each: int
+    merged: bool
+    tombstones: bool
+    reopened: bool
+    page_rows: int
+    partition: int
+    memtable_bytes: int
+
+    @staticmethod
+    def drawn(chance: Random) -> Layout:
+        return Layout(
+            chance.choice((0, 1, 3, 8)),
+            chance.random() < 0.3,
+            chance.random() < 0.2,
+            chance.random() < 0.3,
+            chance.choice((1, 4, 1_000)),
+            chance.choice((40, 1_000, _WIDE)),
+            chance.choice((2_000, 1 << 20)),
+        )
+
+    def store_options(self) -> StoreOptions:
+        return StoreOptions(
+            durability="os",
+            compaction=False,
+            page_rows=self.page_rows,
+            time_partition_interval=self.partition,
+            memtable_bytes_max=self.memtable_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """See the module."""
+
+    parallelism: int
+    children_min: int
+    block_rows: int
+
+    @staticmethod
+    def drawn(chance: Random) -> Run:
+        return Run(chance.choice((1, 2, 3)), chance.choice((2, 8)), chance.choice((1, 2, 7, BLOCK_ROWS_MAX)))
+
+
+def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) -> int:
+    """One database under some layouts, some queries; how many answers were compared. Raises Wrong."""
+    chance = Random(seed)
+    history = draw_history(chance, steps)
+    model = Database()
+    for change in history:
+        model.apply(change)
+    drawing = QueryDrawing(chance, model)
+    drawn = [drawing.draw() for _ in range(queries)]
+    expected = [answer(query, model) for query in drawn]
+    compared = 0
+    for _ in range(layouts):
+        layout = Layout.drawn(chance)
+        with tempfile.TemporaryDirectory() as folder:
+            engine = laid_out(Path(folder), history, layout)
+            try:
+                for query, wanted in zip(drawn, expected, strict=True):
+                    run = Run.drawn(chance)
+                    problem = _problem(engine, query, wanted, run)
+                    if problem is not None:
+                        raise Wrong(f"seed {seed}: {query.text()}\n{layout}\n{run}\n{problem}")
+                    compared += 1
+            finally:
+                engine.close()
+    return compared
+
+
+# ---------------------------------------------------------------------------------------------- layouts and runs
+
+
+def laid_out(folder: Path, history: list[Write | Delete], layout: Layout) -> Engine:
+    engine = Engine(folder, store_options=layout.store_options())
+    for number, change in enumerate(history, 1):
+        if isinstance(change, Delete):
+            engine.store.delete([change.pattern], TimeRange(change.start, change.end))
+        else:
+            columns = {name: Column.of(DataType[TYPES[name]], values) for name, values in change.columns.items()}
+            times = np.array(change.times, np.int64)
+            engine.engine.insert_columns(change.device, times, columns, aligned=change.aligned)
+        if layout.flush_each and number % layout.flush_each == 0:
+            engine.ask("flush")
+    if layout.merged:
+        engine.store.merge(full=True)
+    if layout.tombstones:
+        for time in range(-1_000, -900, 10):
+            engine.store.delete(["root.**"], TimeRange(time, time + 1))
+        engine.store.delete(["root.**"], TimeRange(10 * END, 11 * END))
+    if layout.reopened:
+        engine.close()
+        engine = Engine(folder, store_options=layout.store_options())
+    return engine
+
+
+@contextmanager
+def running(run: Run) -> Iterator[None]:
+    """The engine's constants as the run has them."""
+    # Who compares with the constant to see whether a request says something else goes on comparing with the default.
+    spared = "saros_engine.analysis.sources"
+    modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
+    modules = [module for module in modules if module.__name__ != spared]
+    made = ScanRequest.__init__
+    children, defaults = distribution.CHILDREN_MIN, made.__defaults__
+    assert defaults is not None
+    try:
+        distribution.CHILDREN_MIN = run.children_min
+        made.__defaults__ = (*defaults[:-1], run.block_rows)
+        for module in modules:
+            module.BLOCK_ROWS_MAX = run.block_rows  # type: ignore[attr-defined]
+        yield
+    finally:
+        distribution.CHILDREN_MIN = children
+        made.__defaults__ = defaults
+        for module in modules:
+            module.BLOCK_ROWS_MAX = BLOCK_ROWS_MAX  # type: ignore[attr-defined]
+
+
+def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | None:
+    if run.parallelism != engine.options.parallelism:
+        engine.set_options(EngineOptions(parallelism=run.parallelism))
+    with running(run):
+        for time in ("first", "second"):  # the second one takes the plan that the first one made
+            try:
+                problem = differs(engine, query, wanted)
+            except (UserMistake, EngineError) as error:
+                problem = f"it fails with {error!r}"
+            if problem is not None:
+                return f"the {time} time: {problem}"
+    return None
+
+
+# ---------------------------------------------------------------------------------------------- comparing
+
+
+def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
+    """What is wrong with an engine's answer; None if nothing is."""
+    result = engine.engine.execute(query.text(), engine.session)
+    rows: list[list[Value]] = []
+    try:
+        names = [field.name for field in result.fields]
+        single = [False] * result.timed + [field.type is DataType.FLOAT for field in result.fields]
+        while (block := result.next_block()) is not None:
+            columns: list[list[Value]] = [column.to_list() for column in block.columns]  # type: ignore[misc]
+            columns = [list(block.times.tolist()), *columns] if result.timed else columns
+            rows += [list(row) for row in zip(*columns, strict=True)]
+    finally:
+        result.close()
+    if result.timed != wanted.timed or len(names) != len(wanted.names):
+        return f"columns {names} (timed: {result.timed}), expected {wanted.names} (timed: {wanted.timed})"
+    if any(name is not None and name != found for name, found in zip(wanted.names, names, strict=True)):
+        return f"columns {names}, expected {wanted.names}"
+    for number, (row, expected) in enumerate(zip(rows, wanted.rows, strict=False)):
+        pairs = zip(row, expected, single, strict=True)
+        if not all(_same(a, b, loose=loose) for a, b, loose in pairs):
+            return f"row {number} is {row}, expected {expected}"
+    if len(rows) != len(wanted.rows):
+        more = rows[len(wanted.rows) :] or wanted.rows[len(rows) :]
+        return f"{len(rows)} rows, expected {len(wanted.rows)}; the first one more: {more[0]}"
+    return None
+
+
+def _same(found: Value, expected: Value, *, loose: bool) -> bool:
+    """`loose`: a FLOAT. Sums depend on their order in the last digits; LAST writes values as texts."""
+    if found is None or expected is None:
+        return found is expected
+    if isinstance(found, str) and not isinstance(expected, str):
+        if isinstance(expected, bool):
+            return found == str(expected).lower()
+        with suppress(ValueError):
+            found, loose = float(found), True
+    if isinstance(found, str) or isinstance(expected, (str, bool)):
+        return found == expected and isinstance(found, bool) == isinstance(expected, bool)
+    if math.isnan(found) or math.isnan(expected):
+        return math.isnan(found) and math.isnan(expected)
+    return math.isclose(found, expected, rel_tol=1e-6 if loose else 1e-9, abs_tol=1e-6 if loose else 1e-9)

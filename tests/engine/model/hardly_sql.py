@@ -1,0 +1,55 @@
+"""An engine asked what is hardly SQL (`grammar.hardly_sql`): a result or an error with a code, soon."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from engine.model.checking import Layout, Wrong, laid_out
+from engine.model.drawing import QueryDrawing, draw_history
+from engine.model.history import Database
+from grammar.hardly_sql import draw_text
+
+from saros_engine.errors import EngineError
+from saros_grammar.errors import SqlError
+from saros_storage.errors import StorageError
+
+#: Far more than any of the texts needs, on a machine that is busy.
+_SECONDS_MAX = 20.0
+#: Codes that say nothing but "our mistake".
+_INTERNAL = (2000, 2001)
+
+
+def attack(seed: int, count: int) -> Counter[str]:
+    """So many texts for one database; what came of them. Raises Wrong."""
+    chance = Random(seed)
+    history = draw_history(chance, 8)
+    model = Database()
+    for change in history:
+        model.apply(change)
+    drawing = QueryDrawing(chance, model)
+    queries = [drawing.draw().text() for _ in range(20)]
+    figures: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        engine = laid_out(Path(folder), history, Layout.drawn(chance))
+        try:
+            for _ in range(count):
+                text = draw_text(chance, queries)
+                started = time.monotonic()
+                try:
+                    engine.ask(text)
+                    figures["texts answered"] += 1
+                except (SqlError, EngineError, StorageError) as error:
+                    figures["texts refused"] += 1
+                    if error.code in _INTERNAL:
+                        raise Wrong(f"seed {seed}: {text!r} is our mistake: {error}") from error
+                except Exception as error:
+                    raise Wrong(f"seed {seed}: {text!r} fails with {error!r}") from error
+                if time.monotonic() - started > _SECONDS_MAX:
+                    raise Wrong(f"seed {seed}: {text!r} took {time.monotonic() - started:.0f} s")
+        finally:
+            engine.close()
+    return figures
