@@ -1,6 +1,7 @@
 """The cluster as one database, seen from one node (R-3.1): any node takes any request.
 
     write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
+    load          pieces of files -> the groups of their slices, whose entries take them in      (`loading`)
     drop          meta group numbers it -> all groups carry it out -> meta group ends it        (`data.drops`)
     catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot
                   mid     the same if it is quick, else what is here, and the result is called stale
@@ -29,6 +30,7 @@ from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.loading import Here, abandon, load_file
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, Grow, MetaCommand
@@ -49,9 +51,11 @@ from saros_storage.capture.frozen import Frozen
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
+from saros_storage.disk import Disk
 from saros_storage.errors import StorageError, StoreClosed, UserMistake
 from saros_storage.latest_cache import LatestCache
 from saros_storage.loading.loader import LoadOptions
+from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import join_nodes, parse_pattern, split_path
@@ -74,7 +78,8 @@ KNOW_SECONDS, REFRESH_SECONDS = 5.0, 1.0
 #: Groups that one request talks to at a time, for all requests of the node.
 _THREADS = 16
 _EXISTS, _SERIES_EXISTS = 501, 503
-_NOT_SUPPORTED = 2002
+#: A file of which nothing more has come for so long is given up.
+_SHIPMENT_LEASE_NS = 600_000_000_000
 #: How often something is prepared anew because drops overtake it, or slots move.
 _RENEWALS_MAX = 100
 #: A move of slots takes a few trips from node to node.
@@ -105,6 +110,9 @@ class Parts:
     merge_all: MergeHere
     compactor: Compactor
     shelf: Shelf
+    disk: Disk
+    #: Of files that are loaded at this node, until their groups have them.
+    staging: Staging
 
 
 class ClusterDatabase:
@@ -150,12 +158,12 @@ class ClusterDatabase:
                 self._write(request, frames, creates)
             except UserMistake as error:
                 overtaken = error
-                self._prepare_anew(error, [*(f.head.device for f in frames), *_devices(creates)])
+                self.prepare_anew(error, [*(f.head.device for f in frames), *_devices(creates)])
             else:
                 return
         raise overtaken
 
-    def _prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
+    def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
         """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""
         if error.code == MOVED:
             self._catching_up.pause(_MOVE_SECONDS)
@@ -237,7 +245,7 @@ class ClusterDatabase:
                 self._create(request, changes, {}, tree, drops)
             except UserMistake as error:
                 overtaken = error
-                self._prepare_anew(error, _devices(changes))
+                self.prepare_anew(error, _devices(changes))
             else:
                 return
         raise overtaken
@@ -263,16 +271,33 @@ class ClusterDatabase:
                 self._propose_all(dict.fromkeys(routing.groups, mutation), request, routing=routing)
             except UserMistake as error:
                 moved = error
-                self._prepare_anew(error, ())
+                self.prepare_anew(error, ())
                 request = self.own_request()
             else:
                 return
         raise moved
 
-    def load(self, path: str, options: LoadOptions) -> int:  # noqa: ARG002
-        """See `Database.load`: a cluster's nodes cannot all read a file of one of them."""
-        way = "LOAD it into a folder of its own, saros export that to Parquet, and saros import the Parquet files"
-        raise StorageError(f"a cluster takes no LOAD of {path}: {way}", code=_NOT_SUPPORTED)
+    def load(self, path: str, options: LoadOptions) -> int:
+        """See `Database.load`, and `loading`. Raises LoadedInPart too."""
+        parts = self._parts
+        here = Here(parts.staging, parts.disk, parts.clock, parts.options, parts.proposer)
+        return load_file(path, options, self._request(), self, here)
+
+    def abandon_loads(self, led: Iterable[GroupId]) -> None:
+        """In the groups that this node leads, give up files that nobody has continued to send for long."""
+        before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
+        for group in led:
+            machine = self._parts.replicas.machines.get(group)
+            for name in () if machine is None else machine.stale_shipments(before_ns):
+                abandon(self._parts.proposer, group, name)
+
+    def drops_seen(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that shows in the schema."""
+        return self._parts.schema.drops
+
+    def owner(self, database: str, slice_: int) -> GroupId:
+        """The group that owns a slice."""
+        return self._routing.group_at(database, slice_)
 
     def _is_known_database(self, change: SchemaChange) -> bool:
         return isinstance(change, changes_of.CreateDatabase) and self.schema.is_database(change.path)
@@ -394,7 +419,7 @@ class ClusterDatabase:
             except UserMistake as error:
                 if self._parts.clock.monotonic_ns() > deadline_ns:
                     raise
-                self._prepare_anew(error, ())
+                self.prepare_anew(error, ())
             else:
                 del steps[0]
 

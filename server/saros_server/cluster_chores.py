@@ -1,7 +1,8 @@
 """What a node of a cluster does now and then, on a thread of its own.
 
 every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
-                  groups whose head should lead them (`leader_spread`);  new series of groups that are elsewhere
+                  files that were to be loaded, and that nobody sends on;  groups whose head should lead
+                  them (`leader_spread`);  new series of groups that are elsewhere
 the log: the group that holds it back is flushed, segments that nobody needs go
 """
 
@@ -90,6 +91,7 @@ class Chores:
             for chore in (
                 self._expire,
                 self._finish_drops,
+                self._abandon_loads,
                 self._tidy_log,
                 self._status.refresh,
                 self._spread_leaders,
@@ -117,6 +119,9 @@ class Chores:
     def _finish_drops(self) -> None:
         if self.leads_meta():
             self._database.finish_drops(_DROPS_SECONDS)
+
+    def _abandon_loads(self) -> None:
+        self._database.abandon_loads(self._led())
 
     def _refresh_schema(self) -> None:
         with suppress(SchemaUnknown):  # reads that need it say so

@@ -58,10 +58,11 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.disk import Disk
-from saros_storage.errors import UserMistake
+from saros_storage.errors import CorruptFile, UserMistake
 from saros_storage.folder_lock import FolderLock
 from saros_storage.latest_cache import LatestCache
 from saros_storage.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
+from saros_storage.loading.staging import Staging
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
 from saros_storage.store_options import StoreOptions, parse_durability
@@ -226,6 +227,8 @@ class _Opening:
                 lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
                 self._compactor,
                 shelf,
+                disk,
+                self._staging(),
             )
         )
         self._closing.callback(database.close)
@@ -319,6 +322,11 @@ class _Opening:
             shelf,
         )
 
+    def _staging(self) -> Staging:
+        staging = Staging(self._folder, self._disk, _report)
+        staging.sweep(())
+        return staging
+
     def _state_path(self, group: GroupId) -> str:
         return os.path.join(self._folder, "meta", f"group-{group}")
 
@@ -362,6 +370,10 @@ class _Opening:
             return peers.call(node, MERGE, request, _MERGE_SECONDS)
 
         merge_everywhere(request, self._routes.now.nodes, ask, stopped)
+
+
+def _report(path: str, error: CorruptFile) -> None:
+    logger.warning("a file that is loaded is damaged", extra={"file": path, "why": str(error)})
 
 
 def _restored(contents: LogContents, installed: Position | None) -> Restored:

@@ -7,6 +7,7 @@
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
                                        corrupt/    files that were set aside
     <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
+    <data>/.staged/                                the same, on their way to the groups of a cluster
     <data>/snapshots/                              hard links to what somebody copies
     <data>/archive/00000000000000000001.log        segments that left the log, until backups have them
 

@@ -110,9 +110,11 @@ class Member:
         self, request: Request, mutation: Mutation, drop: int | None = None, known: Known = NOTHING_KNOWN
     ) -> object:
         """By default a drop is a new one, and a write has seen all of them."""
-        index = len(self.log) + 1
-        command = encode_command(request, mutation, index if drop is None else drop, known)
-        self.log.append(Entry(index, 1, EntryKind.DATA, command))
+        return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, known))
+
+    def append(self, command: bytes) -> object:
+        """The next entry."""
+        self.log.append(Entry(len(self.log) + 1, 1, EntryKind.DATA, command))
         (outcome,) = self.machine.apply(self.log[-1:])
         self.outcomes.append(outcome)
         return outcome

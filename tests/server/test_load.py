@@ -14,7 +14,7 @@ import pytest
 import saros
 from saros_server.session import EmbeddedSession, open_session
 from saros_shell import exporter
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.errors import UserMistake
 
 OPTIONS = {"durability": "os"}
 
@@ -227,10 +227,3 @@ def test_partitions_and_files_show(tmp_path: Path) -> None:
         assert path.name == damaged[2]
         assert "bytes" in damaged[-1]
         assert 1 == next(row[9] for row in rows(connection, "show partitions of root.a") if row[1] == 1)
-
-
-def test_a_cluster_says_what_to_use_instead() -> None:
-    from saros_cluster.database import ClusterDatabase
-
-    with pytest.raises(StorageError, match="saros import"):
-        ClusterDatabase.load(None, "/f.tsfile", None)  # type: ignore[arg-type]

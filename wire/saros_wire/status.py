@@ -123,6 +123,7 @@ _ROWS = (
     Status(2024, "TOO_FEW_NODES", ErrorClass.PROGRAMMING, "There must be as many nodes as copies: add one first."),
     Status(2025, "CHANGE_TOO_FAR", ErrorClass.OPERATIONAL, "The change can only go forward; wait until it is over."),
     Status(2026, "SLOTS_MOVED", ErrorClass.OPERATIONAL, "Data moved to other nodes meanwhile: run it again."),
+    Status(2027, "LOAD_LOST", ErrorClass.OPERATIONAL, "Parts of a file were lost on their way: LOAD it again."),
     Status(2030, "READ_LOST", ErrorClass.OPERATIONAL, "A node gave up its part of the query: run it again."),
     Status(
         2031,

@@ -2,10 +2,12 @@
 
     u64 client | u64 sequence | u64 drop | u64 epoch | u64 inbound | a mutation, as storage encodes it
     u64 -1     | u64 bytes    | 0        | 0         | 0           | a transfer of slots | a mutation
+    u64 -2     | u64 bytes    | 0        | 0         | 0           | what a piece of a file is | its bytes
 
 Client 0 asks for no protection against repetition. `drop` is the number of the drop that the mutation carries out, or
 the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` say of which table the coordinator of an
-entry that concerns all groups knew (`ownership`). Frames stay aligned to 8 bytes. Pure: any thread.
+entry that concerns all groups knew (`ownership`). A mutation that loads a file, which came in pieces (`shipments`),
+does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from saros_cluster.data import shipments
 from saros_cluster.data.ownership import Transfer, transfer_of, words_of
+from saros_cluster.data.shipments import Piece, Shipping
 from saros_storage.block import TextArray
 from saros_storage.errors import CorruptFile
 from saros_storage.mutation import Mutation, decode_mutation, encode_mutation
@@ -26,8 +30,11 @@ from saros_storage.schema import SchemaChange
 from saros_storage.tablet_codec import decode_tablet
 
 _HEAD = struct.Struct("<QQQQQ")
-#: No client has that number.
+#: No client has these numbers.
 _TRANSFER = (1 << 64) - 1
+_SHIPPING = (1 << 64) - 2
+#: Nodes of a database's path.
+_DEPTH_MIN = 2
 
 
 class Request(NamedTuple):
@@ -57,7 +64,8 @@ class Command(NamedTuple):
     drop: int
     mutation: Mutation
     known: Known
-    transfer: Transfer | None
+    transfer: Transfer | None = None
+    shipping: Shipping | None = None
 
 
 def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: Known | None = None) -> bytes:
@@ -67,9 +75,19 @@ def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: K
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:
     """The entry's data; `changes`: the schema that comes with the slots."""
-    words = json.dumps(words_of(transfer), ensure_ascii=False, separators=(",", ":")).encode()
-    words += b" " * (-len(words) & 7)
-    return b"".join([_HEAD.pack(_TRANSFER, len(words), 0, 0, 0), words, *encode_mutation(Mutation(changes))])
+    return _encode_words(_TRANSFER, words_of(transfer), encode_mutation(Mutation(changes)))
+
+
+def encode_shipping(shipping: Shipping) -> bytes:
+    """The entry's data."""
+    data = [shipping.data] if isinstance(shipping, Piece) else []
+    return _encode_words(_SHIPPING, shipments.words_of(shipping), data)
+
+
+def _encode_words(kind: int, words: Sequence[object], rest: Sequence[bytes | memoryview]) -> bytes:
+    text = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) & 7)
+    return b"".join([_HEAD.pack(kind, len(text), 0, 0, 0), text, *rest])
 
 
 def decode_command(data: bytes) -> Command:
@@ -77,40 +95,56 @@ def decode_command(data: bytes) -> Command:
     if len(data) < _HEAD.size:
         raise CorruptFile("log", 0, "an entry is too short")
     client, sequence, drop, epoch, inbound = _HEAD.unpack_from(data)
-    if client == _TRANSFER:
+    if client in (_TRANSFER, _SHIPPING):
         end = _HEAD.size + sequence
-        return Command(
-            NO_REQUEST, 0, decode_mutation(memoryview(data)[end:]), NOTHING_KNOWN, _transfer(data[_HEAD.size : end])
-        )
+        words, rest = _words(data[_HEAD.size : end]), memoryview(data)[end:]
+        if client == _TRANSFER:
+            return Command(NO_REQUEST, 0, decode_mutation(rest), NOTHING_KNOWN, transfer=transfer_of(words))
+        shipping = shipments.shipping_of(words, rest)
+        return Command(NO_REQUEST, 0, Mutation(), NOTHING_KNOWN, shipping=shipping)
     mutation = decode_mutation(memoryview(data)[_HEAD.size :])
-    return Command(Request(client, sequence), drop, mutation, Known(epoch, inbound), None)
+    return Command(Request(client, sequence), drop, mutation, Known(epoch, inbound))
 
 
-def _transfer(words: bytes) -> Transfer:
+def _words(text: bytes) -> list[Any]:
     try:
-        found = json.loads(words)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptFile("log", 0, f"not a transfer of slots: {error}") from error
-    return transfer_of(found)
+        raise CorruptFile("log", 0, f"not words: {error}") from error
+    if not isinstance(found, list):
+        raise CorruptFile("log", 0, "not a list of words")
+    return found
 
 
 def check_command(data: bytes) -> None:
     """Raise CorruptFile, UserMistake if the bytes are no command, down to the arrays of its tablets."""
     command = decode_command(data)
-    if command.transfer is None and not (
-        command.mutation.changes or command.mutation.deletions or command.mutation.tablets
-    ):
+    mutation = command.mutation
+    does_something = mutation.changes or mutation.deletions or mutation.tablets or mutation.loads
+    if command.transfer is None and command.shipping is None and not does_something:
         raise CorruptFile("log", 0, "a command that does nothing")
-    for deletion in command.mutation.deletions:
+    if mutation.loads:
+        _check_load(mutation)
+    for deletion in mutation.deletions:
         for pattern in deletion.patterns:
             parse_pattern(pattern)
-    for placed in command.mutation.tablets:
+    for placed in mutation.tablets:
         tablet = decode_tablet(placed.frame)
-        if not tablet.rows or not 2 <= placed.depth <= len(split_path(tablet.device)):
+        if not tablet.rows or not _DEPTH_MIN <= placed.depth <= len(split_path(tablet.device)):
             raise CorruptFile("log", 0, f"a tablet of {tablet.rows} rows, {placed.depth} nodes deep")
         for column in tablet.columns:
             if isinstance(column.values, TextArray) and not column.values.sound:
                 raise CorruptFile("log", 0, f"text of {tablet.device} that lies outside of its tablet")
+
+
+def _check_load(mutation: Mutation) -> None:
+    first = mutation.loads[0]
+    if len(mutation.loads) > 1 or mutation.changes or mutation.deletions or mutation.tablets:
+        raise CorruptFile("log", 0, "an entry loads one file, and does nothing else")
+    name = first.name.partition("/")[0]
+    shipments.check_name(name)
+    if first.name != shipments.staged_name(name) or len(split_path(first.database)) < _DEPTH_MIN:
+        raise CorruptFile("log", 0, f"{first.name!r} cannot be loaded for {first.database!r}")
 
 
 #: The client's request that this thread (or task) carries out. Without one, a node takes a number of its own.

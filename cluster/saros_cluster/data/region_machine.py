@@ -1,10 +1,12 @@
 """The state machine of a data group: its log's entries become a region of storage.
 
     entry i    fences, opens, lets go of slots                 see `ownership`
+               a piece of a file that is to be loaded          see `shipments`
                client's request had its effect before          no effect, answered as done
                for a slot that is not the group's              no effect, refused (2026)
                a drop that is not newer than the last          likewise
                written without having seen a drop              no effect, refused (2021): see `drops`
+               loads a file that has not come as a whole       no effect, refused (2027): see `shipments`
                does not fit the schema as of entry i - 1       no effect, answered with the reason
                else                                            schema tree, tombstones, MemTables; answered None
 
@@ -34,6 +36,7 @@ from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
 from saros_cluster.data.ownership import LEFT, Arrival, Fence, LetGo, Open, Ownership, Settle, Transfer
 from saros_cluster.data.requests import Requests
 from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.data.shipments import LOST, Abandon, Piece, Shipments, Shipping
 from saros_cluster.data.snapshots import pull_snapshot
 from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
 from saros_cluster.machine import Outcome
@@ -68,6 +71,8 @@ from saros_storage.tablet_codec import TabletFrame
 
 #: A flush lets the log be cut when it frees so many entries at least: the state is written each time.
 _RELEASE_ENTRIES = 2_000
+#: Or so much of files that came through the log.
+_RELEASE_SHIPPED_BYTES = 16 << 20
 _FULL_DISK_SECONDS = 1.0
 _CACHED_DATABASES = 65_536
 #: Entries that changed the schema and are kept for nodes that ask what is new.
@@ -165,6 +170,9 @@ class RegionMachine:
             self._cache,
             self._compactor,
         )
+        self._shipments = Shipments(self.region.staging, self._disk)
+        #: What pieces of files have brought since the state was saved because of them.
+        self._shipped_bytes = 0
         #: Its files may show entries up to here, which the log has still to bring again.
         self._found = self.region.partitions.applied
         for arrival in self.ownership.arrivals.values():
@@ -197,10 +205,15 @@ class RegionMachine:
             try:
                 self.region.wait_for_memory()
             except StorageError:
-                with self.region.lock:
-                    self.region.lock.wait(_FULL_DISK_SECONDS)
+                self._wait_for_disk()
             else:
                 return
+
+    def _wait_for_disk(self) -> bool:
+        """A while; False if the region was closed."""
+        with self.region.lock:
+            self.region.lock.wait(_FULL_DISK_SECONDS)
+        return not self.region.closed
 
     def _apply(self, entry: Entry) -> Outcome:
         region = self.region
@@ -211,6 +224,10 @@ class RegionMachine:
                 self._judged = max(self._judged, entry.index)
             return None
         command = decode_command(entry.data)
+        if command.shipping is not None:
+            return self._ship(entry.index, command.shipping)
+        if command.mutation.loads:
+            return self._load_shipped(entry.index, command)
         removes = any(isinstance(change, DeleteDatabase) for change in command.mutation.changes)
         if removes or isinstance(command.transfer, LetGo):
             with region.flusher.folders, region.lock:
@@ -218,8 +235,37 @@ class RegionMachine:
         with region.lock:
             return self._apply_command(entry.index, command)
 
-    def _apply_command(self, index: int, command: Command) -> Outcome:
-        """Under the region's lock."""
+    def _ship(self, index: int, shipping: Shipping) -> Outcome:
+        """A file grows, or goes."""
+        if isinstance(shipping, Piece):
+            self._shipments.write(shipping, self._wait_for_disk)
+        with self.region.lock:
+            self.region.partitions.pass_by(index)
+            is_new = index > self._judged
+            self._reached, self._judged = max(self._reached, index), max(self._judged, index)
+            if isinstance(shipping, Abandon):
+                self._shipments.drop(shipping.name)
+            elif self._shipments.fits(shipping):
+                self._shipments.note(index, shipping, self._clock.monotonic_ns())
+                self._shipped_bytes += len(shipping.data)
+            elif is_new:
+                return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
+        return None
+
+    def _load_shipped(self, index: int, command: Command) -> Outcome:
+        """A file that has come takes effect, if it is here and the entry is not refused."""
+        (wanted,) = command.mutation.loads
+        lost: UserMistake | None = None
+        try:
+            wanted = self._shipments.complete(wanted)
+        except UserMistake as error:
+            lost = error
+        mutation = replace(command.mutation, loads=(wanted,))
+        with self.region.lock:
+            return self._apply_command(index, command._replace(mutation=mutation), lost)
+
+    def _apply_command(self, index: int, command: Command, lost: UserMistake | None = None) -> Outcome:
+        """Under the region's lock. `lost`: why a file cannot be loaded."""
         region = self.region
         mutation = command.mutation
         self._reached = max(self._reached, index)
@@ -227,9 +273,10 @@ class RegionMachine:
             self._transfer(index, command.transfer, mutation.changes)
             return None
         if index <= self._judged:
-            if index <= self._released or index in self._skipped:
-                region.partitions.pass_by(index)
+            if index <= self._released or index in self._skipped or lost is not None:
+                self._pass_by(index, mutation)  # a file that is lost in a replay has its place in a manifest, or had
             else:
+                self._take_over(mutation)
                 places = self._partly.get(index)
                 if places is not None:
                     mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
@@ -243,20 +290,23 @@ class RegionMachine:
         repeated = drop is not None and command.drop <= self._drops.newest
         if self._requests.is_known(command.request, index):
             places = self._unseen(command.request, index, mutation.tablets)
-            repeated = repeated or not places
+            repeated = repeated or not (places or self._unseen_loads(command.request, index, mutation))
             if len(places) < len(mutation.tablets):
                 mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
                 self._partly[index] = places
         if not repeated:
             try:
                 self._check_slots(mutation, command.known)
+                if lost is not None:
+                    raise lost
                 mutation = self._checked(mutation, command.drop)
             except UserMistake as error:
                 outcome = error
         if repeated or outcome is not None:
-            region.partitions.pass_by(index)
+            self._pass_by(index, mutation)
             self._skipped.append(index)
             return outcome
+        self._take_over(mutation)
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
                 self.ownership.forget(change.path)
@@ -277,6 +327,22 @@ class RegionMachine:
             self.region.take_effect(index, mutation, lambda d, number: ownership.is_still(self.slot(d, number), index))
         else:
             self.region.take_effect(index, mutation)
+
+    def _pass_by(self, index: int, mutation: Mutation) -> None:
+        """An entry has no effect."""
+        self.region.partitions.pass_by(index)
+        for staged in mutation.loads:
+            self._shipments.drop_of(staged)
+
+    def _take_over(self, mutation: Mutation) -> None:
+        """What is loaded is the region's from now on."""
+        for staged in mutation.loads:
+            self._shipments.load(staged)
+
+    def stale_shipments(self, before_ns: int) -> list[str]:
+        """Files that nobody has continued to send since that time of the clock."""
+        with self.region.lock:
+            return self._shipments.stale(before_ns)
 
     # ------------------------------------------------------------------ slots
 
@@ -305,6 +371,12 @@ class RegionMachine:
             if not all(covers(request, index, since(slot)) for slot in self._slots_of(placed))
         ]
 
+    def _unseen_loads(self, request: Request, index: int, mutation: Mutation) -> bool:
+        """Whether it brings a file for a slot that has not had it."""
+        covers, since = self._requests.covers, self.ownership.since
+        slots = [self.slot(staged.database, staged.slice) for staged in mutation.loads]
+        return any(not covers(request, index, since(slot)) for slot in slots)
+
     def _has_schema(self, database: str) -> bool:
         """Likewise, or did until others could take it over."""
         return self.ownership.has(self.slot(database, 0))
@@ -317,6 +389,7 @@ class RegionMachine:
         slots = {self.slot(d, 0) for d in (*made, *known_ones) if d is not None}
         for placed in mutation.tablets:
             slots.update(self._slots_of(placed))
+        slots.update(self.slot(staged.database, staged.slice) for staged in mutation.loads)
         self.ownership.check(sorted(slots))
         concerns_all = mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes)
         if concerns_all and drop_of(mutation.changes) is None:  # drops wait for moves, and moves for drops
@@ -470,19 +543,21 @@ class RegionMachine:
         """The mutation as it is carried out: databases known. Raises UserMistake."""
         schema, tablets = self.region.schema, mutation.tablets
         if seen < self._drops.newest:
-            self._check_seen(seen, mutation.changes, tablets)
+            self._check_seen(seen, mutation)
         databases = [_database(p.known.head.device, p.depth) for p in tablets if p.known is not None]
-        changes = self._needed(mutation.changes, databases)
+        loaded = [staged.database for staged in mutation.loads]
+        changes = self._needed(mutation.changes, [*databases, *loaded])
         if changes:
             schema = schema.rehearse(changes, [p.known.head.device for p in tablets if p.known is not None])
         for placed, database in zip(tablets, databases, strict=True):
             if placed.known is not None and self._owns_schema(database):
                 self._fitting.depth(placed.known.head, schema)
-        return Mutation(changes, mutation.deletions, tablets)
+        return Mutation(changes, mutation.deletions, tablets, mutation.loads)
 
-    def _check_seen(self, seen: int, changes: Sequence[SchemaChange], tablets: Sequence[Placed]) -> None:
-        devices = {p.known.head.device for p in tablets if p.known is not None}
-        devices |= {change.device for change in changes if isinstance(change, CreateSeries | AlterSeries)}
+    def _check_seen(self, seen: int, mutation: Mutation) -> None:
+        devices = {p.known.head.device for p in mutation.tablets if p.known is not None}
+        devices |= {change.device for change in mutation.changes if isinstance(change, CreateSeries | AlterSeries)}
+        devices |= {d for staged in mutation.loads if staged.known is not None for d in staged.known.devices}
         if self._drops.overtake(seen, devices):
             raise UserMistake("series were dropped since the write was prepared: look at them again", code=OVERTAKEN)
 
@@ -517,7 +592,8 @@ class RegionMachine:
 
     def release(self, first: int) -> None:
         """See `flusher.Journal`."""
-        if first - 1 - self._released >= _RELEASE_ENTRIES:
+        if first - 1 - self._released >= _RELEASE_ENTRIES or self._shipped_bytes >= _RELEASE_SHIPPED_BYTES:
+            self._shipped_bytes = 0
             self.save(first)
 
     def save(self, first: int | None = None) -> None:
@@ -533,7 +609,9 @@ class RegionMachine:
         """As of now. What a log still has to bring, no partition can say that it needs."""
         with self.region.lock:
             needed = self.region.flusher.first_needed() if first is None else first
-            needed = min(needed, self._reached + 1)
+            waiting = {loaded.staged.name for p in self.region.partitions for loaded in p.loaded}
+            shipped = self._shipments.first_needed(waiting)
+            needed = min(needed, self._reached + 1, self._reached + 1 if shipped is None else shipped)
             self._skipped = [index for index in self._skipped if index >= needed]
             self._partly = {index: places for index, places in self._partly.items() if index >= needed}
             return GroupState(

@@ -28,6 +28,7 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
     name = str(FileName(time_ms, loaded.rank.version))
     kind = os.path.join(folder, kind_folder(sequence=sequence))
     disk.make_folder(kind)
+    _sync(disk, source.path)
     path = os.path.join(kind, name)
     try:
         for suffix in (RESOURCE, ""):
@@ -40,3 +41,12 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
         raise
     entry = FileEntry(name, sequence, loaded.rank, staged.size, staged.crc32, staged.resource_crc32)
     return [WrittenFile(entry, path, source.devices)]
+
+
+def _sync(disk: Disk, path: str) -> None:
+    """What came through a group's log (`shipments` in cluster) is written and no more."""
+    file = disk.append(path)
+    try:
+        file.sync()
+    finally:
+        file.close()

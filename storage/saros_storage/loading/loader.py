@@ -8,13 +8,14 @@ Made for one use, by the thread that loads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_storage.disk import Disk
 from saros_storage.errors import UnsupportedFile, UserMistake
 from saros_storage.loading.content import ForeignDevice, changes_for, content_of, databases_of
-from saros_storage.loading.splitting import partitions_of, write_partition
+from saros_storage.loading.splitting import Chunk, chunks_of, partitions_of, write_chunk
 from saros_storage.loading.staged import StagedFile
 from saros_storage.loading.staging import Staging
 from saros_storage.resource import devices_of_file
@@ -42,14 +43,25 @@ class FileLoad:
     """See the module."""
 
     def __init__(
-        self, path: str, options: LoadOptions, staging: Staging, disk: Disk, store_options: StoreOptions, now_ns: int
+        self,
+        path: str,
+        options: LoadOptions,
+        staging: Staging,
+        disk: Disk,
+        store_options: StoreOptions,
+        now_ns: int,
+        file_bytes: int | None = None,
     ) -> None:
-        """Takes the copy. Raises UserMistake 2051, UnsupportedFile (deletions beside it), OSError (the disk)."""
+        """Takes the copy. Raises UserMistake 2051, UnsupportedFile (deletions beside it), OSError (the disk).
+
+        `file_bytes`: a staged file ends with the chunk that brings it there, and another of its partition follows.
+        """
         self._path = path
         self._options = options
         self._staging = staging
         self._disk = disk
         self._store_options = store_options
+        self._file_bytes = file_bytes
         #: Databases of the devices that the files were staged for.
         self._databases: Mapping[str, str] | None = None
         self.staged: list[StagedFile] = []
@@ -89,31 +101,41 @@ class FileLoad:
         keys = partitions_of(self._reader, self._content, databases, self._store_options.time_partition_interval)
         self._staging.discard(staged.name for staged in self.staged)
         self.staged = []
-        if len(keys) == 1:
+        if len(keys) == 1 and not self._is_full(self._size):
             ((database, number),) = keys
             devices = devices_of_file(self._reader)
             whole = self._staging.keep_whole(self._name, database, number, devices, self._size, self._crc32)
             self.staged.append(whole)
         else:
-            for place, ((database, number), members) in enumerate(keys.items(), 1):
-                self._write(place, database, number, members)
+            for (database, number), members in keys.items():
+                self._split(database, number, members)
         self._databases = databases
 
-    def _write(self, place: int, database: str, number: int, devices: Sequence[ForeignDevice]) -> None:
+    def _is_full(self, size: int) -> bool:
+        return self._file_bytes is not None and size >= self._file_bytes
+
+    def _split(self, database: str, number: int, devices: Sequence[ForeignDevice]) -> None:
+        """Write one partition's files."""
         interval = self._store_options.time_partition_interval
-        path = self._staging.file_path(self._name, place)
-        file = self._disk.create(path)
+        chunks = chunks_of(self._reader, devices, number * interval, (number + 1) * interval)
+        for first in chunks:
+            self._write(database, number, itertools.chain([first], chunks))
+
+    def _write(self, database: str, number: int, chunks: Iterator[Chunk]) -> None:
+        """Take chunks until the file is full."""
+        place = len(self.staged) + 1
+        file = self._disk.create(self._staging.file_path(self._name, place))
         try:
             writer = TsFileWriter(file, page_rows=self._store_options.page_rows)
-            write_partition(self._reader, devices, number * interval, (number + 1) * interval, writer)
+            for chunk in chunks:
+                write_chunk(writer, chunk)
+                if self._is_full(writer.position):
+                    break
             summary = writer.finish()
             file.sync()
         finally:
             file.close()
-        if summary.devices:
-            self.staged.append(self._staging.add(self._name, database, number, place, summary))
-        else:
-            self._disk.remove(path)
+        self.staged.append(self._staging.add(self._name, database, number, place, summary))
 
     def fits(self, schema: SchemaTree) -> bool:
         """Whether the staged files are for the databases that the schema has, or will have."""

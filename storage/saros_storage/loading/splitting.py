@@ -10,6 +10,7 @@ memory holds what a chunk decodes to. Pure over mapped files, apart from the wri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -94,10 +95,17 @@ def _rows(
         yield block
 
 
-def write_partition(
-    reader: TsFileReader, devices: Sequence[ForeignDevice], start: int, end: int, writer: TsFileWriter
-) -> None:
-    """Write the points of the devices in [start, end)."""
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a device that go into one chunk, or one group of them; `series` are the block's columns."""
+
+    device: ForeignDevice
+    series: Sequence[SeriesSchema]
+    block: Block
+
+
+def chunks_of(reader: TsFileReader, devices: Sequence[ForeignDevice], start: int, end: int) -> Iterator[Chunk]:
+    """The points of the devices in [start, end), in the order in which a file takes them."""
     for device in devices:
         index = reader.device(device.path)
         assert index is not None
@@ -108,12 +116,16 @@ def write_partition(
                 if span is None or span.start >= end or span.end < start:
                     continue
                 for block in _rows(reader, index, names, number, start, end):
-                    _write(writer, device, [known[name] for name in names], block)
+                    yield Chunk(device, [known[name] for name in names], block)
 
 
-def _write(writer: TsFileWriter, device: ForeignDevice, series: Sequence[SeriesSchema], block: Block) -> None:
+def write_chunk(writer: TsFileWriter, chunk: Chunk) -> None:
+    """With the encodings of its series."""
+    device, block = chunk.device, chunk.block
     times: Int64Array = block.times
-    stored = [(s, stored_encoding(s.type, s.encoding), column) for s, column in zip(series, block.columns, strict=True)]
+    stored = [
+        (s, stored_encoding(s.type, s.encoding), column) for s, column in zip(chunk.series, block.columns, strict=True)
+    ]
     if not device.aligned:
         ((one, encoding, column),) = stored
         writer.write_series(device.path, one.measurement, one.type, encoding, one.compressor, times, column.values)

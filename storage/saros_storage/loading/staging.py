@@ -18,8 +18,9 @@ from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.layout import RESOURCE, STAGING_FOLDER, write_synced
 from saros_storage.loading.staged import LoadedFile, StagedFile
 from saros_storage.opened_file import OpenedFile, Report
-from saros_storage.resource import decode_resource, encode_resource
+from saros_storage.resource import decode_resource, devices_of_file, encode_resource
 from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import TsFileSummary
 
 _SOURCE = "source.tsfile"
@@ -114,6 +115,16 @@ class Staging:
 
     def _source(self, path: str, size: int, devices: dict[str, DeviceSpan]) -> FileSource:
         return FileSource(_NO_RANK, False, path, size, devices, OpenedFile(path, self._disk, self._report))
+
+    def complete(self, staged: StagedFile) -> StagedFile:
+        """A file whose bytes came from elsewhere, and are not synced: as it is read, its resource beside it.
+
+        Raises CorruptFile, UnsupportedFile.
+        """
+        path = self.path(staged.name)
+        devices = devices_of_file(TsFileReader(path, self._disk.map(path)))
+        summary = TsFileSummary(staged.size, staged.crc32, devices)
+        return self._finish(staged.database, staged.slice, staged.name, summary)
 
     def release(self, loaded: LoadedFile) -> None:
         """The file is in a manifest, or its partition is gone; views that may still read it here keep it."""

@@ -1,0 +1,208 @@
+"""LOAD at any node of a cluster: the file's points are at all replicas, once, whoever fails meanwhile."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from server.cluster_fixture import Nodes, wait_until
+from server.test_load import export
+
+import saros
+from saros_cluster import loading
+from saros_cluster.data.command import Request, carrying_out, decode_command
+from saros_cluster.data.shipments import Abandon, Piece
+from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth.topology import META
+from saros_cluster.loading import LoadedInPart
+from saros_cluster.proposer import NoLeader, Proposer
+from saros_cluster.raft.messages import GroupId
+from saros_storage.errors import UserMistake
+
+WEEK = 7 * 86_400_000
+SLICES = 3
+#: Of each slice, and of each device.
+ROWS = 2_000
+DEVICES = ("root.plant.line1.aligned", "root.plant.line1.plain", "root.other.d")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+    monkeypatch.setattr(loading, "PIECE_BYTES", 1 << 14)  # many pieces of small files
+    made = Nodes(tmp_path / "cluster", 3, 3)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of devices of two databases, with points in three slices."""
+    folder = tmp_path_factory.mktemp("source")
+    chance = np.random.default_rng(5)
+    times = np.concatenate([WEEK * n + np.arange(ROWS) * 1000 for n in range(SLICES)])
+    with saros.connect(str(folder / "data"), options={"durability": "os"}) as connection:
+        for number, device in enumerate(DEVICES):
+            columns = {"x": chance.normal(size=len(times)), "n": chance.integers(0, 1 << 60, len(times))}
+            connection.insert(device, times, columns, aligned=number == 0)
+    return export(folder / "data", folder / "source.tsfile")
+
+
+def expected(source: Path, folder: Path) -> list[list[tuple[object, ...]]]:
+    """What a store says that loaded the file."""
+    with saros.connect(str(folder), options={"durability": "os"}, timestamps="epoch") as connection:
+        connection.execute(f"load '{source}'")
+        return [connection.execute(f"select n, x from {device}").fetchall() for device in DEVICES]
+
+
+def found(cluster: Nodes, number: int, consistency: str = "weak") -> list[list[tuple[object, ...]]]:
+    return [cluster.run(number, f"select n, x from {device}", consistency) for device in DEVICES]
+
+
+def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
+    """Until each node's own replicas say so."""
+    for number in range(len(cluster.nodes)):
+        wait_until(lambda n=number: found(cluster, n) == rows, 20)
+
+
+def database(cluster: Nodes, number: int) -> ClusterDatabase:
+    store = cluster.node(number).store
+    assert isinstance(store, ClusterDatabase)
+    return store
+
+
+def staged(cluster: Nodes) -> list[str]:
+    return [str(path) for folder in cluster.folders for path in folder.glob("**/.staged/*/*")]
+
+
+def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes, source: Path, tmp_path: Path) -> None:
+    """Although the node that took it believed at first that the slices were another group's."""
+    rows = expected(source, tmp_path / "alone")
+    owner, wrong = ClusterDatabase.owner, [1]
+
+    def believed(self: ClusterDatabase, database: str, slice_: int) -> GroupId:
+        right = owner(self, database, slice_)
+        return GroupId(right % 3 + 1) if wrong and wrong.pop() else right
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ClusterDatabase, "owner", believed)
+        cluster.run(1, f"load '{source}'")
+    assert not wrong
+    assert rows == found(cluster, 0, "strong")
+    wait_same(cluster, rows)
+    cluster.run(2, "insert into root.other.d(time, n) values (0, 7)")
+    rows[2][0] = (0, 7, rows[2][0][2])
+    wait_same(cluster, rows)  # what is written later counts
+    cluster.run(0, "flush")
+    wait_same(cluster, rows)
+    wait_until(lambda: not staged(cluster), 10)
+    for number in range(3):
+        cluster.stop(number)
+        cluster.start(number)
+        cluster.wait_ready()
+    wait_same(cluster, rows)
+
+
+def test_a_file_that_does_not_fit_is_refused_as_a_whole(cluster: Nodes, source: Path) -> None:
+    cluster.run(0, "create timeseries root.other.d.n boolean")
+    with pytest.raises(UserMistake, match=r"root\.other\.d\.n is BOOLEAN, the file has INT64") as raised:
+        cluster.run(1, f"load '{source}'")
+    assert raised.value.code == 507
+    assert [] == cluster.run(0, "show devices root.plant.**")
+    assert [] == staged(cluster)
+
+
+def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, source: Path, tmp_path: Path) -> None:
+    """First one that follows, then one that leads."""
+    rows = expected(source, tmp_path / "alone")
+    owner = database(cluster, 0).owner("root.plant", 0)
+    propose, amid, goes_on = Proposer.propose, threading.Event(), threading.Event()
+    sent = 0
+
+    def proposing(self: Proposer, group: int, data: bytes, seconds: float | None = None) -> None:
+        nonlocal sent
+        propose(self, group, data, seconds)  # type: ignore[arg-type]
+        sent += group != META and isinstance(decode_command(data).shipping, Piece)
+        if sent in (2, 5):
+            amid.set()
+            goes_on.wait(60)
+            goes_on.clear()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Proposer, "propose", proposing)
+        loading = threading.Thread(target=cluster.run, args=(0, f"load '{source}'"))
+        loading.start()
+        for leads in (False, True):
+            assert amid.wait(60)
+            amid.clear()
+            leader = database(cluster, 0)._parts.proposer.leader_of(owner)
+            for number in (1, 2):
+                if (leader == number + 1) is leads or leader == 1:
+                    cluster.stop(number)
+                    cluster.start(number)
+                    break
+            sent += 1
+            goes_on.set()
+        loading.join(120)
+    assert not loading.is_alive()
+    wait_same(cluster, rows)
+    cluster.run(0, "flush")
+    wait_same(cluster, rows)
+
+
+def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
+    cluster: Nodes, source: Path, tmp_path: Path
+) -> None:
+    rows = expected(source, tmp_path / "alone")
+    store, propose, loads = database(cluster, 0), Proposer.propose, 0
+
+    def failing(self: Proposer, group: int, data: bytes, seconds: float | None = None) -> None:
+        nonlocal loads
+        if group != META and decode_command(data).mutation.loads:
+            loads += 1
+            if loads == 3:
+                raise NoLeader(group, "the test says so")  # type: ignore[arg-type]
+        propose(self, group, data, seconds)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched, carrying_out(Request(77, 1)):
+        patched.setattr(Proposer, "propose", failing)
+        with pytest.raises(LoadedInPart, match=r"2 of 6 parts are, slice 2 of root\.other is not") as raised:
+            store.load(str(source), loading.LoadOptions())
+        assert raised.value.code == 2020
+    cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
+    rows[2][0] = (0, 7, rows[2][0][2])
+    with carrying_out(Request(77, 1)):
+        assert 6 == store.load(str(source), loading.LoadOptions())
+    wait_same(cluster, rows)
+    wait_until(lambda: not staged(cluster), 10)
+
+
+def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
+    store = database(cluster, 0)
+    group = store.owner("root.plant", 0)
+    store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
+    wait_until(lambda: 3 == len(staged(cluster)), 10)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("saros_cluster.database._SHIPMENT_LEASE_NS", 0)
+        wait_until(lambda: not staged(cluster), 20)  # by the chores of whoever leads
+    with pytest.raises(UserMistake, match="send it again"):
+        store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 10, b"more")))
+    store._parts.proposer.propose(group, loading.encode_shipping(Abandon("a-1")))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tsfile") is None, reason="the package tsfile is not installed")
+def test_a_file_of_another_writer_is_loaded(cluster: Nodes, tmp_path: Path) -> None:
+    from storage.test_tsfile_interop import apache
+
+    rows = [(n * WEEK // 2, float(n)) for n in range(9)]
+    column = {"type": 4, "encoding": 0, "compressor": 0, "rows": rows}
+    spec, path = tmp_path / "spec.json", tmp_path / "apache.tsfile"
+    spec.write_text(json.dumps({"model": "tree", "devices": {"root.apache.d": {"s": column}}}))
+    apache("write", str(path), str(spec))
+    cluster.run(2, f"load '{path}'")
+    for number in range(3):
+        wait_until(lambda n=number: rows == cluster.run(n, "select s from root.apache.d", "weak"), 20)
