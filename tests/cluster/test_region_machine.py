@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, Transfer
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Fence, LetGo, Open, Settle, Transfer
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
@@ -431,6 +431,35 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
     assert {0: 1} == member.points("root.a.d")
     member.transfer(LetGo(4))
     assert {} == member.points("root.a.d")
+
+
+def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them_is_here_again(tmp_path: Path) -> None:
+    """Its state file knows that they left, and the log has still to bring what was in memory of them."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    member.transfer(Fence(4, (member.slot("root.a", 0),)))
+    member.add(NO_REQUEST, write("root.a.d", 100, 2, 1))
+    member.machine.save(first=2)
+    member.machine.close()
+    member.machine = member.open()
+    for reached, entry in enumerate(member.log[1:], 1):
+        machine = member.machine
+        if reached > 2:
+            assert machine.has_left(4)
+            fence, opening, _ = machine.describe(4)
+            assert (3, (("root.a", 0),)) == (fence, opening.arrival.partitions)
+            assert machine.capture_left(4)
+            region, pinned, _ = machine.pin(Known(4, LEFT))
+            region.unpin()
+            assert [0] == [snapshot.slice for snapshot in pinned["root.a"]]
+        else:
+            assert not machine.has_left(4)
+            for ask in (machine.describe, machine.capture_left, lambda epoch, m=machine: m.pin(Known(epoch, LEFT))):
+                with pytest.raises(UserMistake) as early:
+                    ask(4)
+                assert MOVED == early.value.code
+        machine.apply([entry])
 
 
 def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from saros_cluster.data.command import Command, Known, Request, decode_command
 from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
-from saros_cluster.data.ownership import LEFT, Arrival, Fence, LetGo, Open, Ownership, Settle, Transfer
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Fence, LetGo, Open, Ownership, Settle, Transfer
 from saros_cluster.data.requests import Requests
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.data.shipments import LOST, Abandon, Piece, Shipments, Shipping
@@ -435,7 +435,9 @@ class RegionMachine:
         """
         region = self.region
         with region.lock:
-            if known is not None:
+            if known is not None and known.inbound == LEFT:
+                self._check_left(known.epoch)
+            elif known is not None:
                 self.ownership.check_view(*known)
             pinned = region.pin()
             if known is not None and self.ownership.has_moved:
@@ -461,32 +463,42 @@ class RegionMachine:
         return found
 
     def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
-        """What the group must know that gets the slots that a move took away here, and as of which entry.
+        """What the group must know that gets the slots that a move took away here, and the entry that did so.
 
-        Of the arrival only the partitions are filled in. Raises UserMistake (MOVED) if the move is not applied here.
+        Of the arrival only the partitions are filled in. Raises UserMistake (MOVED) if that entry is not reached here.
         """
         region = self.region
         with region.lock:
-            self.ownership.check_view(epoch, LEFT)
-            index = max(region.partitions.applied, self._found)
+            self._check_left(epoch)
+            fence = self.ownership.fences[epoch]
             keys = sorted(p.key for p in region.partitions if self.ownership.shows(self.slot(*p.key), epoch, LEFT))
             lines = region.schema.dump().splitlines()
             requests = tuple(self._requests.newest())
             drops = self._drops.words()
         changes = [change for change in map(decode_change, lines) if self._goes_along(change, epoch)]
         arrival = Arrival(epoch, 0, 0, GroupId(0), 0, (), (), tuple(keys))
-        return index, Open(arrival, requests, drops), changes
+        return fence, Open(arrival, requests, drops), changes
 
     def capture_left(self, epoch: int) -> bytes:
         """A capture of the slots that a move took away here. Raises what `capture` does, and UserMistake (MOVED)."""
         with self.region.lock:
-            self.ownership.check_view(epoch, LEFT)
+            self._check_left(epoch)
         return self.capture(lambda database, number: self.ownership.shows(self.slot(database, number), epoch, LEFT))
 
     def has_left(self, epoch: int) -> bool:
         """Whether slots that a move took away are still here, and nothing of them changes any more."""
         with self.region.lock:
-            return self.ownership.has_left(epoch)
+            return self.ownership.has_left(epoch) and self._has_reached(epoch)
+
+    def _has_reached(self, epoch: int) -> bool:
+        """Whether all is here that a move took away: who has started again has it when the log has brought it."""
+        return self._reached >= self.ownership.fences[epoch]
+
+    def _check_left(self, epoch: int) -> None:
+        """Raise UserMistake (MOVED) unless slots that a move took away are still here, and all of them again."""
+        self.ownership.check_view(epoch, LEFT)
+        if not self._has_reached(epoch):
+            raise UserMistake("this replica has just started: ask another one, or again", code=MOVED)
 
     def arrivals(self) -> list[Arrival]:
         """What came here, and is not settled."""

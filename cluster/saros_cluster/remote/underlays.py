@@ -12,17 +12,18 @@ from contextlib import suppress
 from functools import partial
 
 from saros_cluster.data.command import Known
-from saros_cluster.data.ownership import LEFT, Arrival
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival
 from saros_cluster.host import NotHere
 from saros_cluster.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.remote.errors import ReadLost
 from saros_cluster.remote.questions import CLOSE, ReadTarget, encode_query
 from saros_cluster.remote.remote_reader import Holder, open_readers
 from saros_cluster.remote.underlay import Underlay
 from saros_cluster.replicas import Replicas
 from saros_scheduler.task import QueryId
 from saros_storage.block import Block
-from saros_storage.errors import StorageError
+from saros_storage.errors import StorageError, UserMistake
 from saros_storage.reading import ReadCounters, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
 
 _CLOSE_SECONDS = 1.0
@@ -51,12 +52,12 @@ class Underlays:
             with suppress(NotHere):  # the group was left meanwhile
                 view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)
-        failure: Exception = NotHere(arrival.source, "no holder of it is known")
+        failure: Exception = UserMistake("nobody else has slots that moved: run the query again", code=MOVED)
         for node in arrival.holders:
             if node != self._node:
                 try:
                     return self._open_there(node, arrival, request)
-                except (Unreachable, RemoteError, StorageError) as error:
+                except (Unreachable, RemoteError, ReadLost, StorageError) as error:
                     failure = error
         raise failure
 
