@@ -83,6 +83,10 @@ class Groups:
         for group in [group for group in self._contents if group != META]:
             self._remove(group)  # it was being left
 
+    def is_settled(self, topology: Topology) -> bool:
+        """Whether nothing is to be done."""
+        return set(self._replicas.machines) == set(self._wanted(topology))
+
     def settle(self, topology: Topology) -> None:
         """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
         wanted = set(self._wanted(topology))

@@ -228,6 +228,11 @@ class GroupHost:
         """Of all groups here."""
         return dict(self._statuses)
 
+    def leads(self, group: GroupId) -> bool:
+        """Whether this node leads the group, as far as it knows."""
+        status = self._statuses.get(group)
+        return status is not None and status.role is Role.LEADER
+
     def leader_of(self, group: GroupId) -> NodeId | None:
         """Who leads the group, as far as this node knows."""
         status = self._statuses.get(group)

@@ -20,7 +20,6 @@ from saros_cluster.host import GroupHost
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.raft.ready import Role
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.replicas import Replicas
@@ -113,8 +112,7 @@ class Chores:
 
     def leads_meta(self) -> bool:
         """Whether this node leads the meta group, and does what one node does for all."""
-        status = self.host.status(META)
-        return status is not None and status.role is Role.LEADER
+        return self.host.leads(META)
 
     def _finish_drops(self) -> None:
         if self.leads_meta():
@@ -133,7 +131,7 @@ class Chores:
             self.host.transfer(group, NodeId(group))
 
     def _led(self) -> list[GroupId]:
-        return [group for group, status in self.host.statuses().items() if status.role is Role.LEADER]
+        return [group for group in self.host.statuses() if self.host.leads(group)]
 
     def hand_over(self) -> None:
         """Let others lead what this node leads, as far as they can: it is about to stop."""

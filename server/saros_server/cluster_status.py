@@ -18,7 +18,6 @@ from saros_cluster.host import GroupHost
 from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.raft.ready import Role
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_cluster.transport.handshake import Identity
@@ -108,7 +107,7 @@ class ClusterStatus:
         for group, status in self._host.statuses().items():
             machine = self._replicas.machines.get(group)
             partitions = [] if machine is None else machine.region.partition_counts()
-            leads = status.role is Role.LEADER
+            leads = self._host.leads(group)
             count, databases = sum(n for _, n in partitions), tuple(database for database, _ in partitions)
             found[group] = _Replica(leads, status.leader, status.term, status.commit, status.applied, count, databases)
         return found

@@ -6,8 +6,6 @@ import logging
 import threading
 
 from saros_cluster.growth.worker import Worker
-from saros_cluster.peers import RemoteError, Unreachable
-from saros_storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +31,5 @@ class Growing:
         while not self._stopped.wait(_BUSY_SECONDS if self._worker.is_wanted else _IDLE_SECONDS):
             try:
                 self._worker.step()
-            except (StorageError, OSError, Unreachable, RemoteError) as error:
-                logger.info("a step of a change is tried again: %s", error)
             except Exception:
                 logger.exception("a step of a change failed")

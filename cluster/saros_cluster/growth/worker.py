@@ -19,7 +19,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import Request, encode_transfer
@@ -47,7 +47,6 @@ from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unr
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import Proposer
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.raft.ready import Role
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_storage.capture.shelf import Shelf
@@ -65,6 +64,9 @@ _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
 _READ_NS = 3_000_000_000
+#: What another node may not have, or another time.
+_TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
+_T = TypeVar("_T")
 
 
 class Worker:
@@ -117,19 +119,16 @@ class Worker:
         return self._topology.change is not None or any(self._arrivals())
 
     def step(self) -> None:
-        """Do what can be done now. Raises the first of StorageError, OSError, Unreachable, RemoteError: try again."""
+        """Do what can be done now, and log what cannot: it is tried again in the next step."""
         parts: list[Callable[[], None]] = [self._ask_standing, self._settle]
         parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
         parts += [self._drive]
         parts += [partial(self._fetch, machine, arrival) for machine, arrival in self._arrivals()]
-        failures: list[Exception] = []
         for part in parts:
             try:
                 part()
-            except (StorageError, OSError, Unreachable, RemoteError) as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+            except (*_TROUBLE, OSError) as error:
+                logger.info("a step of a change is tried again", extra={"why": str(error)})
 
     def _ask_standing(self) -> None:
         """Whether this node was removed, if nobody of the meta group speaks to it any more."""
@@ -142,13 +141,9 @@ class Worker:
 
     def _settle(self) -> None:
         topology = replace(self._topology, wanted={}, change=None) if self._is_removed else self._topology
-        if set(self._replicas.machines) != {group for group in topology.groups_of(self._node) if group != META}:
+        if not self._groups.is_settled(topology):
             self._save_meta()  # what is done because of it must not be forgotten before it
             self._groups.settle(topology)
-
-    def _leads(self, group: GroupId) -> bool:
-        status = self._host.status(group)
-        return status is not None and status.role is Role.LEADER
 
     def _tell(self, step: GrowthCommand) -> None:
         """A step into the meta group's log."""
@@ -159,7 +154,7 @@ class Worker:
     def _regroup(self, group: GroupId) -> None:
         topology, status = self._topology, self._host.status(group)
         wanted = topology.wanted.get(group)
-        if wanted is None or status is None or status.role is not Role.LEADER or status.membership.is_joint:
+        if wanted is None or status is None or not self._host.leads(group) or status.membership.is_joint:
             return
         if status.membership.version < wanted.version:
             with suppress(NotLeader, Busy, NotHere, Lost, FutureTimeoutError):  # another one leads; a learner lags
@@ -178,7 +173,7 @@ class Worker:
 
     def _drive(self) -> None:
         change = self._topology.change
-        if change is None or not self._leads(META):
+        if change is None or not self._host.leads(META):
             return
         if change.stage is Stage.PREPARING and change.is_prepared and not self._schema.pending:
             self._tell(Go(change.id))
@@ -231,11 +226,7 @@ class Worker:
         return int(answer["index"]), found, [decode_change(text.encode()) for text in answer["schema"]]
 
     def _ask_one(self, nodes: Sequence[NodeId], name: str, question: bytes) -> bytes:
-        """The answer of the first node that gives one. Raises Unreachable, RemoteError of the last."""
-        for node in nodes[:-1]:
-            with suppress(Unreachable, RemoteError, NotHere):
-                return self._ask(node, name, question)
-        return self._ask(nodes[-1], name, question)
+        return _first(nodes, lambda node: self._ask(node, name, question))
 
     def _ask(self, node: NodeId, name: str, question: bytes) -> bytes:
         if node == self._node:
@@ -263,16 +254,7 @@ class Worker:
             holders = [*arrival.holders[place:], *arrival.holders[:place]]
             if self._node in holders:
                 holders = [self._node, *(node for node in holders if node != self._node)]
-            for node in holders[:-1]:
-                try:
-                    self._fetch_from(node, machine, arrival)
-                    break
-                except (Unreachable, RemoteError, StorageError, NotHere) as error:
-                    logger.info(
-                        "slots were not fetched", extra={"from": node, "epoch": arrival.epoch, "why": str(error)}
-                    )
-            else:
-                self._fetch_from(holders[-1], machine, arrival)
+            _first(holders, lambda node: self._fetch_from(node, machine, arrival))
         self._tell(Loaded(arrival.change, arrival.move, self._node))
 
     def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
@@ -321,3 +303,13 @@ class Worker:
         if machine is None:
             raise NotHere(GroupId(int(group)), "this node has no replica of it")
         return machine, number
+
+
+def _first(nodes: Sequence[NodeId], ask: Callable[[NodeId], _T]) -> _T:
+    """What the first node gives that has no trouble. Raises the trouble of the last one."""
+    for node in nodes[:-1]:
+        try:
+            return ask(node)
+        except _TROUBLE as error:
+            logger.info("another node is asked", extra={"node": node, "why": str(error)})
+    return ask(nodes[-1])
