@@ -479,6 +479,20 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     assert {0: 2} == member.points("root.b.d")
 
 
+def test_requests_that_came_with_slots_are_forgotten_too() -> None:
+    requests = Requests()
+    requests.take_in(3, 10, [(1, 1)])
+    for found in (requests, Requests(requests.dump(), requests.dump_arrived())):
+        assert found.is_known(Request(1, 1), 10 + MEMORY)
+        assert found.covers(Request(1, 1), 10 + MEMORY, 3)
+        assert not found.covers(Request(1, 1), 10 + MEMORY, 0)
+        assert not found.is_known(Request(1, 1), 11 + MEMORY)
+        assert not found.covers(Request(1, 1), 11 + MEMORY, 3)
+        assert [(3, 10, [(1, 1)])] == found.dump_arrived()
+        found.remember(Request(1, 2), 11 + MEMORY)
+        assert [] == found.dump_arrived()
+
+
 def catch_up_by_snapshot(leader: Member, laggard: Member) -> int:
     index, token = leader.machine.take_snapshot()
     snapshot = Snapshot(Position(index, 1, membership(1, [1, 2])), token)

@@ -405,7 +405,7 @@ class RegionMachine:
                 self.ownership.fence(transfer, index)
             case Open(opened, requests, drops) if is_new and self.ownership.open(replace(opened, entry=index)):
                 arrival = self.ownership.arrivals[opened.epoch]
-                self._requests.take_in(arrival.epoch, requests)
+                self._requests.take_in(arrival.epoch, index, requests)
                 self._drops.take_in(Drops.of_words(drops))
                 needed = self._needed(changes, sorted({database for database, _ in arrival.partitions}))
                 region.take_effect(index, Mutation(needed))

@@ -14,7 +14,7 @@ did nothing, and may come again. Pure; one thread.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from saros_cluster.data.command import NO_REQUEST, Request
 
@@ -30,15 +30,17 @@ class Requests:
     def __init__(
         self,
         known: Iterable[Sequence[int]] = (),
-        arrived: Iterable[tuple[int, Iterable[Sequence[int]]]] = (),
+        arrived: Iterable[tuple[int, int, Iterable[Sequence[int]]]] = (),
     ) -> None:
-        """`known`: (client, sequence, index, epoch), by rising index; `arrived`: by epoch, (client, sequence)."""
+        """`known`: (client, sequence, index, epoch), by rising index; `arrived`: epoch, index, (client, sequence)."""
         #: By request: its entry, and the last move that had brought slots here then.
         self._known: OrderedDict[Request, tuple[int, int]] = OrderedDict()
         for client, sequence, index, epoch in known:
             self._known[Request(client, sequence)] = index, epoch
-        #: By move: what the slots that it brought have had.
-        self._arrived = {epoch: frozenset(Request(*request) for request in found) for epoch, found in arrived}
+        #: By move: the entry that opened what it brought, and what that has had.
+        self._arrived: dict[int, tuple[int, frozenset[Request]]] = {}
+        for epoch, index, found in arrived:
+            self.take_in(epoch, index, found)
 
     def is_repeated(self, request: Request, index: int) -> bool:
         """Whether the request of entry `index` had its effect before, here."""
@@ -46,16 +48,20 @@ class Requests:
 
     def is_known(self, request: Request, index: int) -> bool:
         """Whether it had its effect before, here or on slots that came."""
-        return self.is_repeated(request, index) or any(request in found for found in self._arrived.values())
+        return self.is_repeated(request, index) or any(self._came(request, index, epoch) for epoch in self._arrived)
 
     def covers(self, request: Request, index: int, since: int) -> bool:
         """Whether it had its effect on a slot that came here with move `since` (0: it was here from the beginning)."""
         epoch = self._found(request, index)
-        return (epoch is not None and since <= epoch) or request in self._arrived.get(since, ())
+        return (epoch is not None and since <= epoch) or self._came(request, index, since)
 
     def _found(self, request: Request, index: int) -> int | None:
         found = self._known.get(request)
         return None if found is None or index - found[0] > MEMORY else found[1]
+
+    def _came(self, request: Request, index: int, epoch: int) -> bool:
+        at, found = self._arrived.get(epoch, (0, frozenset()))
+        return index - at <= MEMORY and request in found
 
     def remember(self, request: Request, index: int, epoch: int = 0) -> None:
         """The request of entry `index` has its effect now; `epoch`: the last move that has brought slots here."""
@@ -65,10 +71,12 @@ class Requests:
         self._known[request] = index, epoch
         while index - next(iter(self._known.values()))[0] > MEMORY:
             self._known.popitem(last=False)
+        for old in [epoch for epoch, (at, _) in self._arrived.items() if index - at > MEMORY]:
+            del self._arrived[old]
 
-    def take_in(self, epoch: int, requests: Collection[tuple[int, int]]) -> None:
-        """Slots come with a move, that have had these."""
-        self._arrived[epoch] = frozenset(Request(*request) for request in requests)
+    def take_in(self, epoch: int, index: int, requests: Iterable[Sequence[int]]) -> None:
+        """Slots come with a move, by entry `index`, that have had these."""
+        self._arrived[epoch] = index, frozenset(Request(*request) for request in requests)
 
     def newest(self) -> list[tuple[int, int]]:
         """(client, sequence) of the last ones."""
@@ -78,6 +86,6 @@ class Requests:
         """What `__init__` takes first."""
         return [(r.client, r.sequence, index, epoch) for r, (index, epoch) in self._known.items()]
 
-    def dump_arrived(self) -> list[tuple[int, list[Request]]]:
+    def dump_arrived(self) -> list[tuple[int, int, list[Request]]]:
         """What it takes then."""
-        return [(epoch, sorted(found)) for epoch, found in self._arrived.items()]
+        return [(epoch, index, sorted(found)) for epoch, (index, found) in self._arrived.items()]

@@ -43,7 +43,7 @@ class GroupState:
     partly: Sequence[tuple[int, Sequence[int]]] = ()
     #: As `Requests.dump` and `dump_arrived` give them.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
-    arrived_requests: Sequence[tuple[int, Sequence[Sequence[int]]]] = field(default=(), repr=False)
+    arrived_requests: Sequence[tuple[int, int, Sequence[Sequence[int]]]] = field(default=(), repr=False)
     #: As `Drops.words` gives them.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
@@ -94,7 +94,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         partly=tuple((int(index), [int(place) for place in places]) for index, places in words["partly"]),
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
-            (int(e), [(int(c), int(s)) for c, s in found]) for e, found in words["arrived_requests"]
+            (int(e), int(i), [(int(c), int(s)) for c, s in found]) for e, i, found in words["arrived_requests"]
         ),
         generation=int(words["generation"]),
         drops=Drops.of_words(words["drops"]).words(),
