@@ -73,7 +73,10 @@ class Groups:
         """`contents`: what was found in the log."""
         self._ground = ground
         self._replicas = replicas
+        #: Logs without a replica, which is still to be made.
         self._contents = dict(contents)
+        #: What is left, and not gone yet.
+        self._leaving: set[GroupId] = set()
 
     def open(self, topology: Topology) -> None:
         """The groups that were here at the end, or that the node begins with; before the host's first turn."""
@@ -85,10 +88,12 @@ class Groups:
 
     def is_settled(self, topology: Topology) -> bool:
         """Whether nothing is to be done."""
-        return set(self._replicas.machines) == set(self._wanted(topology))
+        return not self._leaving and set(self._replicas.machines) == set(self._wanted(topology))
 
     def settle(self, topology: Topology) -> None:
         """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
+        for group in sorted(self._leaving):
+            self._remove(group)
         wanted = set(self._wanted(topology))
         for group in sorted(wanted - self._replicas.machines.keys()):
             logger.info("joining a group", extra={"group": group})
@@ -109,7 +114,7 @@ class Groups:
         add: Callable[[GroupId, Restored, RegionMachine, RaftOptions], None],
     ) -> None:
         ground = self._ground
-        contents = self._contents.pop(group, None) or self._begin(group, topology)
+        contents = self._contents.get(group) or self._begin(group, topology)
         machine = RegionMachine(
             group,
             os.path.join(ground.folder, "groups", str(group)),
@@ -125,13 +130,14 @@ class Groups:
             lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS),
             ground.compactor,
         )
-        machine.start(partial(ground.host.compact, group), ground.log.sync_due)
-        add(
-            group,
-            Restored(contents.base, contents.hard_state, contents.entries, machine.installed),
-            machine,
-            ground.raft,
-        )
+        restored = Restored(contents.base, contents.hard_state, contents.entries, machine.installed)
+        try:
+            machine.start(partial(ground.host.compact, group), ground.log.sync_due)
+            add(group, restored, machine, ground.raft)
+        except BaseException:
+            machine.close()
+            raise
+        del self._contents[group]
         self._replicas.put(group, machine)  # who finds it here may ask the host for it
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
@@ -140,11 +146,13 @@ class Groups:
         is_new = group in self._ground.first.wanted or (change is not None and group in change.new_groups)
         base = Position(0, 0, wanted) if is_new and self._ground.node in wanted.voters else _NOBODY
         self._ground.log.wait(self._ground.log.create(group, base))
-        return LogContents(base, HardState(), ())
+        contents = self._contents[group] = LogContents(base, HardState(), ())
+        return contents
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground
         machine = self._replicas.take(group)  # before the host does without: who finds it here asks the host for it
+        self._leaving.add(group)
         ground.host.leave(group, "this node has left the group")
         machine.close()
         machine.region.keep_for_views()
@@ -157,6 +165,7 @@ class Groups:
         ground.disk.remove_tree(os.path.join(ground.folder, "groups", str(group)))
         ground.log.wait(ground.log.drop(group))
         self._contents.pop(group, None)
+        self._leaving.discard(group)
 
     def _state_path(self, group: GroupId) -> str:
         return os.path.join(self._ground.folder, "meta", f"group-{group}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from server.cluster_fixture import Nodes, free_addresses, wait_until
 
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
+from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Topology
@@ -148,6 +150,31 @@ def test_a_strong_read_may_come_just_when_a_node_joins_or_leaves_a_group(
     pool.shutdown()
     assert answers
     assert {str([(SLICES,)])} == {str(answer.result()) for answer in answers}
+
+
+def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: Counter[str] = Counter()
+
+    def failing(what: str, act: Callable[..., object], fails: Callable[..., bool]) -> Callable[..., object]:
+        def try_(*arguments: object) -> object:
+            answer = act(*arguments)
+            if threading.current_thread().name == "saros-growing" and fails(*arguments) and failed[what] < 2:
+                failed[what] += 1
+                raise OSError(5, f"{what} failed")
+            return answer
+
+        return try_
+
+    fill(cluster, 0, "root.a.d", 1)
+    monkeypatch.setattr(RegionMachine, "start", failing("start", RegionMachine.start, lambda *_: True))
+    is_group = lambda _, path: Path(path).parent.name == "groups"  # noqa: E731
+    monkeypatch.setattr(LocalDisk, "remove_tree", failing("remove", LocalDisk.remove_tree, is_group))
+    cluster.change((cluster.add(tmp_path / "node4"),))
+    wait_until(lambda: failed == {"start": 2, "remove": 2}, 20)
+    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)), 20)
+    assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
 
 
 def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> None:
