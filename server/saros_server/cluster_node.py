@@ -47,7 +47,7 @@ from saros_cluster.remote.underlays import Underlays
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
-from saros_cluster.transport.handshake import Identity, PeerCredentials
+from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.users.cluster_directory import ClusterDirectory
 from saros_server.cluster_admin import Administration
 from saros_server.cluster_chores import Chores
@@ -85,7 +85,7 @@ class Outside:
     """What a node has of the world besides its disk and its clock; a simulated world has others."""
 
     #: Reaches the other nodes, once it is started.
-    peers: Callable[[Identity, AddressOf, PeerCredentials | None, Clock], GrpcPeers] = GrpcPeers
+    peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
     #: Makes the process the folder's only owner; called to let it go. Raises FolderInUse.
     own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
     randomness: random.Random = field(default_factory=random.SystemRandom)
@@ -127,7 +127,7 @@ class ClusterNode:
         clock: Clock,
         raft: RaftOptions | None = None,
         outside: Outside | None = None,
-        credentials: PeerCredentials | None = None,
+        credentials: CredentialSource | None = None,
     ) -> ClusterNode:
         """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
 
@@ -192,7 +192,7 @@ class _Opening:
         self._routes.learn(state.topology)
         self._schema.agree(state.databases, state.drops, state.version)
 
-    def open(self, credentials: PeerCredentials | None) -> ClusterNode:
+    def open(self, credentials: CredentialSource | None) -> ClusterNode:
         """See `ClusterNode.open`."""
         disk, file, meta = self._disk, self._file, self._meta
         log, contents = self._open_log()

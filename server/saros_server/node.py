@@ -115,7 +115,7 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster_node import ClusterNode
 
-    credentials = peer_credentials(configuration)
+    credentials = peer_credentials(configuration, clock)
     try:
         return ClusterNode.open(folder, file, options, disk, clock, credentials=credentials)
     except CannotListen as error:

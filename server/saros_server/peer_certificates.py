@@ -5,19 +5,23 @@
     peer_key            OUT/node2.key
 
 A node's certificate has its host's name too, so it may be `tls_certificate` as well. What is there is not made again:
-to renew a certificate, remove it. Made by the `openssl` command. Any thread.
+to renew a certificate, remove it. A node that runs takes what it finds changed for its next connections. Made by the
+`openssl` command. Any thread.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
 import secrets
 import shutil
+import ssl
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +29,10 @@ from saros_cluster.placement import NodeId
 from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.tls import check_key
+from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
+
+logger = logging.getLogger(__name__)
 
 _KEYS = ("peer_ca", "peer_certificate", "peer_key")
 _CA, _CA_KEY = "ca.pem", "ca.key"
@@ -53,21 +60,69 @@ subjectAltName = {names}
 """
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _OPENSSL_SECONDS = 60.0
+#: Every call to another node asks.
+_LOOK_NS = 1_000_000_000
 
 
-def peer_credentials(configuration: Configuration) -> PeerCredentials | None:
+def peer_credentials(configuration: Configuration, clock: Clock) -> PeerFiles | None:
     """What the configuration names; None: nothing. Raises ConfigurationError."""
     paths = [str(getattr(configuration, key)) for key in _KEYS]
     if not any(paths):
         return None
     if not all(paths):
         raise ConfigurationError(f"{', '.join(_KEYS)} go together: give all, or none")
-    check_key(paths[-1])
-    try:
-        ca, certificate, key = (Path(path).read_bytes() for path in paths)
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
-    return PeerCredentials(ca, certificate, key)
+    return PeerFiles(paths, clock)
+
+
+class PeerFiles:
+    """Authority, certificate and key as the files are now; what they were before, while they do not fit together.
+
+    Implements `CredentialSource`.
+    """
+
+    def __init__(self, paths: Sequence[str], clock: Clock) -> None:
+        """Raises ConfigurationError."""
+        self._paths = tuple(paths)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seen = self._stamp()
+        self._looked_ns = clock.monotonic_ns()
+        self._found = self._read()
+
+    def now(self) -> PeerCredentials:
+        """See `CredentialSource.now`; a change is seen after a second."""
+        with self._lock:
+            if self._clock.monotonic_ns() - self._looked_ns >= _LOOK_NS:
+                self._looked_ns = self._clock.monotonic_ns()
+                self._look()
+            return self._found
+
+    def _look(self) -> None:
+        try:
+            stamp = self._stamp()
+            if stamp == self._seen:
+                return
+            found = self._read()
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._paths[1:])
+        except (ConfigurationError, OSError) as error:  # the next file may not be written yet
+            logger.warning("the certificate between nodes cannot be read anew", extra={"error": str(error)})
+            return
+        self._seen, self._found = stamp, found
+        logger.info("a new certificate between nodes", extra={"certificate": self._paths[1]})
+
+    def _stamp(self) -> tuple[int, ...]:
+        try:
+            return tuple(os.stat(path).st_mtime_ns for path in self._paths)
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    def _read(self) -> PeerCredentials:
+        check_key(self._paths[-1])
+        try:
+            ca, certificate, key = (Path(path).read_bytes() for path in self._paths)
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
+        return PeerCredentials(ca, certificate, key)
 
 
 def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) -> list[str]:

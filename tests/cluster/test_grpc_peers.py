@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -375,7 +376,7 @@ def test_a_sender_is_who_the_metadata_and_the_certificate_say() -> None:
     assert A == verified_sender(here, good, None)
     assert A == verified_sender(here, good, {"peer_uri": [b"saros://plant/node/1"]})
     bad: list[tuple[int, dict[str, str], dict[str, list[bytes]] | None]] = [
-        (2015, good | {"saros-protocol": "2"}, None),
+        (2015, good | {"saros-protocol": "1"}, None),
         (2015, {}, None),
         (2019, good | {"saros-cluster": "other"}, None),
         (2019, good | {"saros-receiver": "3"}, None),
@@ -431,7 +432,7 @@ GOOD = dict(greeting(Identity("plant", A), B)) | {
     "saros-connection": "1/1",
 }
 WRONG = {
-    "version": (2015, {"saros-protocol": "2"}),
+    "version": (2015, {"saros-protocol": "1"}),
     "cluster": (2019, {"saros-cluster": "other"}),
     "receiver": (2019, {"saros-receiver": "1"}),
     "sender": (2019, {"saros-sender": "x"}),
@@ -907,3 +908,35 @@ def test_a_node_that_answers_for_another_is_noticed(town: Town, authorities: tup
     ours, _ = authorities
     town.end(B, credentials=ours.of(C), calls={"echo": lambda _, r: r}, streams={"echo": lambda _, r: iter([r])})
     assert_nobody_is_heard(town, town.end(A, credentials=ours.of(A), listens=False), Unreachable)
+
+
+@dataclass
+class Renewed:
+    """Credentials that others replace."""
+
+    found: PeerCredentials
+
+    def now(self) -> PeerCredentials:
+        return self.found
+
+
+def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
+    """Of either side: one that is wrong is refused until it is replaced, and a right one replaces a right one."""
+    ours, theirs = authorities
+    caller, answerer = Renewed(theirs.of(A)), Renewed(ours.of(B))
+    town.end(B, credentials=answerer, calls={"echo": lambda _, request: request})
+    a = town.end(A, credentials=caller, listens=False)
+    with pytest.raises(Unreachable):
+        a.call(B, "echo", b"", 5.0)
+    caller.found = ours.of(A)
+    assert b"1" == a.call(B, "echo", b"1", LONG)
+    answerer.found = ours.of(C)
+    assert b"2" == a.call(B, "echo", b"2", LONG)  # on the connection that there is
+    caller.found = ours.of(A)
+    with pytest.raises(Unreachable):
+        a.call(B, "echo", b"", 5.0)
+    answerer.found = ours.of(B)
+    caller.found = ours.of(A)
+    assert b"3" == a.call(B, "echo", b"3", LONG)
+    a.send(B, [beat(1)])
+    assert [beat(1)] == town.inboxes[B].wait(1)

@@ -43,9 +43,10 @@ from saros_server import cluster_node, user_command
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import Node
 from saros_server.passwords import hash_password, is_outdated
-from saros_server.peer_certificates import make_certificates, peer_credentials
+from saros_server.peer_certificates import PeerFiles, make_certificates, peer_credentials
 from saros_server.server import Server
 from saros_server.service import POLICIES, Policy
+from saros_storage.clock import SystemClock
 from saros_storage.errors import StorageError, UserMistake
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
@@ -503,21 +504,52 @@ def test_without_openssl_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path) -> None:
     paths = {key: tmp_path / key for key in ("peer_ca", "peer_certificate", "peer_key")}
     options = {key: str(path) for key, path in paths.items()}
-    assert peer_credentials(load().values) is None
+    assert peer_credentials(load().values, SystemClock()) is None
     for missing in options:
         with pytest.raises(ConfigurationError, match="peer_ca, peer_certificate, peer_key go together"):
-            peer_credentials(load(overrides={**options, missing: ""}).values)
+            peer_credentials(load(overrides={**options, missing: ""}).values, SystemClock())
     with pytest.raises(ConfigurationError, match="cannot read"):
-        peer_credentials(load(overrides=options).values)
+        peer_credentials(load(overrides=options).values, SystemClock())
     for path in paths.values():
         path.write_text(path.name)
         path.chmod(0o640)
     with pytest.raises(ConfigurationError, match="others may read the key"):
-        peer_credentials(load(overrides=options).values)
+        peer_credentials(load(overrides=options).values, SystemClock())
     paths["peer_key"].chmod(0o600)
-    found = peer_credentials(load(overrides=options).values)
-    assert found is not None
+    files = peer_credentials(load(overrides=options).values, SystemClock())
+    assert files is not None
+    found = files.now()
     assert (b"peer_ca", b"peer_certificate", b"peer_key") == (found.ca, found.certificate, found.key)
+
+
+def test_a_certificate_is_taken_when_it_fits_its_key(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    cluster = "123e4567-e89b-12d3-a456-426614174000"
+    out = tmp_path / "out"
+    make_certificates(str(out), cluster, {NodeId(1): "a", NodeId(2): "b"})
+    clock = HandClock()
+    files = PeerFiles([str(out / name) for name in ("ca.pem", "node1.pem", "node1.key")], clock)
+    first = files.now()
+    (out / "node2.pem").replace(out / "node1.pem")
+    clock.monotonic_s += 2
+    assert first is files.now()
+    (out / "node2.key").replace(out / "node1.key")
+    assert first is files.now()  # it looks once a second
+    clock.monotonic_s += 2
+    second = files.now()
+    assert ((out / "node1.pem").read_bytes(), (out / "node1.key").read_bytes()) == (second.certificate, second.key)
+    assert first != second
+    assert second is files.now()
+
+
+class HandClock(SystemClock):
+    """Monotonic seconds by hand."""
+
+    monotonic_s = 100
+
+    def monotonic_ns(self) -> int:
+        return self.monotonic_s * 1_000_000_000
 
 
 def test_other_machines_reach_no_node_without_certificates(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from saros_cluster.transport.channels import (
     code_of,
     trouble_of,
 )
-from saros_cluster.transport.handshake import Identity, Metadata, greeting
+from saros_cluster.transport.handshake import Identity, Metadata, PeerCredentials, greeting
 from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.clock import Clock
 
@@ -41,9 +41,10 @@ _NOT_SENT = "failed to connect"
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A channel to where a node was when it was made."""
+    """A channel to where a node was when it was made, with what this one was then."""
 
     address: str
+    credentials: PeerCredentials | None
     channel: grpc.Channel
     call: Any
     stream: Any
@@ -113,21 +114,21 @@ class Calls:
         assert timeout_s > 0
         if len(request) > MESSAGE_BYTES_MAX:
             raise RemoteError(node, _TOO_LARGE, f"a request of {len(request)} bytes is above {MESSAGE_BYTES_MAX}")
-        address = self._dialer.address(node)
+        address, credentials = self._dialer.address(node), self._dialer.credentials
         with self._lock:
             if self._closed:
                 raise Unreachable(node, "this node is closing")
             old = self._routes.get(node)
-            if old is not None and old.address == address:
+            if old is not None and old.address == address and old.credentials is credentials:
                 return old
-            route = self._routes[node] = _route_to(address, self._dialer.dial(node, address))
+            route = self._routes[node] = _route_to(address, credentials, self._dialer.dial(node, address))
         if old is not None:
             old.channel.close()
         return route
 
 
-def _route_to(address: str, channel: grpc.Channel) -> _Route:
-    return _Route(address, channel, channel.unary_unary(CALL_PATH), channel.unary_stream(STREAM_PATH))
+def _route_to(address: str, credentials: PeerCredentials | None, channel: grpc.Channel) -> _Route:
+    return _Route(address, credentials, channel, channel.unary_unary(CALL_PATH), channel.unary_stream(STREAM_PATH))
 
 
 def _translated(node: NodeId, error: Any) -> Unreachable | RemoteError:

@@ -19,7 +19,7 @@ from grpc.experimental import ChannelOptions
 from saros_cluster.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.codec import BATCH_BYTES_MAX
-from saros_cluster.transport.handshake import Identity, PeerCredentials, is_loopback
+from saros_cluster.transport.handshake import CredentialSource, Identity, PeerCredentials, is_loopback
 
 SERVICE = "saros.peer.v1.Peer"
 RAFT, CALL, STREAM = "Raft", "Call", "Stream"
@@ -70,13 +70,16 @@ class Dialer:
     """Makes channels from one node to others."""
 
     def __init__(
-        self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: PeerCredentials | None
+        self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: CredentialSource | None
     ) -> None:
         self._identity = identity
         self._address_of = address_of
-        self._credentials: grpc.ChannelCredentials | None = None
-        if credentials is not None:
-            self._credentials = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
+        self._credentials = credentials
+
+    @property
+    def credentials(self) -> PeerCredentials | None:
+        """What the next channel has."""
+        return None if self._credentials is None else self._credentials.now()
 
     def address(self, node: NodeId) -> str:
         """Where a node is. Raises Unreachable."""
@@ -89,11 +92,31 @@ class Dialer:
 
     def dial(self, node: NodeId, address: str) -> grpc.Channel:
         """A channel to a node at an address; it connects when it is used."""
-        if self._credentials is None:
+        own = self.credentials
+        if own is None:
             return grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
         name = Identity(self._identity.cluster, node).host_name
         options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", name))
-        return grpc.secure_channel(address, self._credentials, options=options)
+        credentials = grpc.ssl_channel_credentials(own.ca, own.key, own.certificate)
+        return grpc.secure_channel(address, credentials, options=options)
+
+
+def server_credentials(source: CredentialSource) -> grpc.ServerCredentials:
+    """For `add_secure_port`: those of the source at each new connection, whose other end must have a certificate."""
+    seen = source.now()
+
+    def configuration(own: PeerCredentials) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(own.key, own.certificate)], own.ca)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal seen
+        own = source.now()
+        if own is seen:
+            return None
+        seen = own
+        return configuration(own)
+
+    return grpc.dynamic_ssl_server_credentials(configuration(seen), fetch, require_client_authentication=True)
 
 
 def code_of(call: Any) -> int | None:

@@ -23,9 +23,9 @@ from saros_cluster.peers import CallHandler, Receive, StreamHandler
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.calls import Calls
-from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer
+from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer, server_credentials
 from saros_cluster.transport.counters import Counters, PeerCounters
-from saros_cluster.transport.handshake import Identity, PeerCredentials, is_loopback
+from saros_cluster.transport.handshake import CredentialSource, Identity, is_loopback
 from saros_cluster.transport.lane import Lane
 from saros_cluster.transport.serving import THREADS_MAX, Serving
 from saros_storage.clock import Clock
@@ -44,7 +44,7 @@ class GrpcPeers:
         self,
         identity: Identity,
         address_of: Callable[[NodeId], str | None],
-        credentials: PeerCredentials | None,
+        credentials: CredentialSource | None,
         clock: Clock,
     ) -> None:
         self._identity = identity
@@ -93,8 +93,7 @@ class GrpcPeers:
         own = self._credentials
         if own is None:
             return int(server.add_insecure_port(address))
-        credentials = grpc.ssl_server_credentials([(own.key, own.certificate)], own.ca, require_client_auth=True)
-        return int(server.add_secure_port(address, credentials))
+        return int(server.add_secure_port(address, server_credentials(own)))
 
     def send(self, node: NodeId, messages: Sequence[Message]) -> None:
         """See `Peers.send`."""

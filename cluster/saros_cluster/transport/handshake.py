@@ -22,11 +22,12 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from saros_cluster.placement.ring import NodeId
 
 #: Raised with every change that an older node would not understand: of the handshake, of the codec.
-PEER_PROTOCOL = 1
+PEER_PROTOCOL = 2
 PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
 SENDER_KEY, RECEIVER_KEY = "saros-sender", "saros-receiver"
 #: Where gRPC puts the URIs of the other side's certificate.
@@ -77,6 +78,17 @@ class PeerCredentials:
     ca: bytes
     certificate: bytes
     key: bytes = field(repr=False)
+
+    def now(self) -> PeerCredentials:
+        """A source of itself: these do not change."""
+        return self
+
+
+class CredentialSource(Protocol):
+    """Where credentials come from while a node runs: certificates are renewed."""
+
+    def now(self) -> PeerCredentials:
+        """For new connections; the same object as long as they are the same. Any thread."""
 
 
 def greeting(identity: Identity, receiver: NodeId) -> Metadata:
