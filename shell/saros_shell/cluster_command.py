@@ -1,8 +1,9 @@
-"""`saros cluster up`, `status`, `start`, `down`: a cluster on this machine. `init`, `certificates`: for a real one.
+"""`saros cluster up`, `status`, `start`, `down`: a cluster on this machine.
 
     up      make DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
     status  who runs, and how the groups are, as any node that answers tells it
-    add-node, remove-node           see `cluster_growing`
+    add-node, remove-node, replace-node     see `cluster_growing`
+    init, certificates, join        one of several machines: see `cluster_machines`
 
 Nodes of a cluster with users tell it only to who logs in (`cluster_login`); without, `up` waits for processes alone.
 
@@ -15,30 +16,18 @@ import argparse
 import os
 import sys
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import saros
-from saros_cluster.cluster_file import (
-    CLUSTER_FILE,
-    Administrator,
-    ClusterFile,
-    NodeAddress,
-    is_address,
-    is_uuid,
-    load,
-    save,
-)
-from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.placement import NodeId
 from saros_server import local_cluster
 from saros_server.configuration import ConfigurationError
 from saros_server.configuration import load as load_configuration
 from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
-from saros_server.peer_certificates import make_certificates
-from saros_server.security import FIRST_USER, check_hash, first_administrator, read_password
-from saros_shell import cluster_growing
+from saros_server.security import first_administrator
+from saros_shell import cluster_growing, cluster_machines
 from saros_shell.cluster_growing import rows_of
 from saros_shell.cluster_login import Login, login_of, login_options
 from saros_shell.cluster_tables import Told, change_line, group_rows, leaderless, node_rows, table, unreachable
@@ -347,11 +336,36 @@ def _remove_node(options: argparse.Namespace) -> int:
     (node,) = _chosen(cluster, options.node)
     login, say = _required_login(cluster, options), Progress().say
     cluster_growing.remove(cluster, login, node, say)
+    return _end_removed("remove-node", cluster, node, say)
+
+
+def _end_removed(command: str, cluster: LocalCluster, node: NodeId, say: Callable[[str], None]) -> int:
     if local_cluster.stop(cluster, [node], say):
-        return _failed("remove-node", {node: "it has left the cluster, and its process has not ended yet: try again"})
+        return _failed(command, {node: "it has left the cluster, and its process has not ended yet: try again"})
     local_cluster.note_removed(cluster, node, LocalDisk())
     sys.stdout.write(f"node {node} has left the cluster; {cluster.folder(node)} may be deleted\n")
     return 0
+
+
+def _replace_options(made: argparse.ArgumentParser) -> None:
+    _remove_options(made)
+    made.add_argument("--base-port", type=int, metavar="N", help="first port to try (default: that of the first node)")
+    _start_options(made)
+
+
+def _replace_node(options: argparse.Namespace) -> int:
+    disk, say, new = LocalDisk(), Progress().say, None
+    with local_cluster.alone(options.dir, disk):
+        cluster = _found(options.dir)
+        (node,) = _chosen(cluster, options.node)
+        login = _required_login(cluster, options)
+        if cluster_growing.is_to_be_replaced(cluster, login, node):
+            cluster, (new,) = cluster_growing.admit(cluster, login, 1, options.base_port, disk)
+            failures = local_cluster.start(cluster, [new], options.log_level, options.timeout, say)
+            if failures:
+                return _failed("replace-node", failures)
+    cluster_growing.replace(cluster, login, node, new, say)
+    return _end_removed("replace-node", cluster, node, say)
 
 
 def _required_login(cluster: LocalCluster, options: argparse.Namespace) -> Login:
@@ -359,102 +373,6 @@ def _required_login(cluster: LocalCluster, options: argparse.Namespace) -> Login
     if login is None:
         raise UserMistake("the cluster has users: log in as an administrator, --user NAME with SAROS_PASSWORD")
     return login
-
-
-# ---------------------------------------------------------------------------------------------- init
-
-
-def _init_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
-    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
-    made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
-    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of everything")
-    made.add_argument(
-        "--nodes", required=True, metavar="K=HOST:PORT/HOST:PORT,...", help="all nodes: address for nodes / for clients"
-    )
-    made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
-    made.add_argument("--administrator-hash", metavar="HASH", help="with users: as saros user hash prints it")
-    made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
-
-
-def _init(options: argparse.Namespace) -> int:
-    if options.cluster is None:
-        raise UserMistake(
-            f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
-        )
-    disk = LocalDisk()
-    nodes = _parse_nodes(options.nodes)
-    file = ClusterFile(
-        options.cluster, NodeId(options.node), options.replicas, SLOTS, nodes, _given_administrator(options)
-    )
-    found = load(options.data, disk)
-    if found is None and disk.list(options.data):
-        raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
-    if found not in (None, file):
-        path = os.path.join(options.data, CLUSTER_FILE)
-        raise UserMistake(f"{path} is there already, and says something else: choose another folder")
-    if found is None:
-        disk.make_folder(options.data)
-        save(options.data, file, disk)
-    sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
-    return 0
-
-
-def _given_administrator(options: argparse.Namespace) -> Administrator | None:
-    phc, path = options.administrator_hash, options.administrator_hash_file
-    if phc and path:
-        raise UserMistake("--administrator-hash and --administrator-hash-file say the same: give one")
-    phc = read_password(path) if path else phc
-    if not phc:
-        return None
-    check_hash(phc)
-    return Administrator(options.administrator, phc, must_change=False)
-
-
-def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
-    nodes: dict[NodeId, NodeAddress] = {}
-    for part in text.split(","):
-        key, _, addresses = part.partition("=")
-        peer, _, client = addresses.partition("/")
-        if not (key.isascii() and key.isdecimal() and is_address(peer) and is_address(client)):
-            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host:6668/host:6667")
-        if NodeId(int(key)) in nodes:
-            raise UserMistake(f"--nodes: node {key} is given twice")
-        nodes[NodeId(int(key))] = NodeAddress(peer, client)
-    return nodes
-
-
-# ---------------------------------------------------------------------------------------------- certificates
-
-
-def _certificates_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--dir", required=True, metavar="OUT", help="folder for the files; what is there is kept")
-    made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
-    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
-
-
-def _certificates(options: argparse.Namespace) -> int:
-    if not is_uuid(options.cluster):
-        raise UserMistake(f"--cluster: {options.cluster!r} is no UUID")
-    hosts: dict[NodeId, str] = {}
-    for part in options.nodes.split(","):
-        key, _, host = part.partition("=")
-        if not (key.isascii() and key.isdecimal() and int(key) and host) or NodeId(int(key)) in hosts:
-            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with another number for each node")
-        hosts[NodeId(int(key))] = host
-    made = make_certificates(options.dir, options.cluster, hosts)
-    if not made:
-        sys.stdout.write("all of them are there: to renew one, remove it\n")
-        return 0
-    sys.stdout.write(
-        f"made {', '.join(made)}\n"
-        "node K gets ca.pem, nodeK.pem and nodeK.key, and says in the saros.toml of its data folder where they are:\n"
-        '    peer_ca = "/etc/saros/ca.pem"\n'
-        '    peer_certificate = "/etc/saros/nodeK.pem"\n'
-        '    peer_key = "/etc/saros/nodeK.key"\n'
-        f"ca.key makes more of them: keep {options.dir}/ca.key where no node is\n"
-    )
-    return 0
 
 
 # ---------------------------------------------------------------------------------------------- what they share
@@ -531,11 +449,28 @@ COMMANDS = {
         _remove_node,
         "a change that has begun goes on: call it again, it ends the node's process",
     ),
-    "init": SubCommand("write the cluster.json of one node of a cluster", _init_options, _init, "nothing was changed"),
+    "replace-node": SubCommand(
+        "let a node leave for a new one, which may be lost already, and end it when it is out",
+        _replace_options,
+        _replace_node,
+        "a change that has begun goes on: call it again, it ends the node's process",
+    ),
+    "init": SubCommand(
+        "write the cluster.json of one node of a cluster",
+        cluster_machines.init_options,
+        cluster_machines.init,
+        "nothing was changed",
+    ),
     "certificates": SubCommand(
         "make certificates between the nodes of a cluster",
-        _certificates_options,
-        _certificates,
+        cluster_machines.certificates_options,
+        cluster_machines.certificates,
         "what was made is kept: call it again",
+    ),
+    "join": SubCommand(
+        "let a node on this machine join a cluster of several",
+        cluster_machines.join_options,
+        cluster_machines.join,
+        "what was begun goes on: call it again, it takes up where it was",
     ),
 }

@@ -1,7 +1,8 @@
-"""`saros cluster add-node`, `remove-node`: nodes on this machine that join a cluster of it, or leave it.
+"""`saros cluster add-node`, `remove-node`, `replace-node`: nodes on this machine that join a cluster, or leave it.
 
     add     ADMIT NODE -> folder with its cluster.json -> process -> ADD NODE -> wait
     remove  REMOVE NODE -> wait -> end the process, and note that it is not to be started again
+    replace both in one change: REPLACE NODE; the node that leaves may be lost for good
 
 What was interrupted is taken up when it is called again: a node that waits in its folder is added, one that leaves or
 has left is waited for. One thread.
@@ -88,11 +89,36 @@ def wait_for_change(connection: saros.Connection, say: Say) -> None:
 def remove(cluster: LocalCluster, login: Login, node: NodeId, say: Say) -> None:
     """A node leaves; returns when it is out. Raises UserMistake if it is still there."""
     with connect(cluster, login, [node]) as connection:
-        leaving = {n for row in rows_of(connection, "show cluster change") for n in _ids(row["Leaving"])}
-        rows = {row["NodeID"]: row for row in rows_of(connection, "show cluster")}
-        if node in rows and node not in leaving:
-            verb = "dismiss" if waiting([rows[node]]) else "remove"
+        rows = _rows_of_node(connection, node)
+        if rows and not _is_leaving(connection, node):
+            verb = "dismiss" if waiting(rows) else "remove"
             connection.execute(f"{verb} node {node}")
-        wait_for_change(connection, say)
-        if any(row["NodeID"] == node for row in rows_of(connection, "show cluster")):
-            raise UserMistake(f"node {node} is still in the cluster: the change was aborted")
+        _wait_until_out(connection, node, say)
+
+
+def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool:
+    """Whether that has not begun."""
+    with connect(cluster, login, [node]) as connection:
+        return bool(_rows_of_node(connection, node)) and not _is_leaving(connection, node)
+
+
+def replace(cluster: LocalCluster, login: Login, node: NodeId, new: NodeId | None, say: Say) -> None:
+    """A node leaves for one that waits, or does so already (None); returns when it is out. Raises like `remove`."""
+    with connect(cluster, login, [node]) as connection:
+        if new is not None:
+            connection.execute(f"replace node {node} with {new}")
+        _wait_until_out(connection, node, say)
+
+
+def _rows_of_node(connection: saros.Connection, node: NodeId) -> list[Row]:
+    return [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
+
+
+def _is_leaving(connection: saros.Connection, node: NodeId) -> bool:
+    return any(node in _ids(row["Leaving"]) for row in rows_of(connection, "show cluster change"))
+
+
+def _wait_until_out(connection: saros.Connection, node: NodeId, say: Say) -> None:
+    wait_for_change(connection, say)
+    if _rows_of_node(connection, node):
+        raise UserMistake(f"node {node} is still in the cluster: the change was aborted")

@@ -36,8 +36,14 @@ def login_options(made: argparse.ArgumentParser) -> None:
 
 def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
     """See the module. Raises UserMistake (a user without a password), ConfigurationError (no such file)."""
+    found = given_login(options)
+    return Login() if found is None and cluster.file.administrator is None else found
+
+
+def given_login(options: argparse.Namespace) -> Login | None:
+    """Who is named by the options; None: nobody. Raises like `login_of`."""
     if options.user is None:
-        return Login() if cluster.file.administrator is None else None
+        return None
     password = read_password(options.password_file) if options.password_file else os.environ.get(_VARIABLE)
     if not password:
         raise UserMistake(f"--user needs a password: in {_VARIABLE}, or in a file (--password-file)")

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_cluster.cluster_file import Administrator, ClusterFile, load
+from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, load
 from saros_cluster.placement import NodeId
 from saros_server import local_cluster, user_command
 from saros_server.local_cluster import LocalCluster, alone, find, make
@@ -178,16 +178,69 @@ def test_a_node_joins_and_leaves(directory: Path) -> None:
         with saros.connect(f"saros://{cluster_in(directory).address(NodeId(4))}") as fourth:
             assert [(2,)] == fourth.execute("select count(x) from root.grown.d").fetchall()
         assert {ONE, TWO, THREE, 4} == pids(directory).keys()
-        done = run("remove-node", *base, "--node", "4")
+        lost = pids(directory)[NodeId(4)]
+        assert lost is not None
+        os.kill(lost, signal.SIGKILL)
+        done = run("replace-node", *base, "--node", "4")
         assert 0 == done.returncode, done.stderr
-        assert (directory / "node4" / "cluster.json").exists()
+        assert "node 4 has left the cluster" in done.stdout
+        assert [ONE, TWO, THREE, 5] == cluster_in(directory).nodes
+        done = run("remove-node", *base, "--node", "5")
+        assert 0 == done.returncode, done.stderr
+        assert (directory / "node5" / "cluster.json").exists()
         assert [ONE, TWO, THREE] == cluster_in(directory).nodes
-        assert is_free(str(directory / "node4"))
+        assert is_free(str(directory / "node5"))
         connection.execute("insert into root.grown.d(time, x) values (3, 3.0)")
         assert [(3,)] == connection.execute("select count(x) from root.grown.d").fetchall()
     done = run("up", *base)
     assert (0, False) == (done.returncode, "node 4" in done.stderr), done.stderr
     assert "there is no node 4" in call("start", *base, "--node", "4").stderr
+
+
+def join(directory: Path, folder: Path, peer: str, client: str) -> subprocess.CompletedProcess[str]:
+    to = f"saros://{cluster_in(directory).address(ONE)}"
+    return run("join", "--data", str(folder), "--to", to, "--peer", peer, "--client", client)
+
+
+def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
+    """And may be asked to do so again."""
+    peer, client = (f"127.0.0.1:{base_port() + 1_000 + number}" for number in range(2))
+    with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
+        try:
+            done = join(directory, tmp_path, peer, client)
+            assert 0 == done.returncode, done.stderr
+            file = load(str(tmp_path), DISK)
+            assert file is not None
+            assert (NodeAddress(peer, client), f"node {file.node} is in the cluster\n") == (file.joined, done.stdout)
+            again = join(directory, tmp_path, peer, client)
+            assert (0, done.stdout) == (again.returncode, again.stdout)
+            done = join(directory, tmp_path, peer, "127.0.0.1:1")
+            assert (2, True) == (done.returncode, f"is node {file.node} at {peer}, {client}: give" in done.stderr)
+            connection.execute(f"remove node {file.node}")
+            limit = time.monotonic() + 60
+            while connection.execute("show cluster change").fetchall() and time.monotonic() < limit:
+                time.sleep(0.05)
+            assert 3 == len(connection.execute("show cluster").fetchall())
+        finally:
+            for pid in servers_of(tmp_path):
+                os.kill(pid, signal.SIGTERM)
+
+
+def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(directory: Path, tmp_path: Path) -> None:
+    told = []
+    for _ in range(2):
+        done = join(directory, tmp_path, "192.0.2.1:6668", "192.0.2.1:6667")
+        assert 0 == done.returncode, done.stderr
+        told.append(done.stdout)
+    file = load(str(tmp_path), DISK)
+    assert file is not None
+    assert f"--cluster {file.cluster} --nodes {file.node}=192.0.2.1" in told[0]
+    assert told[0] == told[1]
+    assert [] == servers_of(tmp_path)
+    with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
+        connection.execute(f"dismiss node {file.node}")
+    done = join(directory, tmp_path / "other", "here", "there:1")
+    assert (1, True) == (done.returncode, "'here' is no address" in done.stderr), done.stderr
 
 
 def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
@@ -244,14 +297,14 @@ def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
 
 
 def servers_of(directory: Path) -> list[int]:
-    """The processes that serve a folder in a directory, or are about to."""
+    """The processes that serve a directory, or a folder in it, or are about to."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:  # it has ended
             continue
-        if b"--foreground" in words and any(word.startswith(bytes(directory / "node")) for word in words):
+        if b"--foreground" in words and any(word.startswith(bytes(directory)) for word in words):
             found.append(int(path.parent.name))
     return found
 

@@ -1,0 +1,254 @@
+"""`saros cluster init`, `certificates`, `join`: nodes of a cluster of several machines, one on each.
+
+    init          the folder of one of the first nodes gets its cluster.json
+    certificates  the nodes' certificates for each other
+    join          a folder of this machine becomes a node of a cluster that runs:
+                  ADMIT NODE -> cluster.json -> certificates, by hand -> process -> ADD NODE -> wait
+
+`join` may be called again at any time: what is done is not done again. It is admitted by whom it logs in as, an
+administrator; the key of a certificate never travels. One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable
+
+import saros
+from saros_cluster.cluster_file import (
+    CLUSTER_FILE,
+    Administrator,
+    ClusterFile,
+    NodeAddress,
+    decode,
+    is_address,
+    is_uuid,
+    load,
+    save,
+)
+from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.transport.handshake import is_loopback
+from saros_server.configuration import load as load_configuration
+from saros_server.launching import is_launched, last_words, launch
+from saros_server.node import configuration_file
+from saros_server.peer_certificates import make_certificates, peer_credentials
+from saros_server.security import FIRST_USER, check_hash, read_password
+from saros_server.server import serving
+from saros_shell.cluster_growing import rows_of, wait_for_change
+from saros_shell.cluster_login import given_login
+from saros_shell.cluster_tables import waiting
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import UserMistake
+
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+
+
+# ---------------------------------------------------------------------------------------------- init
+
+
+def init_options(made: argparse.ArgumentParser) -> None:
+    """Of `init`."""
+    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
+    made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
+    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of everything")
+    made.add_argument(
+        "--nodes", required=True, metavar="K=HOST:PORT/HOST:PORT,...", help="all nodes: address for nodes / for clients"
+    )
+    made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
+    made.add_argument("--administrator-hash", metavar="HASH", help="with users: as saros user hash prints it")
+    made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write the file of one node."""
+    if options.cluster is None:
+        raise UserMistake(
+            f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
+        )
+    disk = LocalDisk()
+    nodes = _parse_nodes(options.nodes)
+    file = ClusterFile(
+        options.cluster, NodeId(options.node), options.replicas, SLOTS, nodes, _given_administrator(options)
+    )
+    found = load(options.data, disk)
+    if found is None and disk.list(options.data):
+        raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+    if found not in (None, file):
+        path = os.path.join(options.data, CLUSTER_FILE)
+        raise UserMistake(f"{path} is there already, and says something else: choose another folder")
+    if found is None:
+        disk.make_folder(options.data)
+        save(options.data, file, disk)
+    sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
+    return 0
+
+
+def _given_administrator(options: argparse.Namespace) -> Administrator | None:
+    phc, path = options.administrator_hash, options.administrator_hash_file
+    if phc and path:
+        raise UserMistake("--administrator-hash and --administrator-hash-file say the same: give one")
+    phc = read_password(path) if path else phc
+    if not phc:
+        return None
+    check_hash(phc)
+    return Administrator(options.administrator, phc, must_change=False)
+
+
+def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
+    nodes: dict[NodeId, NodeAddress] = {}
+    for part in text.split(","):
+        key, _, addresses = part.partition("=")
+        peer, _, client = addresses.partition("/")
+        if not (key.isascii() and key.isdecimal() and is_address(peer) and is_address(client)):
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host:6668/host:6667")
+        if NodeId(int(key)) in nodes:
+            raise UserMistake(f"--nodes: node {key} is given twice")
+        nodes[NodeId(int(key))] = NodeAddress(peer, client)
+    return nodes
+
+
+# ---------------------------------------------------------------------------------------------- certificates
+
+
+def certificates_options(made: argparse.ArgumentParser) -> None:
+    """Of `certificates`."""
+    made.add_argument("--dir", required=True, metavar="OUT", help="folder for the files; what is there is kept")
+    made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
+    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
+
+
+def certificates(options: argparse.Namespace) -> int:
+    """Make what is not there."""
+    if not is_uuid(options.cluster):
+        raise UserMistake(f"--cluster: {options.cluster!r} is no UUID")
+    hosts: dict[NodeId, str] = {}
+    for part in options.nodes.split(","):
+        key, _, host = part.partition("=")
+        if not (key.isascii() and key.isdecimal() and int(key) and host) or NodeId(int(key)) in hosts:
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with another number for each node")
+        hosts[NodeId(int(key))] = host
+    made = make_certificates(options.dir, options.cluster, hosts)
+    if not made:
+        sys.stdout.write("all of them are there: to renew one, remove it\n")
+        return 0
+    sys.stdout.write(
+        f"made {', '.join(made)}\n"
+        "node K gets ca.pem, nodeK.pem and nodeK.key, and says in the saros.toml of its data folder where they are:\n"
+        '    peer_ca = "/etc/saros/ca.pem"\n'
+        '    peer_certificate = "/etc/saros/nodeK.pem"\n'
+        '    peer_key = "/etc/saros/nodeK.key"\n'
+        f"ca.key makes more of them: keep {options.dir}/ca.key where no node is\n"
+    )
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------- join
+
+
+def join_options(made: argparse.ArgumentParser) -> None:
+    """Of `join`."""
+    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node, on this machine")
+    made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
+    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes are to reach this one")
+    made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients are to reach it")
+    made.add_argument("--user", metavar="NAME", help="an administrator, with the password of SAROS_PASSWORD")
+    made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
+
+
+def join(options: argparse.Namespace) -> int:
+    """Go as far as it goes."""
+    if "://" not in options.to:
+        raise UserMistake(f"--to is {options.to}: expected the address of nodes, such as saros://hostA:6667")
+    login = given_login(options)
+    user, password = (None, None) if login is None else (login.user, login.password)
+    with saros.connect(options.to, user=user, password=password) as connection:
+        file = _admitted(connection, options)
+        if not _may_start(options.data, file):
+            return 0
+        _start(options.data)
+        return _join(connection, file.node)
+
+
+def _admitted(connection: saros.Connection, options: argparse.Namespace) -> ClusterFile:
+    """The folder's file, which it gets now if it has none."""
+    disk = LocalDisk()
+    found = load(options.data, disk)
+    if found is None:
+        if any(name != "saros.toml" for name in disk.list(options.data)):
+            raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+        statement = f"admit node '{options.peer}' client '{options.client}'"
+        (row,) = rows_of(connection, f"{statement} as '{options.peer} {options.client}'")
+        found = decode(str(row["ClusterFile"]).encode())
+        disk.make_folder(options.data)
+        save(options.data, found, disk)
+    if (found.address.peer, found.address.client) != (options.peer, options.client):
+        raise UserMistake(
+            f"{options.data} is node {found.node} at {found.address.peer}, {found.address.client}: give --peer and"
+            " --client so, or choose another folder"
+        )
+    return found
+
+
+def _may_start(folder: str, file: ClusterFile) -> bool:
+    """Whether it has what it needs between machines; else says what to do."""
+    credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock())
+    if credentials is not None or is_loopback(file.address.peer):
+        return True
+    host = file.address.peer.rpartition(":")[0]
+    sys.stdout.write(
+        f"node {file.node} is admitted, and needs a certificate before it starts: where ca.key is,\n"
+        f"    saros cluster certificates --dir OUT --cluster {file.cluster} --nodes {file.node}={host}\n"
+        f"then put ca.pem, node{file.node}.pem and node{file.node}.key on this machine, name them in"
+        f" {os.path.join(folder, 'saros.toml')}\n"
+        "(peer_ca, peer_certificate, peer_key, and tls_certificate, tls_key for clients), and call this again\n"
+    )
+    return False
+
+
+def _start(folder: str) -> None:
+    """Until the node serves. Raises UserMistake."""
+    if serving(folder) is None and not is_launched(folder):
+        launch(folder, ["--data", folder])
+    limit = time.monotonic() + _START_SECONDS
+    _say("starting the node")
+    while serving(folder) is None:
+        if not is_launched(folder) or time.monotonic() > limit:
+            raise UserMistake(f"the node did not come up: {last_words(folder)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _join(connection: saros.Connection, node: NodeId) -> int:
+    rows = [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
+    change = rows_of(connection, "show cluster change")
+    if waiting(rows) and not any(str(node) in str(row["Joining"]).split(", ") for row in change):
+        connection.execute(f"add node {node}")
+    wait_for_change(connection, _say_once())
+    rows = [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
+    if not rows or waiting(rows):
+        raise UserMistake(f"node {node} has not joined: the change was aborted; call this again")
+    sys.stdout.write(f"node {node} is in the cluster\n")
+    return 0
+
+
+def _say_once() -> Callable[[str], None]:
+    last = ""
+
+    def say(text: str) -> None:
+        nonlocal last
+        if text != last:
+            _say(text)
+            last = text
+
+    return say
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
