@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Fence, LetGo, Open, Settle, Transfer
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Bring, Fence, LetGo, Open, Settle, Transfer
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
@@ -477,6 +477,25 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     member.restart()
     arrive(member, other, "root.b", 0)
     assert {0: 2} == member.points("root.b.d")
+
+
+def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    slot = member.slot("root.a", 0)
+    member.transfer(Fence(1, (slot,)))
+    member.transfer(LetGo(1))
+    more = [CreateSeries("root.a.e", False, series())]
+    for _ in range(2):
+        member.transfer(Bring(2), creates("root.a.d"))
+    assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # not open yet
+    member.transfer(opening(member, 2, ("root.a", 0)), more)
+    member.transfer(Bring(2), [CreateSeries("root.a.late", False, series())])
+    told = member.machine.news_since(len(member.log) - 2).changes
+    assert [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series()), *more] == list(told)
+    assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is None
+    before = member.machine.region.schema.dump()
+    member.restart()
+    assert before == member.machine.region.schema.dump()
 
 
 def test_requests_that_came_with_slots_are_forgotten_too() -> None:

@@ -16,6 +16,7 @@ from server.cluster_fixture import Nodes, free_addresses, wait_until
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
+from saros_cluster.growth import worker
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Topology
 from saros_cluster.host import GroupHost
@@ -104,7 +105,10 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
     return found
 
 
-def test_what_was_written_before_is_read_everywhere_after_a_node_joined(cluster: Growing, tmp_path: Path) -> None:
+def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_PIECE_BYTES", 100)  # a line of schema, or two
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
     cluster.run(0, "set ttl to root.b 9000000000000")

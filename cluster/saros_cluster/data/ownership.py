@@ -8,6 +8,7 @@
 
     Fence   behind this entry nothing for these slots is taken, nor deleted: what is here of them stays as it is, and
             all members that have come so far are as good as one another for whoever fetches or reads it
+    Bring   schema of what is about to be opened, if it is more than one entry may be
     Open    from here on they are this group's; what they hold lies elsewhere at first (`Arrival`)
     LetGo   they are elsewhere as a whole: what is here of them goes
     Settle  all that came with a move is at all members
@@ -92,6 +93,13 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
+class Bring:
+    """See the module. Has no effect once the move is opened."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
     """See the module. `requests` and `drops` are what the source had carried out: they count here, too."""
 
@@ -114,7 +122,7 @@ class Settle:
     epoch: int
 
 
-Transfer = Fence | Open | LetGo | Settle
+Transfer = Fence | Bring | Open | LetGo | Settle
 
 
 def words_of(transfer: Transfer) -> list[object]:
@@ -122,6 +130,8 @@ def words_of(transfer: Transfer) -> list[object]:
     match transfer:
         case Fence(epoch, slots):
             return ["fence", epoch, runs(slots)]
+        case Bring(epoch):
+            return ["bring", epoch]
         case Open(arrival, requests, drops):
             return ["open", arrival.words(), requests, drops]
         case LetGo(epoch):
@@ -136,6 +146,8 @@ def transfer_of(words: Sequence[Any]) -> Transfer:
         match words:
             case ["fence", epoch, slots]:
                 return Fence(int(epoch), slots_of_runs(slots))
+            case ["bring", epoch]:
+                return Bring(int(epoch))
             case ["open", arrival, requests, drops]:
                 known = tuple((int(client), int(sequence)) for client, sequence in requests)
                 return Open(Arrival.of_words(arrival), known, tuple(drops))

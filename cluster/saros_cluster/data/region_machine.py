@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from saros_cluster.data.command import Command, Known, Request, decode_command
 from saros_cluster.data.drops import OVERTAKEN, Drops, drop_of
-from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Fence, LetGo, Open, Ownership, Settle, Transfer
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Bring, Fence, LetGo, Open, Ownership, Settle, Transfer
 from saros_cluster.data.requests import Requests
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.data.shipments import LOST, Abandon, Piece, Shipments, Shipping
@@ -77,6 +77,8 @@ _FULL_DISK_SECONDS = 1.0
 _CACHED_DATABASES = 65_536
 #: Entries that changed the schema and are kept for nodes that ask what is new.
 _NEWS_KEPT = 2_000
+#: Series of one device that go from group to group at a time.
+_PART_SERIES = 1_000
 #: The folder that a snapshot is fetched into.
 _STAGING = "staging"
 Told = Callable[[SchemaNews], None]
@@ -407,10 +409,12 @@ class RegionMachine:
                 arrival = self.ownership.arrivals[opened.epoch]
                 self._requests.take_in(arrival.epoch, index, requests)
                 self._drops.take_in(Drops.of_words(drops))
-                needed = self._needed(changes, sorted({database for database, _ in arrival.partitions}))
-                region.take_effect(index, Mutation(needed))
+                self._bring(index, changes, sorted({database for database, _ in arrival.partitions}))
                 self._begin_with(arrival)
-                self._note(index, [change for change in needed if self._may_tell(change)])
+                came = set(arrival.slots)  # of these it is this group that speaks now
+                self._note(index, [c for c in self._all_schema() if self._goes_along(c, lambda slot: slot in came)])
+            case Bring(epoch) if is_new and epoch > self.ownership.opened:
+                self._bring(index, changes, ())
             case Settle(epoch):
                 self.ownership.settle(epoch)
             case LetGo(epoch):
@@ -419,6 +423,14 @@ class RegionMachine:
                 if is_new:
                     region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
                 region.let_go(lambda database, number: not self.ownership.has(self.slot(database, number)), index)
+
+    def _bring(self, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
+        """Take in the schema of slots that come; some of it may be here, since it is sent again."""
+        wanted = [replace(c, if_missing=True) if isinstance(c, CreateSeries) else c for c in changes]
+        self.region.take_effect(index, Mutation(self._needed(wanted, databases)))
+
+    def _all_schema(self) -> list[SchemaChange]:
+        return [decode_change(line) for line in self.region.schema.dump().splitlines()]
 
     def _begin_with(self, arrival: Arrival) -> None:
         """What lies elsewhere is read there, until `arrive`."""
@@ -472,10 +484,14 @@ class RegionMachine:
             self._check_left(epoch)
             fence = self.ownership.fences[epoch]
             keys = sorted(p.key for p in region.partitions if self.ownership.shows(self.slot(*p.key), epoch, LEFT))
-            lines = region.schema.dump().splitlines()
+            changes = self._all_schema()
             requests = tuple(self._requests.newest())
             drops = self._drops.words()
-        changes = [change for change in map(decode_change, lines) if self._goes_along(change, epoch)]
+
+        def is_left(slot: int) -> bool:
+            return self.ownership.shows(slot, epoch, LEFT)
+
+        changes = [part for c in changes if self._goes_along(c, is_left) for part in _parts_of(c)]
         arrival = Arrival(epoch, 0, 0, GroupId(0), 0, (), (), tuple(keys))
         return fence, Open(arrival, requests, drops), changes
 
@@ -510,7 +526,7 @@ class RegionMachine:
         with self.region.lock:
             return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
 
-    def _goes_along(self, change: SchemaChange, epoch: int) -> bool:
+    def _goes_along(self, change: SchemaChange, goes: Callable[[int], bool]) -> bool:
         """Whether a group that gets slots must know: series of databases that it will own, and what all groups know."""
         database: str | None = None
         if isinstance(change, CreateDatabase):
@@ -518,7 +534,7 @@ class RegionMachine:
         elif isinstance(change, CreateSeries | AlterSeries):
             database = self.region.schema.database_of(change.device)
         if database is not None:
-            return self.ownership.shows(self.slot(database, 0), epoch, LEFT)
+            return goes(self.slot(database, 0))
         return isinstance(change, OF_ALL_GROUPS)
 
     def _exactly(self, change: SchemaChange) -> list[SchemaChange]:
@@ -708,6 +724,14 @@ def _looked_into(mutation: Mutation) -> Mutation:
     if not mutation.tablets:
         return mutation
     return replace(mutation, tablets=[Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
+
+
+def _parts_of(change: SchemaChange) -> list[SchemaChange]:
+    """The change in parts that do not take much of an entry."""
+    if not isinstance(change, CreateSeries):
+        return [change]
+    places = range(0, len(change.series), _PART_SERIES)
+    return [replace(change, series=change.series[place : place + _PART_SERIES]) for place in places]
 
 
 @lru_cache(_CACHED_DATABASES)

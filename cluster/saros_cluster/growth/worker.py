@@ -11,6 +11,8 @@ Nothing is remembered between two steps but what the logs say, so each may be do
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import logging
 import os
@@ -23,7 +25,7 @@ from typing import Any, TypeVar
 
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import Request, encode_transfer
-from saros_cluster.data.ownership import Arrival, Fence, LetGo, Open, Settle, transfer_of, words_of
+from saros_cluster.data.ownership import Arrival, Bring, Fence, LetGo, Open, Settle, transfer_of, words_of
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.snapshots import DONE, call_handlers, pull_capture
 from saros_cluster.groups import Groups
@@ -64,6 +66,8 @@ _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
 _READ_NS = 3_000_000_000
+#: Schema that goes along with slots is brought in pieces: much less than an entry, or an answer, may be.
+_PIECE_BYTES = 4 << 20
 #: What another node may not have, or another time.
 _TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
@@ -197,7 +201,7 @@ class Worker:
 
     def _move(self, change: Change, number: int, move: Move) -> None:
         self._propose(move.source, encode_transfer(Fence(move.epoch, move.slots)))
-        fence, found, schema = self._describe(move)
+        fence, found, schema = _first(move.holders, partial(self._describe, move))
         if move.fence is None:
             self._tell(Fenced(change.id, number, fence))
         else:
@@ -211,19 +215,27 @@ class Worker:
             holders=move.holders,
             slots=move.slots,
         )
-        self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), schema))
+        *before, last = schema
+        for piece in before:
+            self._propose(move.target, encode_transfer(Bring(move.epoch), piece))
+        self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), last))
         self._tell(Opened(change.id, number))
 
     def _propose(self, group: GroupId, data: bytes) -> None:
         self._proposer.propose(group, data, _PROPOSE_SECONDS)
 
-    def _describe(self, move: Move) -> tuple[int, Open, list[SchemaChange]]:
-        """Of fenced slots: as of which entry, what their new group must know, and the schema that goes along."""
-        question = json.dumps([move.source, move.epoch]).encode()
-        answer = json.loads(self._ask_one(move.holders, DESCRIBE, question))
+    def _describe(self, move: Move, node: NodeId) -> tuple[int, Open, list[list[SchemaChange]]]:
+        """Of fenced slots: as of which entry, what their new group must know, and the schema that goes, in pieces."""
+        pieces: list[list[SchemaChange]] = []
+        while True:
+            known = sum(map(len, pieces))
+            answer = json.loads(self._ask(node, DESCRIBE, json.dumps([move.source, move.epoch, known]).encode()))
+            pieces.append([decode_change(text.encode()) for text in answer["schema"]])
+            if not answer["more"]:
+                break
         found = transfer_of(answer["open"])
         assert isinstance(found, Open)
-        return int(answer["index"]), found, [decode_change(text.encode()) for text in answer["schema"]]
+        return int(answer["index"]), found, pieces
 
     def _ask_one(self, nodes: Sequence[NodeId], name: str, question: bytes) -> bytes:
         return _first(nodes, lambda node: self._ask(node, name, question))
@@ -279,30 +291,35 @@ class Worker:
         return json.dumps(None if found is None else found.standing.value).encode()
 
     def _tell_of(self, _: NodeId, request: bytes) -> bytes:
-        machine, epoch = self._fenced(DESCRIBE, request)
+        machine, (epoch, known) = self._fenced(DESCRIBE, request, 2)
         index, found, schema = machine.describe(epoch)
+        texts = [encode_change(change).decode() for change in schema[known:]]
+        sizes = list(itertools.accumulate(map(len, texts)))
+        count = max(bisect.bisect_right(sizes, _PIECE_BYTES), 1)
         words: dict[str, Any] = {
             "index": index,
             "open": words_of(found),
-            "schema": [encode_change(change).decode() for change in schema],
+            "schema": texts[:count],
+            "more": count < len(texts),
         }
         return json.dumps(words).encode()
 
     def _capture(self, _: NodeId, request: bytes) -> bytes:
-        machine, epoch = self._fenced(CAPTURE, request)
+        machine, (epoch,) = self._fenced(CAPTURE, request, 1)
         return machine.capture_left(epoch)
 
-    def _fenced(self, name: str, request: bytes) -> tuple[RegionMachine, int]:
-        """The replica of a group that has fenced slots by a move."""
+    def _fenced(self, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
+        """The replica of a group that has fenced slots by a move, and `count` numbers: first the move's epoch."""
         try:
-            group, epoch = json.loads(request)
-            machine = self._replicas.machines.get(GroupId(int(group)))
-            number = int(epoch)
+            group, *numbers = map(int, json.loads(request))
+            if len(numbers) != count or min(numbers) < 0:
+                raise ValueError(f"{len(numbers)} numbers")
         except (ValueError, TypeError) as error:
             raise BadRequest(name, error) from error
+        machine = self._replicas.machines.get(GroupId(group))
         if machine is None:
-            raise NotHere(GroupId(int(group)), "this node has no replica of it")
-        return machine, number
+            raise NotHere(GroupId(group), "this node has no replica of it")
+        return machine, numbers
 
 
 def _first(nodes: Sequence[NodeId], ask: Callable[[NodeId], _T]) -> _T:
