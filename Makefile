@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -70,6 +70,9 @@ campaign-storage: .venv/.installed ## crashes, failing disks, random operations 
 
 campaign-sql: .venv/.installed ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
 	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
+
+campaign-sync: .venv/.installed ## senders and receivers: crashes at any operation, random stories over bad lines, for MINUTES
+	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
 mutants: .venv/.installed ## mistakes planted in storage one at a time; its suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants

@@ -86,6 +86,22 @@ def authorize_backup(access: Access) -> None:
         access.require(privilege)
 
 
+def authorize_sync(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless there is something that a sender of this user may bring."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    if not access.may_below(Privilege.WRITE_DATA, "root"):
+        raise NoPermission(Privilege.WRITE_DATA.value)
+
+
+def may_send(access: Access, device: str) -> bool:
+    """Whether a sender of this user may bring a device: its points and its schema."""
+    pattern = f"{device}.**"
+    return access.rights.may_all(Privilege.WRITE_DATA, pattern) and access.rights.may_all(
+        Privilege.WRITE_SCHEMA, pattern
+    )
+
+
 def authorize_plan(plan: QueryPlan, access: Access) -> None:
     """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
     if not access.unrestricted:

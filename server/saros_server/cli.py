@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tsfile": ("saros_shell.tsfile_command", "look into TsFiles: inspect, verify, dump"),
     "backup": ("saros_shell.backup_command", "back up a folder or a server; look at backups: list, verify"),
     "restore": ("saros_shell.backup_command:restore", "make a new data folder from a backup"),
+    "sync": ("saros_shell.sync_command", "send what a folder has sealed to other servers, over any network"),
     "verify": ("saros_shell.verify_command", "check every checksum and page of a data folder"),
     "user": ("saros_server.user_command", "make an administrator, or set the password of one"),
     "audit": ("saros_server.audit_command", "check that the audit trail is as it was written"),

@@ -33,6 +33,7 @@ from saros_storage.kernels.jit import use_cache_folder
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import TimeUnit
+from saros_sync.receiver.synced_store import SyncedStore
 
 if TYPE_CHECKING:
     from saros_server.cluster_node import ClusterNode
@@ -111,7 +112,7 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
-        return Store.open(folder, options, disk, clock)
+        return SyncedStore.open(folder, options, disk, clock)
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster_node import ClusterNode
 

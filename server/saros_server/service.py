@@ -33,6 +33,7 @@ from saros_server.node import Node
 from saros_server.passwords import Cost
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
+from saros_server.sync_service import SYNC_CALLS
 from saros_storage.block import Column
 from saros_storage.capture.frozen import encode_frozen
 from saros_storage.clock import Clock
@@ -84,6 +85,9 @@ POLICIES: dict[str, Policy] = {
     protocol.FREEZE: Policy.SESSION,
     protocol.FETCH: Policy.SESSION,
     protocol.THAW: Policy.SESSION,
+    protocol.SYNC_BEGIN: Policy.SESSION,
+    protocol.SYNC_CHUNK: Policy.SESSION,
+    protocol.SYNC_COMMIT: Policy.SESSION,
 }
 
 
@@ -148,6 +152,7 @@ class ClientService:
             protocol.CLOSE: self._unary(protocol.CLOSE, self._close, client_pb2.CloseRequest.FromString),
             protocol.INSERT: self._unary(protocol.INSERT, self._insert, bytes),
             protocol.THAW: self._unary(protocol.THAW, _thaw, client_pb2.ThawRequest.FromString),
+            **{call: self._unary(call, *handler) for call, handler in SYNC_CALLS.items()},
             protocol.EXECUTE: self._stream_of(protocol.EXECUTE, self._execute, client_pb2.ExecuteRequest.FromString),
             protocol.FREEZE: self._stream_of(protocol.FREEZE, _freeze, client_pb2.FreezeRequest.FromString),
             protocol.FETCH: self._stream_of(protocol.FETCH, _fetch, client_pb2.FetchRequest.FromString),

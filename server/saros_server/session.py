@@ -12,13 +12,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import pyarrow as pa
 
 from saros_cluster.data.command import carrying_out
 from saros_engine.access import Access, Trail
-from saros_engine.authorization import authorize_backup
+from saros_engine.authorization import authorize_backup, authorize_sync, may_send
 from saros_engine.coordinator import SessionContext
 from saros_engine.database import CONSISTENCIES
 from saros_engine.errors import EngineError
@@ -32,6 +32,8 @@ from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
 from saros_storage.types import TimeUnit
+from saros_sync.receiver.receiver import Receiver, Speaker
+from saros_sync.receiver.synced_store import SyncedStore
 
 #: Sets of column names that are remembered in their canonical form.
 _SHAPES_CACHED = 4_096
@@ -175,6 +177,27 @@ class EmbeddedSession:
         self._check_backup()
         for id_ in ids:
             self._node.store.shelf.release(id_)
+
+    def receive(self, event: str | None = None) -> tuple[Receiver, Speaker]:
+        """Where rounds of the sync tool go, and who sends them. Raises NoPermission, UserMistake 2002 (a cluster).
+
+        An event is remembered in the audit trail.
+        """
+        self._check_open()
+        store, access, trail = self._node.store, self._context.access, self._context.trail
+        try:
+            authorize_sync(access)
+        except EngineError as error:
+            if trail is not None:
+                trail.record("denied", "SYNC", error.code)
+            raise
+        if not isinstance(store, SyncedStore):
+            raise UserMistake(
+                "a cluster takes no rounds of saros sync yet: send to a server that is in none", code=2002
+            )
+        if trail is not None and event is not None:
+            trail.record(event, "SYNC", 0)
+        return store.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
 
     def _check_backup(self, event: str | None = None) -> None:
         """Raise NoPermission; an event is remembered in the audit trail."""

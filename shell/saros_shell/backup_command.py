@@ -25,7 +25,7 @@ from saros.target import parse_target
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.configuration import ConfigurationError
 from saros_server.session import open_session
-from saros_shell.progress import Progress
+from saros_shell.progress import Progress, amount
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.making import BackupRun
@@ -146,7 +146,7 @@ def _back_up(options: argparse.Namespace) -> int:
     kind = "incremental" if catalog.incremental else "full"
     sys.stdout.write(
         f"backup {catalog.number} in {options.to}, {kind}: {done.files_done} files copied{known},"
-        f" {_bytes(done.size_done)} in {seconds:.1f} s ({_bytes(int(done.size_done / max(seconds, 1e-9)))}/s)\n"
+        f" {amount(done.size_done)} in {seconds:.1f} s ({amount(int(done.size_done / max(seconds, 1e-9)))}/s)\n"
     )
     if catalog.exact and catalog.number > 1 and not catalog.continues:
         sys.stdout.write(
@@ -217,7 +217,7 @@ def _restore(options: argparse.Namespace) -> int:
     progress.finish()
     where = f", up to entry {restored.index} of its log" if restored.index else ""
     sys.stdout.write(
-        f"{options.data}: backup {restored.number}{where}; {restored.files} files, {_bytes(restored.size)}\n"
+        f"{options.data}: backup {restored.number}{where}; {restored.files} files, {amount(restored.size)}\n"
     )
     return 0
 
@@ -244,7 +244,7 @@ def _row(catalog: Catalog) -> tuple[str, ...]:
     if catalog.exact:
         points = f"{catalog.floor} to {catalog.reached}"
         points += ", and all from the backup before" if catalog.continues else ""
-    return str(catalog.number), taken, kind, str(files), _bytes(catalog.size), points
+    return str(catalog.number), taken, kind, str(files), amount(catalog.size), points
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -258,15 +258,6 @@ def _verify(options: argparse.Namespace) -> int:
     problems = len(verdict.problems)
     said = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "all is well"
     sys.stdout.write(
-        f"{options.folder}: {verdict.backups} backups, {verdict.objects} files, {_bytes(verdict.size)}: {said}\n"
+        f"{options.folder}: {verdict.backups} backups, {verdict.objects} files, {amount(verdict.size)}: {said}\n"
     )
     return 1 if problems else 0
-
-
-def _bytes(count: int) -> str:
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1_000:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1_000
-    return f"{value:.1f} TB"

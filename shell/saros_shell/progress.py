@@ -49,3 +49,13 @@ class Progress:
         """Leave the line."""
         if self._drawn_at:
             sys.stderr.write("\n")
+
+
+def amount(count: int) -> str:
+    """So many bytes, as people read it: 1.2 MB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1_000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1_000
+    return f"{value:.1f} TB"

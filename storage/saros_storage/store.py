@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Self
 
 from saros_storage.capture.capture import everything
 from saros_storage.capture.frozen import Frozen
@@ -41,14 +42,13 @@ from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import parse_pattern
 from saros_storage.placing import Fitting, frames_of
 from saros_storage.read_point import HERE, Horizon, ReadPoint
-from saros_storage.reading import TimeRange
+from saros_storage.reading import ReadView, TimeRange
 from saros_storage.region import Region, StoreStatus
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 from saros_storage.schema_file import load_schema, save_schema
 from saros_storage.store_options import StoreOptions, parse_durability
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame
-from saros_storage.view import LocalReadView
 
 #: The group of a store's entries in the log.
 _GROUP = 0
@@ -76,10 +76,12 @@ class Store:
         self.shelf = Shelf(os.path.join(folder, SNAPSHOTS_FOLDER), disk, clock)
         self._archive = LogArchive(os.path.join(folder, ARCHIVE_FOLDER), disk, options.log_archive_bytes)
         groups = os.path.join(folder, GROUP_FOLDER)
-        cache = ChunkCache(options.cache_bytes)
+        self._cache = ChunkCache(options.cache_bytes)
         self._compactor = Compactor(options, clock)
         self._latest = LatestCache(options.latest_cache_bytes)
-        self._region = Region(groups, options, disk, clock, schema, schema_index, cache, self._compactor, self._latest)
+        self._region = Region(
+            groups, options, disk, clock, schema, schema_index, self._cache, self._compactor, self._latest
+        )
         self._lock = self._region.lock
         mode, interval_ms = parse_durability(options.durability)
         log_options = LogOptions(mode, options.segment_bytes)
@@ -90,8 +92,8 @@ class Store:
         self._replay(records)
         self._syncer = LogSyncer(self._log.sync_due, interval_ms) if mode is Durability.INTERVAL else None
 
-    @staticmethod
-    def open(folder: str, options: StoreOptions, disk: Disk, clock: Clock) -> Store:
+    @classmethod
+    def open(cls, folder: str, options: StoreOptions, disk: Disk, clock: Clock) -> Self:
         """The store in `folder`, made if it is new; the process owns the folder until `close`.
 
         Raises FolderInUse, CorruptFile (log, schema or a manifest), StorageError 2015 (newer format), 2004 (options
@@ -100,7 +102,7 @@ class Store:
         disk.make_folder(folder)
         owner = FolderLock.acquire(folder)
         try:
-            return Store(folder, options, disk, clock, owner)
+            return cls(folder, options, disk, clock, owner)
         except BaseException:
             owner.release()
             raise
@@ -350,7 +352,7 @@ class Store:
     def looked_at_schema(self, point: ReadPoint) -> None:
         """See `Database.looked_at_schema`: all who look see the same."""
 
-    def view(self, point: ReadPoint = HERE) -> LocalReadView:  # noqa: ARG002
+    def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
         """A picture of the store; close it."""
         return self._region.view()
 

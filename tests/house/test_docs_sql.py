@@ -17,7 +17,16 @@ from saros_engine.points import POINT_FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import server_command
-from saros_shell import bench, cluster_command, command, exporter, importer, tsfile_command, verify_command
+from saros_shell import (
+    bench,
+    cluster_command,
+    command,
+    exporter,
+    importer,
+    sync_command,
+    tsfile_command,
+    verify_command,
+)
 from saros_spark import command as spark_command
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -82,7 +91,9 @@ def test_options_of_the_spark_shell_are_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "parser", [cluster_command.parser, tsfile_command.parser, spark_command.pipeline_parser], ids=lambda p: p.__module__
+    "parser",
+    [cluster_command.parser, tsfile_command.parser, spark_command.pipeline_parser, sync_command.parser],
+    ids=lambda p: p.__module__,
 )
 def test_parts_and_options_of_commands_are_documented(parser: Callable[[], argparse.ArgumentParser]) -> None:
     text = (DOCS / "commands.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "wire", "server", "driver", "shell", "spark")
+ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "sync", "wire", "server", "driver", "shell", "spark")
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "generated" not in p.parts)
 #: Modules that decide and never act: `now` and events in, values out. They may not reach for the world themselves.
 PURE = (
@@ -76,6 +76,13 @@ PURE = (
     "spark/saros_spark/planning.py",
     "spark/saros_spark/rows.py",
     "spark/saros_spark/types.py",
+    "sync/saros_sync/framing.py",
+    "sync/saros_sync/round.py",
+    "sync/saros_sync/transport.py",
+    "sync/saros_sync/receiver/catalog.py",
+    "sync/saros_sync/receiver/ownership.py",
+    "sync/saros_sync/receiver/reconcile.py",
+    "sync/saros_sync/sender/pace.py",
 )
 BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
 FUNCTION_LINES_MAX = 70

@@ -154,7 +154,19 @@ def test_a_closed_session_is_refused(server: Server) -> None:
         call(server, protocol.INSERT, b"", opened.session)
 
 
-CALLS = ("OPEN", "CLOSE", "PING", "EXECUTE", "INSERT", "FREEZE", "FETCH", "THAW")
+CALLS = (
+    "OPEN",
+    "CLOSE",
+    "PING",
+    "EXECUTE",
+    "INSERT",
+    "FREEZE",
+    "FETCH",
+    "THAW",
+    "SYNC_BEGIN",
+    "SYNC_CHUNK",
+    "SYNC_COMMIT",
+)
 
 
 def test_every_call_of_the_service_has_a_policy() -> None:

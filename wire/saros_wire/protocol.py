@@ -5,6 +5,7 @@
                         trailing metadata of a read that is not strong: ResultEnd
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
     Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
+    SyncBegin SyncChunk SyncCommit      a round of the sync tool: what is lacking of it; bytes; that it be shown
 
 Calls other than Open and Ping carry the session's token in their metadata. Errors end a call with a status whose
 trailing metadata has the code of `status.py`. Pure: any thread.
@@ -30,11 +31,14 @@ SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
 FREEZE, FETCH, THAW = "Freeze", "Fetch", "Thaw"
+SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT = "SyncBegin", "SyncChunk", "SyncCommit"
 #: Calls that are answered by a stream.
 STREAMS = frozenset({EXECUTE, FREEZE, FETCH})
 #: Bytes of one message of Freeze.
 FREEZE_BYTES = 1 << 20
 DEFAULT_PORT = 6667
+#: Contents that an answer to SyncBegin or SyncCommit names as lacking, and devices that it names as refused.
+SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
 #: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
 MESSAGE_BYTES_MAX = 16 << 20
 #: Columns of a write go in messages of about this size.

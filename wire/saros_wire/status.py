@@ -149,6 +149,10 @@ _ROWS = (
     ),
     Status(2052, "NO_SUCH_BACKUP", ErrorClass.PROGRAMMING, "Look with saros backup list DIR."),
     Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a folder that is empty, or not there."),
+    Status(2060, "ROUND_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a round that is begun again may pass."),
+    Status(2061, "SENT_ELSEWHERE", ErrorClass.PROGRAMMING, "Change the device where its sender has it."),
+    Status(2062, "NO_SUCH_SENDER", ErrorClass.PROGRAMMING, "Look with SHOW SENDERS."),
+    Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Look with saros sync status; saros sync add-receiver."),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}

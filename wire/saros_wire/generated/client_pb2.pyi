@@ -171,3 +171,79 @@ class ThawRequest(_message.Message):
 class ThawReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class SyncBeginRequest(_message.Message):
+    __slots__ = ("sender", "name", "number", "sha256", "size")
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    sender: str
+    name: str
+    number: int
+    sha256: str
+    size: int
+    def __init__(self, sender: _Optional[str] = ..., name: _Optional[str] = ..., number: _Optional[int] = ..., sha256: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+
+class SyncContent(_message.Message):
+    __slots__ = ("sha256", "size", "have")
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    HAVE_FIELD_NUMBER: _ClassVar[int]
+    sha256: str
+    size: int
+    have: int
+    def __init__(self, sha256: _Optional[str] = ..., size: _Optional[int] = ..., have: _Optional[int] = ...) -> None: ...
+
+class SyncConflict(_message.Message):
+    __slots__ = ("device", "owner", "reason")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    owner: str
+    reason: str
+    def __init__(self, device: _Optional[str] = ..., owner: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SyncReply(_message.Message):
+    __slots__ = ("standing", "last", "wants", "conflicts")
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    WANTS_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
+    standing: str
+    last: int
+    wants: _containers.RepeatedCompositeFieldContainer[SyncContent]
+    conflicts: _containers.RepeatedCompositeFieldContainer[SyncConflict]
+    def __init__(self, standing: _Optional[str] = ..., last: _Optional[int] = ..., wants: _Optional[_Iterable[_Union[SyncContent, _Mapping]]] = ..., conflicts: _Optional[_Iterable[_Union[SyncConflict, _Mapping]]] = ...) -> None: ...
+
+class SyncChunkRequest(_message.Message):
+    __slots__ = ("sender", "number", "sha256", "offset", "crc32", "data")
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CRC32_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    sender: str
+    number: int
+    sha256: str
+    offset: int
+    crc32: int
+    data: bytes
+    def __init__(self, sender: _Optional[str] = ..., number: _Optional[int] = ..., sha256: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class SyncChunkReply(_message.Message):
+    __slots__ = ("have",)
+    HAVE_FIELD_NUMBER: _ClassVar[int]
+    have: int
+    def __init__(self, have: _Optional[int] = ...) -> None: ...
+
+class SyncCommitRequest(_message.Message):
+    __slots__ = ("sender", "number")
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    sender: str
+    number: int
+    def __init__(self, sender: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...

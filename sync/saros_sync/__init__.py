@@ -1,0 +1,1 @@
+"""The sync tool: what one instance has sealed, shown by another one, over a bad network; see the room's README."""

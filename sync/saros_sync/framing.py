@@ -1,0 +1,40 @@
+"""Files of the sync tool that are replaced as a whole: a line with what it is, version, checksum, length; then JSON.
+
+    saros-sync last_local_files 1 5f3a90c1 812
+    {...}
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+
+from saros_storage.errors import CorruptFile, StorageError
+
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-sync ([a-z_]{1,32}) (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
+
+
+def encode_framed(kind: str, words: object) -> bytes:
+    """The file's bytes; `words` as JSON takes them."""
+    body = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+    return b"saros-sync %s %d %08x %d\n" % (kind.encode(), _VERSION, zlib.crc32(body), len(body)) + body
+
+
+def decode_framed(path: str, kind: str, data: bytes) -> dict[str, object]:
+    """The inverse. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
+    match = _FIRST_LINE.match(data)
+    if match is None or match.group(1).decode() != kind:
+        raise CorruptFile(path, 0, f"no file of kind {kind}")
+    if int(match.group(2)) > _VERSION:
+        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+    body = data[match.end() :]
+    if len(body) != int(match.group(4)) or zlib.crc32(body) != int(match.group(3), 16):
+        raise CorruptFile(path, match.end(), "its checksum does not fit")
+    words = json.loads(body)
+    if not isinstance(words, dict):
+        raise CorruptFile(path, match.end(), "not an object")
+    return words

@@ -1,0 +1,103 @@
+"""A journal: what a sender or a receiver did in its round, so that the next start goes on from there.
+
+    u32 payload bytes | u32 crc32 of them | JSON [round, what, ...]        little-endian
+
+Each record has the round that it belongs to: what another round left behind means nothing to this one. What does not
+hold at the end, be it torn or zeros, was never said, and is cut off before something is written behind it.
+
+`Journal` belongs to one thread; the rest is pure.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+
+from saros_storage.disk import Disk, File
+from saros_storage.layout import confirm
+
+_HEAD = struct.Struct("<II")
+#: Longer ones are not written.
+_PAYLOAD_BYTES_MAX = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A record: `words` are what `what` needs."""
+
+    round: int
+    what: str
+    words: tuple[str | int, ...] = ()
+
+
+def encode_note(note: Note) -> bytes:
+    """The record's bytes."""
+    payload = json.dumps([note.round, note.what, *note.words]).encode()
+    assert len(payload) <= _PAYLOAD_BYTES_MAX
+    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def decode_notes(data: bytes) -> tuple[list[Note], int]:
+    """All good records from the start on, and the bytes that they take."""
+    notes: list[Note] = []
+    position = 0
+    while position + _HEAD.size <= len(data):
+        size, crc32 = _HEAD.unpack_from(data, position)
+        payload = data[position + _HEAD.size : position + _HEAD.size + size]
+        if not 0 < size <= _PAYLOAD_BYTES_MAX or len(payload) < size or zlib.crc32(payload) != crc32:
+            break
+        number, what, *words = json.loads(payload)
+        notes.append(Note(number, what, tuple(words)))
+        position += _HEAD.size + size
+    return notes, position
+
+
+class Journal:
+    """The journal in a file; see the module. `notes` are those of the round that is in hand."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        """Read what is there. Raises OSError."""
+        self._disk = disk
+        self._path = path
+        self._file: File | None = None
+        self.notes: list[Note] = []
+        if disk.exists(path):
+            confirm(disk, path)
+            data = bytes(disk.map(path))
+            found, size = decode_notes(data)
+            if size < len(data):
+                disk.truncate(path, size)
+            self.notes = [note for note in found if note.round == found[-1].round]
+
+    @property
+    def round(self) -> int:
+        """The round in hand; 0: none is."""
+        return self.notes[-1].round if self.notes else 0
+
+    def add(self, note: Note) -> None:
+        """Write a record, durably. Raises OSError."""
+        is_new = not self._disk.exists(self._path)
+        if self._file is None:
+            self._file = self._disk.append(self._path)
+        self._file.write([encode_note(note)])
+        self._file.sync()
+        if is_new:
+            confirm(self._disk, self._path)
+        if note.round != self.round:
+            self.notes = []
+        self.notes.append(note)
+
+    def end(self) -> None:
+        """The round is over: the journal goes. Raises OSError."""
+        self.close()
+        self._disk.remove(self._path)
+        confirm(self._disk, self._path)
+        self.notes = []
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

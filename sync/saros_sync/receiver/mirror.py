@@ -1,0 +1,158 @@
+"""One sender's round as it is read: its partitions, with the ranks and tombstones that they have at the sender.
+
+    <data>/sync-receiver/<sender>/data/<sha256>.tsfile .resource     files: named by their content, never changed
+                                       <sha256>.schema  .round       the sender's schema; the round's document
+
+A file that two rounds have is the same file. Nothing here is ever merged or rewritten: the sender's compaction is.
+
+A `Mirror` is an immutable value apart from the files that it opens; making one looks at the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, UnsupportedFile, UserMistake
+from saros_storage.layout import RESOURCE
+from saros_storage.opened_file import OpenedFile, Report
+from saros_storage.resource import decode_resource, devices_of_file
+from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, decode_change
+from saros_storage.snapshot import FileSource, PartitionSnapshot
+from saros_sync.round import Content, Round, SentFile, decode_round
+
+_TSFILE, _SCHEMA, _ROUND = ".tsfile", ".schema", ".round"
+
+
+class MirrorFolder:
+    """The paths of one sender's contents."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.data = os.path.join(folder, "data")
+
+    def tsfile(self, content: Content) -> str:
+        """A file."""
+        return os.path.join(self.data, content.sha256 + _TSFILE)
+
+    def schema(self, content: Content) -> str:
+        """A schema's dump."""
+        return os.path.join(self.data, content.sha256 + _SCHEMA)
+
+    def document(self, content: Content) -> str:
+        """A round's document."""
+        return os.path.join(self.data, content.sha256 + _ROUND)
+
+    def names(self, document: Content, round_: Round) -> set[str]:
+        """All names in `data` that a round needs."""
+        names = {document.sha256 + _ROUND, round_.schema.sha256 + _SCHEMA}
+        for file in round_.files():
+            names |= {file.content.sha256 + _TSFILE, file.content.sha256 + _TSFILE + RESOURCE}
+        return names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mirror:
+    """See the module."""
+
+    document: Content
+    round: Round
+    #: All devices of the sender's schema.
+    devices: Mapping[str, DeviceSchema]
+    #: By database of the sender, in order of slices.
+    partitions: Mapping[str, tuple[PartitionSnapshot, ...]]
+    #: Files that are not what they were: contents that the sender is asked for again.
+    damaged: Mapping[str, str]
+
+    @property
+    def files(self) -> list[FileSource]:
+        """All files that are read."""
+        return [file for parts in self.partitions.values() for part in parts for file in part.files]
+
+
+def load_document(disk: Disk, folder: MirrorFolder, document: Content) -> Round:
+    """A round that is here. Raises CorruptFile, OSError."""
+    return decode_round(bytes(disk.map(folder.document(document))))
+
+
+def devices_of_schema(data: bytes) -> dict[str, DeviceSchema]:
+    """The devices that a schema's dump has, which anybody may have written; rules of TTL and the like are left out.
+
+    Raises CorruptFile.
+    """
+    tree = SchemaTree()
+    paths = []
+    for line in data.splitlines():
+        change = decode_change(line)
+        if isinstance(change, CreateDatabase | CreateSeries):
+            try:
+                tree.check(change)
+            except UserMistake as error:
+                raise CorruptFile("schema", 0, f"not a schema: {error}") from error
+            tree.apply(change)
+        if isinstance(change, CreateSeries):
+            paths.append(change.device)
+    found = {path: tree.device(path) for path in paths}
+    return {path: device for path, device in found.items() if device is not None}
+
+
+def open_mirror(
+    disk: Disk, folder: MirrorFolder, document: Content, round_: Round, known: Mirror | None, report: Report
+) -> Mirror:
+    """The mirror of a round whose contents are here; `known`: the one before, whose files may stay open.
+
+    A file that is missing or has another size is left out, and named in `damaged`. Raises CorruptFile (schema).
+    """
+    opened = {} if known is None else {file.path: file for file in known.files}
+    damaged: dict[str, str] = {}
+    partitions: dict[str, list[PartitionSnapshot]] = {}
+    for part in round_.partitions:
+        files = []
+        for sent in part.files:
+            try:
+                files.append(_open(disk, folder, sent, opened, report))
+            except (CorruptFile, UnsupportedFile) as error:
+                damaged[sent.content.sha256] = str(error)
+        files.sort(key=lambda f: (f.rank, not f.sequence))
+        tombstones = tuple(sorted(part.tombstones, key=lambda t: t.rank))
+        snapshot = PartitionSnapshot(part.database, part.slice, tuple(files), (), tombstones, object())
+        partitions.setdefault(part.database, []).append(snapshot)
+    devices = devices_of_schema(bytes(disk.map(folder.schema(round_.schema))))
+    ordered = {database: tuple(sorted(found, key=lambda p: p.slice)) for database, found in partitions.items()}
+    return Mirror(document, round_, devices, ordered, damaged)
+
+
+def _open(
+    disk: Disk, folder: MirrorFolder, sent: SentFile, opened: Mapping[str, FileSource], report: Report
+) -> FileSource:
+    path = folder.tsfile(sent.content)
+    known = opened.get(path)
+    if known is not None:
+        return FileSource(sent.rank, sent.sequence, path, known.size, known.devices, known.access)
+    if not disk.exists(path):
+        raise CorruptFile(path, 0, "the file is missing")
+    if disk.size(path) != sent.content.size:
+        raise CorruptFile(path, 0, f"the file has {disk.size(path)} bytes, not {sent.content.size}")
+    access = OpenedFile(path, disk, report)
+    if disk.exists(path + RESOURCE):
+        devices = decode_resource(path + RESOURCE, disk.map(path + RESOURCE))
+    else:
+        devices = devices_of_file(access.open())
+    return FileSource(sent.rank, sent.sequence, path, sent.content.size, devices, access)
+
+
+def without(mirror: Mirror, path: str, reason: str) -> Mirror:
+    """The mirror without a file that was found damaged."""
+    name = os.path.basename(path).removesuffix(_TSFILE)
+    partitions = {
+        database: tuple(
+            PartitionSnapshot(
+                p.database, p.slice, tuple(f for f in p.files if f.path != path), (), p.tombstones, object()
+            )
+            for p in parts
+        )
+        for database, parts in mirror.partitions.items()
+    }
+    return Mirror(mirror.document, mirror.round, mirror.devices, partitions, {**mirror.damaged, name: reason})

@@ -1,0 +1,94 @@
+"""What a store's schema lacks so that it has a sender's devices as the sender has them.
+
+    sender   root.e.d aligned {a DOUBLE, b INT32 alias x}       store   root.e.d aligned {a FLOAT, c TEXT}
+    first    drop root.e.d.a, root.e.d.c                        then    create a DOUBLE, b INT32 alias x
+
+Applied once more, nothing is left to do: so a crash between both is mended at the next start. Databases stay: what else
+lies in them is not the sender's. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from saros_storage.errors import UserMistake
+from saros_storage.paths import join_nodes, split_path
+from saros_storage.schema import (
+    AlterSeries,
+    CreateDatabase,
+    CreateSeries,
+    DeleteSeries,
+    DeviceSchema,
+    SchemaChange,
+    SchemaTree,
+    SeriesSchema,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Changes in the order in which they are made: first all of `drops`."""
+
+    drops: tuple[SchemaChange, ...]
+    creates: tuple[SchemaChange, ...]
+
+
+def repair(tree: SchemaTree, wanted: Iterable[DeviceSchema], unwanted: Iterable[str]) -> Repair:
+    """What gives the tree the wanted devices, and takes away the unwanted ones."""
+    drops: list[SchemaChange] = [DeleteSeries(f"{d}.*") for d in unwanted if tree.device(d) is not None]
+    creates: list[SchemaChange] = []
+    databases: set[str] = set()
+    for device in wanted:
+        if tree.database_of(device.path) is None and device.database not in databases:
+            databases.add(device.database)
+            creates.append(CreateDatabase(device.database))
+        dropped, created = _device(tree.device(device.path), device)
+        drops += dropped
+        creates += created
+    return Repair(tuple(drops), tuple(creates))
+
+
+def _device(known: DeviceSchema | None, wanted: DeviceSchema) -> tuple[list[SchemaChange], list[SchemaChange]]:
+    if known is not None and known.aligned != wanted.aligned:
+        return [DeleteSeries(f"{wanted.path}.*")], _created(wanted, list(wanted.series.values()))
+    ours: Mapping[str, SeriesSchema] = {} if known is None else known.series
+    drops: list[SchemaChange] = []
+    missing: list[SeriesSchema] = []
+    alters: list[SchemaChange] = []
+    for name, series in ours.items():
+        if name not in wanted.series or _stored(series) != _stored(wanted.series[name]):
+            drops.append(DeleteSeries(join_nodes((*split_path(wanted.path), name))))
+    for name, series in wanted.series.items():
+        found = ours.get(name)
+        if found is None or _stored(found) != _stored(series):
+            missing.append(series)
+        elif found != series:
+            alters.append(AlterSeries(wanted.path, name, series.alias, dict(series.tags), dict(series.attributes)))
+    return drops, [*_created(wanted, missing), *alters]
+
+
+def _created(device: DeviceSchema, series: list[SeriesSchema]) -> list[SchemaChange]:
+    return [CreateSeries(device.path, device.aligned, tuple(series))] if series else []
+
+
+def _stored(series: SeriesSchema) -> tuple[object, ...]:
+    return series.type, series.encoding, series.compressor
+
+
+def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
+    """Those new devices that the tree has no place for, and why."""
+    new = [device for device in wanted if tree.device(device.path) is None]
+    try:
+        tree.rehearse(repair(tree, new, ()).creates)
+    except UserMistake:
+        return {device.path: reason for device in new if (reason := _reason(tree, device))}
+    return {}
+
+
+def _reason(tree: SchemaTree, device: DeviceSchema) -> str:
+    try:
+        tree.rehearse(repair(tree, [device], ()).creates)
+    except UserMistake as error:
+        return str(error)
+    return ""

@@ -1,0 +1,204 @@
+"""A round: all that a sender has sealed at one moment, by content. What the receiver shows after it, and nothing else.
+
+    number 7     time unit, ticks of a slice
+    schema       SHA-256 and size of the sender's whole schema, as `SchemaTree.dump` writes it
+    partitions   (database, slice): files by SHA-256, with the rank that they have at the sender; tombstones
+    difference   what of two rounds is to be sent: contents that the receiver lacks
+
+A file is its content: what the sender's compaction makes is another file, and a file that is sent twice is the same. So
+a round after a compaction replaces what it compacted, at once, and one that comes again changes nothing. Ranks order
+files and tombstones of one sender only; see docs/decisions/sync.md.
+
+What `decode_round` lets pass is bounded and well-formed, whoever sent it. Values; pure: any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.paths import parse_pattern, split_path
+from saros_storage.reading import TimeRange
+from saros_storage.snapshot import Rank, Tombstone
+from saros_storage.types import TimeUnit
+
+#: A round's document is no longer: some hundred thousand files.
+ROUND_BYTES_MAX = 64 << 20
+#: Neither is a schema: some million series.
+SCHEMA_BYTES_MAX = 512 << 20
+_FILE_BYTES_MAX = 1 << 42
+_INT64 = 1 << 63
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SENDER = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes that are sent: their SHA-256, which names them, and how many they are."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A sealed TsFile, and its place among the files of its partition."""
+
+    content: Content
+    crc32: int
+    sequence: bool
+    rank: Rank
+
+
+@dataclass(frozen=True, slots=True)
+class SentPartition:
+    """What one partition of the sender holds."""
+
+    database: str
+    slice: int
+    files: tuple[SentFile, ...]
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """See the module."""
+
+    sender: str
+    number: int
+    time_unit: str
+    #: Ticks of a slice.
+    interval: int
+    schema: Content
+    partitions: tuple[SentPartition, ...]
+
+    def files(self) -> Iterator[SentFile]:
+        """Of all partitions."""
+        for partition in self.partitions:
+            yield from partition.files
+
+    def contents(self) -> dict[str, Content]:
+        """All that belongs to the round, by SHA-256, in the order in which it is sent: the schema first."""
+        return {c.sha256: c for c in (self.schema, *(file.content for file in self.files()))}
+
+
+def content_of(data: bytes) -> Content:
+    """The name of these bytes."""
+    return Content(hashlib.sha256(data).hexdigest(), len(data))
+
+
+def is_sender(text: str) -> bool:
+    """Whether this is a sender's id: 32 hexadecimal digits. No other may become a path."""
+    return _SENDER.fullmatch(text) is not None
+
+
+def encode_round(round_: Round) -> bytes:
+    """The round's document."""
+    words = {
+        "sender": round_.sender,
+        "number": round_.number,
+        "time_unit": round_.time_unit,
+        "interval": round_.interval,
+        "schema": _words(round_.schema),
+        "partitions": [
+            [
+                p.database,
+                p.slice,
+                [[*_words(f.content), f.crc32, f.sequence, *f.rank] for f in p.files],
+                [[t.pattern, t.time.start, t.time.end, *t.rank] for t in p.tombstones],
+            ]
+            for p in round_.partitions
+        ],
+    }
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_round(data: bytes) -> Round:
+    """The inverse, of bytes that anybody may have sent. Raises CorruptFile."""
+    if len(data) > ROUND_BYTES_MAX:
+        raise _corrupt(f"{len(data)} bytes are more than {ROUND_BYTES_MAX}")
+    try:
+        words = json.loads(data)
+        found = Round(
+            _text(words["sender"]),
+            _number(words["number"], 1, _INT64),
+            _text(words["time_unit"]),
+            _number(words["interval"], 1, _INT64),
+            _content(words["schema"], SCHEMA_BYTES_MAX),
+            tuple(_partition(part) for part in words["partitions"]),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError, UserMistake) as error:
+        raise _corrupt(str(error)) from error
+    if not is_sender(found.sender) or found.time_unit not in {unit.suffix for unit in TimeUnit}:
+        raise _corrupt("no sender, or no unit of time")
+    keys = [(p.database, p.slice) for p in found.partitions]
+    if len(set(keys)) != len(keys) or any(file.content.sha256 == found.schema.sha256 for file in found.files()):
+        raise _corrupt("a partition stands in it twice, or the schema is a file")
+    return found
+
+
+def _partition(words: object) -> SentPartition:
+    database, number, files, tombstones = _items(words, 4)
+    split_path(_text(database))
+    return SentPartition(
+        _text(database),
+        _number(number, -_INT64, _INT64),
+        tuple(_file(item) for item in _items(files)),
+        tuple(_tombstone(item) for item in _items(tombstones)),
+    )
+
+
+def _file(words: object) -> SentFile:
+    sha256, size, crc32, sequence, generation, version = _items(words, 6)
+    if not isinstance(sequence, bool):
+        raise TypeError("sequence is neither true nor false")
+    content = _content([sha256, size], _FILE_BYTES_MAX)
+    return SentFile(content, _number(crc32, 0, 1 << 32), sequence, _rank(generation, version))
+
+
+def _tombstone(words: object) -> Tombstone:
+    pattern, start, end, generation, version = _items(words, 5)
+    time = TimeRange(_number(start, -_INT64, _INT64), _number(end, -_INT64, _INT64))
+    parse_pattern(_text(pattern))
+    return Tombstone(_text(pattern), time, _rank(generation, version))
+
+
+def _rank(generation: object, version: object) -> Rank:
+    return Rank(_number(generation, 0, _INT64), _number(version, 0, _INT64))
+
+
+def _content(words: object, size_max: int) -> Content:
+    sha256, size = _items(words, 2)
+    if not _SHA256.fullmatch(_text(sha256)):
+        raise ValueError(f"no SHA-256: {sha256!r}")
+    return Content(_text(sha256), _number(size, 0, size_max))
+
+
+def _words(content: Content) -> list[object]:
+    return [content.sha256, content.size]
+
+
+def _items(words: object, count: int | None = None) -> list[object]:
+    if not isinstance(words, list) or (count is not None and len(words) != count):
+        raise TypeError("not a list of what belongs there")
+    return words
+
+
+def _text(word: object) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"no text: {word!r}")
+    return word
+
+
+def _number(word: object, low: int, high: int) -> int:
+    if type(word) is not int or not low <= word < high:
+        raise ValueError(f"{word!r} is no number from {low} to below {high}")
+    return word
+
+
+def _corrupt(reason: str) -> CorruptFile:
+    return CorruptFile("round", 0, f"not a round: {reason}")

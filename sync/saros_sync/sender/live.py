@@ -1,0 +1,178 @@
+"""What is sealed in a data folder, seen from outside: another process may have it open and goes on meanwhile.
+
+    node.json                    time unit, ticks of a slice
+    groups/0/<db>/<n>/MANIFEST   replaced at once, before a file that it no longer names is removed: so whoever fails to
+                                 link a file looks at the manifest again, and finds another one
+    meta/schema, log/*.log       the schema up to an entry, and the changes since
+
+The log is read as far as its records hold; `SchemaFollower` remembers where that was, and goes on there the next time.
+A record that a full disk took back may have been read: the one that was read last is looked at again, and if it is
+another one by now, everything is.
+
+What is only in MemTables, and deletions that no manifest has yet, come with a later flush. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.layout import (
+    GROUP_FOLDER,
+    LOG_FOLDER,
+    MANIFEST,
+    NODE_FILE,
+    SCHEMA_FILE,
+    STAGING_FOLDER,
+    TRASH_PREFIX,
+)
+from saros_storage.log.record import scan
+from saros_storage.manifest import Manifest, decode_manifest
+from saros_storage.mutation import MUTATION, decode_mutation
+from saros_storage.schema import SchemaTree
+from saros_storage.schema_file import load_schema
+from saros_storage.types import TimeUnit
+
+#: (path, offset) -> the bytes from there on; a copy, since a log may be cut while it is read.
+ReadAt = Callable[[str, int], bytes]
+#: A folder that changes faster than it can be looked at is given up.
+ATTEMPTS_MAX = 100
+_NO_FOLDER = 2003
+
+
+def read_at(path: str, offset: int) -> bytes:
+    """`ReadAt` of the machine's files. Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read()
+
+
+@dataclass(frozen=True, slots=True)
+class LivePartition:
+    """A partition's folder and slice; its manifest is looked at when it is needed."""
+
+    folder: str
+    slice: int
+
+
+class LiveFolder:
+    """See the module."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        """Raises UserMistake 2003 for what is no data folder, CorruptFile."""
+        self.folder = folder
+        self.disk = disk
+        path = os.path.join(folder, NODE_FILE)
+        if not disk.exists(path):
+            raise UserMistake(f"{folder} is no data folder: it has no {NODE_FILE}", code=_NO_FOLDER)
+        try:
+            words = json.loads(bytes(disk.map(path)))
+            self.unit = next(unit for unit in TimeUnit if unit.suffix == words["time_unit"])
+            self.interval = int(words["time_partition_interval"])
+        except (ValueError, TypeError, KeyError, StopIteration) as error:
+            raise CorruptFile(path, 0, f"not a node file: {error}") from error
+
+    def partitions(self) -> Iterator[LivePartition]:
+        """All that there are at the moment."""
+        root = os.path.join(self.folder, GROUP_FOLDER)
+        for name in self.disk.list(root):
+            if name == STAGING_FOLDER or name.startswith(TRASH_PREFIX):
+                continue
+            for number in self.disk.list(os.path.join(root, name)):
+                yield LivePartition(os.path.join(root, name, number), int(number))
+
+    def manifest(self, partition: LivePartition) -> Manifest | None:
+        """As it is now; None: the partition has none (any more). Raises CorruptFile."""
+        path = os.path.join(partition.folder, MANIFEST)
+        try:
+            return decode_manifest(path, bytes(self.disk.map(path)))
+        except FileNotFoundError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The record that was read last: its segment, where it begins there, its index and the checksum of its payload."""
+
+    segment: int
+    offset: int
+    index: int
+    crc32: int
+
+
+class SchemaFollower:
+    """The schema of a live folder; see the module."""
+
+    def __init__(self, folder: str, disk: Disk, read: ReadAt = read_at) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._read = read
+        self._tree: SchemaTree | None = None
+        #: Entries up to here are in the tree.
+        self.position = 0
+        self._place: _Place | None = None
+
+    def dump(self) -> bytes:
+        """The schema of now, as `SchemaTree.dump` writes it. Raises CorruptFile, OSError."""
+        for _ in range(ATTEMPTS_MAX):
+            with suppress(FileNotFoundError):  # a segment has gone: the schema's file has what it said
+                tree = self._caught_up()
+                if tree is not None:
+                    return tree.dump()
+            self._tree = self._place = None
+        raise CorruptFile(self._folder, 0, "its log goes on faster than it can be read")
+
+    def _caught_up(self) -> SchemaTree | None:
+        """The tree with all that the log says; None: the log is another one than it was."""
+        # Listed before the schema is loaded: what is cut from the log before that is in the schema, and what is cut
+        # later is missed.
+        firsts = self._segments()
+        tree = self._tree
+        if tree is None or self._place is None:
+            tree, self.position = load_schema(self._disk, os.path.join(self._folder, SCHEMA_FILE))
+        self._tree = tree if self._follow(tree, firsts) else None
+        return self._tree
+
+    def _segments(self) -> list[int]:
+        """First records of the log's segments."""
+        names = self._disk.list(os.path.join(self._folder, LOG_FOLDER))
+        return sorted(int(name.removesuffix(".log")) for name in names if name.endswith(".log"))
+
+    def _follow(self, tree: SchemaTree, firsts: list[int]) -> bool:
+        """Apply what the log has since; False: it is another one than it was."""
+        if self._place is not None:
+            segment, offset, index = self._place.segment, self._place.offset, self._place.index
+        else:
+            needed = [first for first in firsts if first <= self.position + 1][-1:] or firsts[:1]
+            if not needed:
+                return True
+            segment, offset, index = needed[0], 0, needed[0]
+        for first in [first for first in firsts if first >= segment]:
+            if first != segment:
+                if first != index:
+                    return False
+                segment, offset = first, 0
+            index = self._read_segment(tree, segment, offset, index)
+        return self._place is None or self._place.index == index - 1
+
+    def _read_segment(self, tree: SchemaTree, segment: int, offset: int, index: int) -> int:
+        """Apply the records of a segment from an offset on; the index of the one behind. -1: one has changed."""
+        path = os.path.join(self._folder, LOG_FOLDER, f"{segment:020}.log")
+        for record in scan(memoryview(self._read(path, offset)), index).records:
+            crc32 = zlib.crc32(record.payload)
+            if self._place is not None and record.index == self._place.index and crc32 != self._place.crc32:
+                return -1
+            if record.index > self.position:
+                self.position = record.index
+                for change in decode_mutation(record.payload).changes if record.kind == MUTATION else ():
+                    tree.apply(change)
+            self._place = _Place(segment, offset, record.index, crc32)
+            offset += record.size_bytes
+            index = record.index + 1
+        return index

@@ -1,0 +1,236 @@
+"""Rounds in a process: one now, or one every so often for each receiver, until it is told to stop.
+
+    Worker     one receiver: its lock, its rounds, its status        a thread of its own in `Sender`
+    Sender     a worker for each receiver there is; looks now and then whether there are others
+
+A receiver that cannot be reached, or refuses, is asked again at its next turn; the others go on. Options are read anew
+before each round.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from saros_storage.disk import Disk
+from saros_storage.errors import FolderInUse, StorageError, UserMistake
+from saros_storage.folder_lock import FolderLock
+from saros_storage.layout import write_synced
+from saros_sync.sender.folder import ReceiverOptions, SenderFolder
+from saros_sync.sender.live import LiveFolder
+from saros_sync.sender.sending import Progress, Sending, Sent, Stopped
+from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, Status, decode_status, encode_status
+from saros_sync.transport import Transport
+
+_logger = logging.getLogger(__name__)
+#: The status is written as often at most, while a round runs.
+_TOLD_NS = 500_000_000
+#: So often a sender looks for receivers that came or went.
+_LOOK_SECONDS = 1.0
+_END_SECONDS = 10.0
+
+Connect = Callable[[ReceiverOptions], Transport]
+#: Asks for a FLUSH at a target.
+Flush = Callable[[str], None]
+
+
+def load_status(folder: SenderFolder, name: str, disk: Disk) -> Status:
+    """What is known of a receiver. Raises UserMistake 2063."""
+    path = folder.of(name).status
+    try:
+        return decode_status(path, bytes(disk.map(path)))
+    except (OSError, StorageError):
+        return Status()  # nothing was told yet
+
+
+class Worker:
+    """See the module. Belongs to one thread; `stop` to any."""
+
+    def __init__(self, folder: SenderFolder, name: str, disk: Disk, connect: Connect, flush: Flush) -> None:
+        """Take the receiver's lock. Raises UserMistake 2063, FolderInUse."""
+        self._folder = folder
+        self._name = name
+        self._disk = disk
+        self._connect = connect
+        self._flush = flush
+        self._own = folder.of(name)
+        self._lock = FolderLock.acquire(self._own.path)
+        self._stopped = threading.Event()
+        self._status = load_status(folder, name, disk)
+        self._told_ns = 0
+        self._started_ns = 0
+        self._options: ReceiverOptions | None = None
+        self._transport: Transport | None = None
+        self._sending: Sending | None = None
+
+    # ------------------------------------------------------------------ rounds
+
+    def once(self) -> Sent:
+        """A round; what was sealed when this was called is shown when it returns.
+
+        Raises StorageError, and what the flush does; it is in the status then, and the next call goes on.
+        """
+        self._started_ns = time.monotonic_ns()
+        try:
+            sending = self._ready()
+            unflushed = self._flushed()
+            began_ns = time.time_ns()
+            sent = sending.once()
+            if sent.is_resumed:
+                began_ns = time.time_ns()
+                sent = sending.once()
+        except Stopped:
+            self._tell(state="stopped")
+            raise
+        except Exception as error:
+            self._tell(state="failed", error=str(error), error_ns=time.time_ns())
+            raise
+        self._done(sent, began_ns, unflushed)
+        return sent
+
+    def _flushed(self) -> str:
+        """Ask for a FLUSH, if that is wanted; why there was none: then what is sealed is sent all the same."""
+        if self._options is None or not self._options.flush:
+            return ""
+        try:
+            self._flush(self._options.flush)
+        except Exception as error:  # noqa: BLE001 (whatever a database says)
+            return f"sent without a FLUSH: {error}"
+        return ""
+
+    def _ready(self) -> Sending:
+        options = self._folder.options(self._name)
+        if self._sending is None or options != self._options:
+            self._disconnect()
+            self._options, self._transport = options, self._connect(options)
+            self._sending = Sending(
+                LiveFolder(self._folder.data, self._disk),
+                self._own,
+                options,
+                self._folder.sender_id(),
+                self._transport,
+                self._disk,
+                lambda seconds: not self._stopped.wait(seconds),
+                self._progressed,
+            )
+        return self._sending
+
+    def run(self) -> None:
+        """Rounds until `stop`, or until the receiver is dropped."""
+        try:
+            while not self._stopped.is_set() and self._name in self._folder.receivers():
+                self._turn()
+        finally:
+            self.close()
+
+    def _turn(self) -> None:
+        try:
+            self.once()
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 (the top of a thread)
+            _logger.warning("a round failed", extra={"receiver": self._name, "error": str(error)})
+        self._stopped.wait(self._options.every_s if self._options is not None else _LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """End soon; the round in hand goes on at the next start."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Let go of the receiver."""
+        self._disconnect()
+        self._lock.release()
+
+    def _disconnect(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = self._sending = None
+
+    # ------------------------------------------------------------------ telling
+
+    def _progressed(self, progress: Progress) -> None:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._told_ns >= _TOLD_NS:
+            self._told_ns = now_ns
+            self._tell(state="sending", **self._figures(progress))
+
+    def _figures(self, progress: Progress) -> dict[str, object]:
+        seconds = max((time.monotonic_ns() - self._started_ns) / 1e9, 1e-3)
+        return {
+            "round": progress.round,
+            "files": progress.files,
+            "files_done": progress.files_done,
+            "size": progress.size,
+            "size_done": progress.size_done,
+            "bytes_per_second": progress.size_done / seconds,
+            "failures": progress.failures,
+        }
+
+    def _done(self, sent: Sent, began_ns: int, problem: str) -> None:
+        known = self._status
+        seconds = (time.monotonic_ns() - self._started_ns) / 1e9
+        changes: dict[str, object] = {}
+        if sent.size:
+            past: list[float] = [sent.number, time.time_ns(), sent.files, sent.size, round(seconds, 3)]
+            changes = {"history": [past, *known.history][:HISTORY_MAX], "bytes_per_second": sent.size / seconds}
+        self._tell(
+            state="waiting",
+            round=sent.number,
+            files=sent.files,
+            files_done=sent.files,
+            size=sent.size,
+            size_done=sent.size,
+            failures=0,
+            shown_ns=began_ns,
+            error=problem,
+            error_ns=time.time_ns() if problem else 0,
+            conflicts=len(sent.conflicts),
+            conflict_list=[[c.device, c.owner, c.reason] for c in sent.conflicts[:CONFLICTS_MAX]],
+            **changes,
+        )
+
+    def _tell(self, **changes: object) -> None:
+        self._status = replace(self._status, **changes)  # type: ignore[arg-type]
+        try:
+            write_synced(self._disk, self._own.status, encode_status(self._status))
+        except OSError as error:
+            _logger.warning("the status cannot be written", extra={"receiver": self._name, "error": str(error)})
+
+
+class Sender:
+    """See the module."""
+
+    def __init__(self, folder: SenderFolder, disk: Disk, connect: Connect, flush: Flush) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._connect = connect
+        self._flush = flush
+        self._workers: dict[str, tuple[Worker, threading.Thread]] = {}
+
+    def run(self, stopped: threading.Event) -> None:
+        """Send to all receivers until `stopped`."""
+        while not stopped.wait(_LOOK_SECONDS if self._workers else 0.0):
+            self._look()
+            if not self._workers:
+                stopped.wait(_LOOK_SECONDS)
+        for worker, _ in self._workers.values():
+            worker.stop()
+        limit = time.monotonic() + _END_SECONDS
+        for _, thread in self._workers.values():
+            thread.join(max(limit - time.monotonic(), 0.0))
+
+    def _look(self) -> None:
+        self._workers = {name: found for name, found in self._workers.items() if found[1].is_alive()}
+        for name in self._folder.receivers():
+            if name in self._workers:
+                continue
+            try:
+                worker = Worker(self._folder, name, self._disk, self._connect, self._flush)
+            except (FolderInUse, UserMistake):
+                continue  # somebody sends to it by hand, or has just dropped it
+            thread = threading.Thread(target=worker.run, name=f"saros-sync-{name}", daemon=True)
+            self._workers[name] = (worker, thread)
+            thread.start()

@@ -1,0 +1,268 @@
+"""One receiver's rounds: each shows it what is sealed here, and nothing is lost between.
+
+    no journal                 take a snapshot, then journal `start`
+    start ... sent, sent       ask what the receiver lacks, send it: the schema, then files; commit
+    ... committed              note what the receiver has (`last_local_files`), remove snapshot, then journal
+
+A start after a crash looks at the journal and goes on from its last record: with the snapshot that was taken, or with
+the end, if the receiver has committed it. The receiver says itself what it has; what the journal says of contents that
+were sent is for people. A snapshot without a journal is of a round that never began.
+
+Nothing is removed at the receiver before all that replaces it is there: the commit shows the whole round at once.
+
+Belongs to one thread; the caller holds the receiver's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from saros_storage.disk import Disk
+from saros_storage.errors import StorageError
+from saros_storage.layout import write_durably
+from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.framing import decode_framed, encode_framed
+from saros_sync.journal import Journal, Note
+from saros_sync.round import Content, Round, content_of, encode_round
+from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
+from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
+from saros_sync.sender.pace import Pace, pause_s
+from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
+from saros_sync.transport import CHUNK_BYTES_MAX, Begun, Conflict, Standing, Transport
+
+T = TypeVar("T")
+_KIND = "last_local_files"
+START, SENT, COMMITTED = "start", "sent", "committed"
+#: Waits so many seconds; False: the sender is to end.
+Sleep = Callable[[float], bool]
+
+
+class Stopped(StorageError):
+    """The sender is to end; the round goes on at the next start."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a round is."""
+
+    round: int = 0
+    files: int = 0
+    files_done: int = 0
+    size: int = 0
+    size_done: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What the receiver had after the last round: files, and a digest of it all."""
+
+    number: int = 0
+    digest: str = ""
+    keys: Mapping[FileKey, Content] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of a round."""
+
+    number: int
+    #: False: the receiver had it all before.
+    is_new: bool
+    files: int
+    size: int
+    conflicts: tuple[Conflict, ...]
+    #: It was begun earlier, and shows what was sealed then.
+    is_resumed: bool = False
+
+
+class Sending:
+    """See the module."""
+
+    def __init__(
+        self,
+        live: LiveFolder,
+        folder: ReceiverFolder,
+        options: ReceiverOptions,
+        sender: str,
+        transport: Transport,
+        disk: Disk,
+        sleep: Sleep,
+        told: Callable[[Progress], None] = lambda _: None,
+        read: ReadAt = read_at,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._live = live
+        self._folder = folder
+        self._options = options
+        self._sender = sender
+        self._transport = transport
+        self._disk = disk
+        self._sleep = sleep
+        self._told = told
+        self._monotonic_ns = monotonic_ns
+        self._pace = Pace(options.bytes_per_second)
+        self._schema = SchemaFollower(live.folder, disk, read)
+        self._snapshot = SnapshotFolder(folder.snapshot, disk)
+        self._journal = Journal(disk, folder.journal)
+        self._document = b""
+        self.progress = Progress()
+
+    # ------------------------------------------------------------------ a round
+
+    def once(self) -> Sent:
+        """Go on with the round in hand, or begin one, and bring it to its end.
+
+        Raises Unreachable (all retries failed), Stopped, StorageError (what the receiver says, or what is wrong here);
+        then the next call goes on.
+        """
+        self.progress = Progress()
+        last = self.last()
+        if any(note.what == COMMITTED for note in self._journal.notes):
+            self._end(self._snapshot.load())
+            last = self.last()
+        found = self._in_hand()
+        snapshot = found or self._taken(last)
+        begun = self._begin(snapshot.round)
+        if begun.standing is Standing.OLD:
+            snapshot = self._renumbered(snapshot, begun.last + 1)
+            begun = self._begin(snapshot.round)
+        while begun.standing is Standing.WANTED:
+            begun = self._send(snapshot, begun)
+        if begun.standing is Standing.OLD:
+            raise RoundRefused(
+                f"the receiver has round {begun.last} of sender {self._sender}: do two folders share it?"
+            )
+        self._journal.add(Note(snapshot.round.number, COMMITTED))
+        is_new = _digest(snapshot.round) != last.digest
+        self._end(snapshot)
+        done = self.progress
+        return Sent(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, found is not None)
+
+    def last(self) -> Last:
+        """What the receiver had after the last round. Raises CorruptFile."""
+        path = self._folder.last
+        if not self._disk.exists(path):
+            return Last()
+        words = decode_framed(path, _KIND, bytes(self._disk.map(path)))
+        number, digest = words["number"], words["digest"]
+        assert isinstance(number, int)
+        return Last(number, str(digest), keys_of(words["files"]))
+
+    def _in_hand(self) -> Snapshot | None:
+        """The round that a crash or a lost line cut short."""
+        if not self._journal.notes:
+            return None
+        snapshot = self._snapshot.load()
+        if snapshot is not None and snapshot.round.number == self._journal.round:
+            return snapshot
+        self._journal.end()
+        return None
+
+    def _taken(self, last: Last) -> Snapshot:
+        """A new round; of the same number as the last one if it is the same."""
+        snapshot = self._snapshot.take(self._live, self._schema.dump, self._sender, last.number + 1, last.keys)
+        if _digest(snapshot.round) == last.digest:
+            snapshot = replace(snapshot, round=replace(snapshot.round, number=last.number))
+            self._snapshot.save(snapshot)
+        self._journal.add(Note(snapshot.round.number, START, (_digest(snapshot.round),)))
+        return snapshot
+
+    def _renumbered(self, snapshot: Snapshot, number: int) -> Snapshot:
+        """The same with a number that the receiver has not had: what was noted here of it is lost, or old."""
+        renumbered = replace(snapshot, round=replace(snapshot.round, number=number))
+        self._snapshot.save(renumbered)
+        self._journal.add(Note(number, START, (_digest(renumbered.round),)))
+        return renumbered
+
+    def _end(self, snapshot: Snapshot | None) -> None:
+        """The receiver shows the round in hand. May be repeated."""
+        if snapshot is not None:
+            files = [[*key, content.sha256] for key, content in snapshot.keys.items()]
+            words = {"number": snapshot.round.number, "digest": _digest(snapshot.round), "files": files}
+            write_durably(self._disk, self._folder.last, encode_framed(_KIND, words))
+        self._snapshot.remove()
+        self._journal.end()
+
+    # ------------------------------------------------------------------ asking
+
+    def _begin(self, round_: Round) -> Begun:
+        self._document = encode_round(round_)
+        document = content_of(self._document)
+        self.progress.round = round_.number
+        return self._ask(lambda: self._transport.begin(self._sender, self._options.name, round_.number, document))
+
+    def _send(self, snapshot: Snapshot, begun: Begun) -> Begun:
+        """Send what the receiver lacks, then ask it to show the round, or what else it lacks."""
+        self.progress.files = self.progress.files_done + len(begun.wants)
+        self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)
+        document = content_of(self._document)
+        for want in begun.wants:
+            if want.content == document:
+                data = memoryview(self._document)
+            elif want.content == snapshot.round.schema:
+                data = self._disk.map(self._snapshot.schema_path)
+            else:
+                data = self._content(snapshot, want.content)
+            self._send_content(snapshot.round.number, want.content, data, want.have)
+            self._journal.add(Note(snapshot.round.number, SENT, (want.content.sha256,)))
+            self.progress.files_done += 1
+            self._told(self.progress)
+        if any(want.content == document for want in begun.wants):
+            return self._begin(snapshot.round)
+        return self._ask(lambda: self._transport.commit(self._sender, snapshot.round.number))
+
+    def _content(self, snapshot: Snapshot, content: Content) -> memoryview:
+        """A file's bytes. Raises RoundRefused: the receiver has lost what it had; the next round sends all."""
+        if not self._snapshot.find_again(self._live, snapshot, content):
+            self._disk.remove(self._folder.last)
+            self._journal.end()
+            raise RoundRefused("the receiver has lost a file that it had: the next round sends all that it lacks")
+        return self._disk.map(self._snapshot.path(content.sha256))
+
+    def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
+        step = min(self._options.chunk_bytes, CHUNK_BYTES_MAX)
+        again = 0
+        while True:
+            piece = bytes(data[have : have + step])
+            self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
+            crc32 = zlib.crc32(piece)
+            before = have
+            have = self._ask(
+                lambda: self._transport.chunk(self._sender, number, content.sha256, before, crc32, piece)  # noqa: B023
+            )
+            self.progress.size_done += max(have - before, 0)
+            self._told(self.progress)
+            if have == content.size and (have > before or not content.size):
+                return
+            if have <= before:
+                again += 1
+                if again > self._options.retries:
+                    raise RoundRefused(f"the receiver has {have} of {content.size} bytes of {content.sha256}, again")
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        """Ask until there is an answer, as often as the options say. Raises Unreachable, Stopped."""
+        failures = 0
+        while True:
+            try:
+                return question()
+            except Unreachable:
+                failures += 1
+                self.progress.failures += 1
+                if failures > self._options.retries:
+                    raise
+                self._wait(pause_s(failures))
+
+    def _wait(self, seconds: float) -> None:
+        if seconds and not self._sleep(seconds):
+            raise Stopped("the sender ends; its round goes on at the next start")
+
+
+def _digest(round_: Round) -> str:
+    """Of all but the number: rounds with the same digest show the same."""
+    return hashlib.sha256(encode_round(replace(round_, number=1))).hexdigest()

@@ -1,0 +1,77 @@
+"""How a sender reaches a receiver: three questions, each of which may be asked again.
+
+    begin    this is round 7, its document has this SHA-256      -> what the receiver lacks of it, and how much it has
+    chunk    bytes of one content from an offset on              -> how much of it the receiver has now
+    commit   all is there                                        -> it is visible; which devices are refused
+
+Values and a border: `receiver.Receiver` behind gRPC is one, tests have others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from saros_sync.round import Content
+
+#: Bytes of a chunk at most.
+CHUNK_BYTES_MAX = 4 << 20
+
+
+class Standing(Enum):
+    """Where a receiver stands with a round."""
+
+    #: It lacks contents; once they are there, `commit`.
+    WANTED = "wanted"
+    #: It shows it.
+    COMMITTED = "committed"
+    #: It has had rounds up to a higher number.
+    OLD = "old"
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A content that the receiver lacks, and how many bytes of it are there."""
+
+    content: Content
+    have: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A device that the receiver does not show as this sender has it: whose it is, and why."""
+
+    device: str
+    owner: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The answer to `begin`. `last` is the receiver's last round of this sender."""
+
+    standing: Standing
+    last: int
+    wants: tuple[Want, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class Transport(Protocol):
+    """See the module. All raise Unreachable (ask again), and StorageError with what the receiver says."""
+
+    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+        """Ask what is lacking of a round."""
+        ...
+
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+        """Hand over bytes of a content; how many of it are there then, from its start."""
+        ...
+
+    def commit(self, sender: str, number: int) -> Begun:
+        """Make the round visible."""
+        ...
+
+    def close(self) -> None:
+        """No more questions."""
+        ...

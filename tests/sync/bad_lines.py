@@ -1,0 +1,68 @@
+"""A line that loses, repeats, delays and damages: by chance, or at the question that a test says.
+
+lost      the question never arrives                    answered late    it does, and its answer is lost
+twice     it arrives once more, and once more later     damaged          some byte of a chunk is another
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeVar
+
+from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.round import Content
+from saros_sync.transport import Begun, Transport
+
+T = TypeVar("T")
+
+
+class BadLine:
+    """See the module. Implements `Transport`; nothing is bad once `fair`."""
+
+    def __init__(self, line: Transport, chance: Random, badness: float = 0.3) -> None:
+        self._line = line
+        self._chance = chance
+        self._badness = badness
+        #: Questions that are still under way.
+        self._late: list[Callable[[], object]] = []
+        self.fair = False
+        self.events: dict[str, int] = {}
+
+    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+        return self._pass(lambda: self._line.begin(sender, name, number, document))
+
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+        sent = data
+        if data and self._is("damaged", self._badness / 3):
+            place = self._chance.randrange(len(data))
+            sent = data[:place] + bytes([data[place] ^ (1 << self._chance.randrange(8))]) + data[place + 1 :]
+        return self._pass(lambda: self._line.chunk(sender, number, sha256, offset, crc32, sent))
+
+    def commit(self, sender: str, number: int) -> Begun:
+        return self._pass(lambda: self._line.commit(sender, number))
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _pass(self, question: Callable[[], T]) -> T:
+        while self._late and self._is("late", 0.5):
+            try:
+                self._late.pop(self._chance.randrange(len(self._late)))()
+            except RoundRefused:  # nobody hears the answer
+                self.events["refused"] = self.events.get("refused", 0) + 1
+        if self._is("lost", self._badness / 3):
+            raise Unreachable("the line is cut")
+        answer = question()
+        if self._is("twice", self._badness / 3):
+            answer = question()
+            self._late.append(question)
+        if self._is("answer lost", self._badness / 3):
+            self._late.append(question)
+            raise Unreachable("the line was cut")
+        return answer
+
+    def _is(self, event: str, probability: float) -> bool:
+        happens = not self.fair and self._chance.random() < probability
+        self.events[event] = self.events.get(event, 0) + happens
+        return happens

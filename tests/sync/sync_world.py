@@ -1,0 +1,129 @@
+"""Senders and a receiver in one process, each on a disk of its own; a line between them that does what a test says.
+
+    edge     a store, and what `saros sync` does beside it        centre     a store that shows what it was sent
+
+What must hold after each round (cluster-safety 2.6): the centre has of the edge's devices exactly what the edge had
+sealed when the snapshot was taken; before that, what it had after the round before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from storage.crash_disk import CrashDisk
+from storage.store_model import Operation, State, read_store
+from storage.store_opening import FOLDER, OPTIONS, CountingClock, open_store
+
+from saros_storage.disk import Disk
+from saros_storage.folder_lock import FolderLock
+from saros_storage.store_options import StoreOptions
+from saros_sync.receiver.receiver import Receiver, Speaker
+from saros_sync.receiver.synced_store import SyncedStore
+from saros_sync.round import Content
+from saros_sync.sender.folder import ReceiverOptions, SenderFolder
+from saros_sync.sender.live import LiveFolder
+from saros_sync.sender.sending import Sending, Sent
+from saros_sync.transport import Begun, Transport
+
+ADDRESS = "centre:6667"
+NAME = "centre_6667"
+#: Contents are sent in many chunks.
+SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=200, name="edge")
+
+
+class _Nobody:
+    def release(self) -> None:
+        return
+
+
+def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS) -> SyncedStore:
+    disk.make_folder(FOLDER)
+    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
+
+
+class Direct:
+    """A receiver that is right here. Implements `Transport`."""
+
+    def __init__(self, receiver: Callable[[], Receiver], speaker: Speaker | None = None) -> None:
+        self._receiver = receiver
+        self._speaker = speaker or Speaker()
+        self.chunks = 0
+
+    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+        return self._receiver().begin(self._speaker, sender, name, number, document)
+
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+        self.chunks += 1
+        return self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, data)
+
+    def commit(self, sender: str, number: int) -> Begun:
+        return self._receiver().commit(self._speaker, sender, number)
+
+    def close(self) -> None:
+        return
+
+
+class Edge:
+    """A store, and a sender beside it; `line` leads to the receiver."""
+
+    def __init__(self, line: Transport, disk: CrashDisk | None = None, options: ReceiverOptions = SENDING) -> None:
+        self.disk = disk or CrashDisk()
+        self.line = line
+        self.options = options
+        self.store = open_store(self.disk)
+        self.restart_sender()
+
+    def restart_sender(self) -> None:
+        self.sending = sender_beside(self.disk, self.line, self.options)
+
+    def tell(self, *operations: Operation) -> None:
+        for operation in operations:
+            operation.run(self.store)
+
+    def sync(self) -> Sent:
+        """A round with all there is."""
+        self.store.flush()
+        return self.sending.once()
+
+    @property
+    def id(self) -> str:
+        return SenderFolder(FOLDER, self.disk).sender_id()
+
+
+def sender_beside(disk: CrashDisk, line: Transport, options: ReceiverOptions = SENDING) -> Sending:
+    folder = SenderFolder(FOLDER, cast("Disk", disk))
+    folder.add(ADDRESS, options)
+
+    def read(path: str, offset: int) -> bytes:
+        return bytes(disk.map(path)[offset:])
+
+    return Sending(
+        LiveFolder(FOLDER, disk), folder.of(NAME), options, folder.sender_id(), line, disk, lambda _: True, read=read
+    )
+
+
+class Centre:
+    """A store that senders send to."""
+
+    def __init__(self, disk: CrashDisk | None = None) -> None:
+        self.disk = disk or CrashDisk()
+        self.store = open_centre(self.disk)
+
+    @property
+    def receiver(self) -> Receiver:
+        return self.store.receiver
+
+    def restart(self) -> None:
+        self.store.close()
+        self.store = open_centre(self.disk)
+
+    def line(self, speaker: Speaker | None = None) -> Direct:
+        return Direct(lambda: self.store.receiver, speaker)
+
+
+def devices_of(store: SyncedStore | object) -> State:
+    """What a store has, whatever empty databases there are."""
+    found = read_store(store)  # type: ignore[arg-type]
+    return replace(found, databases=frozenset())

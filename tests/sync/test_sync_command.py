@@ -1,0 +1,169 @@
+"""`saros sync` against a server, through a link that fails; and as its user reads it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster.tcp_proxy import FAIR, HOST, Mode, Weather, running_proxy
+
+import saros
+from saros.rounds import RemoteReceiver
+from saros.target import parse_target
+from saros_server.cli import main
+from saros_server.server import Server
+from saros_storage.disk import LocalDisk
+from saros_sync.errors import Unreachable
+from saros_sync.sender.folder import ReceiverOptions, SenderFolder
+from saros_sync.sender.process import Sender, Worker, load_status
+
+POINTS = 200_000
+
+
+@pytest.fixture
+def centre(tmp_path: Path) -> Iterator[Server]:
+    made = Server(str(tmp_path / "centre"), "127.0.0.1", 0)
+    made.start()
+    yield made
+    made.stop()
+
+
+def fill(folder: Path, name: str) -> float:
+    """An edge with sealed points of random values; their sum."""
+    values = np.random.default_rng(7).normal(size=POINTS)
+    with saros.connect(str(folder)) as db:
+        db.insert(f"root.plant.{name}.pump", np.arange(POINTS), {"temperature": values})
+        db.cursor().execute("flush")
+    return float(values.sum())
+
+
+def ask(target: str, statement: str) -> list[tuple[object, ...]]:
+    with saros.connect(target) as db:
+        cursor = db.cursor()
+        cursor.execute(statement)
+        return [tuple(row) for row in cursor.fetchall()]
+
+
+def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
+    centre: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("saros.rounds._CALL_SECONDS", 5.0)
+    total = fill(tmp_path / "edge", "edge")
+    host, _, port = centre.address.rpartition(":")
+    with running_proxy() as proxy:
+        link = proxy.add_link("line", host, int(port))
+        options = ReceiverOptions(f"saros://{HOST}:{link}", chunk_bytes=50_000, bytes_per_second=2_000_000)
+        folder = SenderFolder(str(tmp_path / "edge"), LocalDisk())
+        name = folder.add(f"{HOST}:{link}", options)
+        bad = [
+            Weather(Mode.REFUSE),
+            FAIR,
+            Weather(Mode.LOSE),
+            FAIR,
+            Weather(corruption=0.1),
+            FAIR,
+            Weather(Mode.REFUSE),
+        ]
+
+        def connect(made: ReceiverOptions) -> RemoteReceiver:
+            receiver = RemoteReceiver(parse_target(made.target))
+            chunk = receiver.chunk
+
+            def next_weather(*words: object) -> int:
+                proxy.set_weather("line", forth=bad.pop() if bad else FAIR)
+                try:
+                    return chunk(*words)  # type: ignore[arg-type]
+                finally:
+                    proxy.set_weather("line", forth=FAIR)
+
+            receiver.chunk = next_weather  # type: ignore[method-assign]
+            return receiver
+
+        worker = Worker(folder, name, LocalDisk(), connect, lambda _: None)
+        try:
+            sent = worker.once()
+        except Unreachable:  # however bad it was, the next turn goes on
+            sent = worker.once()
+        finally:
+            worker.close()
+        assert not bad
+        assert () == sent.conflicts
+    ((count, found),) = ask(
+        f"saros://{centre.address}", "select count(temperature), sum(temperature) from root.plant.edge.pump"
+    )
+    assert POINTS == count
+    assert found == pytest.approx(total)
+    assert "waiting" == load_status(folder, name, LocalDisk()).state
+
+
+def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edge, other = str(tmp_path / "edge"), str(tmp_path / "other")
+    name = centre.address.replace(":", "_")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["sync", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    assert run("once", "--data", edge) == (1, "", f"saros sync: {edge} is no data folder: it has no node.json\n")
+    for folder in (edge, other):
+        fill(Path(folder), "edge")
+        code, out, _ = run("add-receiver", f"saros://{centre.address}", "--data", folder, "--name", Path(folder).name)
+        assert (0, f"receiver {name}") == (code, out.partition(";")[0])
+    code, out, _ = run("once", "--data", edge)
+    assert (0, f"{name}: round 1: 3 contents") == (code, out.partition(",")[0])
+    assert (0, f"{name}: round 1: nothing new\n", "") == run("once", "--data", edge)
+    code, out, _ = run("once", "--data", other)
+    assert code == 0
+    assert "root.plant.edge.pump is refused: it is of sender edge (" in out
+    code, out, _ = run("status", "--data", other)
+    assert code == 3
+    assert "it shows what was sealed" in out
+    assert "refused   1 devices" in out
+    code, out, _ = run("status", "--data", other, "--json")
+    assert 1 == json.loads(out)["receivers"][name]["conflicts"]
+    assert (1, "") == run("once", "nobody", "--data", edge)[:2]
+    assert (1, "", f"saros sync: nobody sends what {edge} has\n") == run("stop", "--data", edge)
+    assert 0 == run("drop-receiver", name, "--data", edge)[0]
+    code, _, err = run("once", "--data", edge)
+    assert code == 1
+    assert "add-receiver" in err
+
+
+def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come_and_go(
+    centre: Server, tmp_path: Path
+) -> None:
+    fill(tmp_path / "edge", "edge")
+    count = "select count(temperature) from root.plant.edge.pump"
+    folder = SenderFolder(str(tmp_path / "edge"), LocalDisk())
+    stopped = threading.Event()
+    sender = Sender(folder, LocalDisk(), lambda made: RemoteReceiver(parse_target(made.target)), lambda _: None)
+    thread = threading.Thread(target=sender.run, args=(stopped,))
+    thread.start()
+    try:
+        name = folder.add(centre.address, ReceiverOptions(f"saros://{centre.address}", every_s=0.1))
+        wait_for(lambda: load_status(folder, name, LocalDisk()).history != [])
+        with saros.connect(str(tmp_path / "edge")) as db:
+            db.insert("root.plant.edge.pump", np.array([-5]), {"temperature": np.array([1.0])})
+            db.cursor().execute("flush")
+            wait_for(lambda: ask(f"saros://{centre.address}", count) == [(POINTS + 1,)])
+        wait_for(lambda: load_status(folder, name, LocalDisk()).state == "waiting")
+        assert "" == load_status(folder, name, LocalDisk()).error
+    finally:
+        stopped.set()
+        thread.join()
+    assert not any(worker.is_alive() for _, worker in sender._workers.values())
+
+
+def wait_for(condition: object) -> None:
+    """Raise after two minutes."""
+    pause = threading.Event()
+    for _ in range(1_200):
+        if condition():  # type: ignore[operator]
+            return
+        pause.wait(0.1)
+    raise AssertionError("it did not come to be")
