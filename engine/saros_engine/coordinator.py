@@ -455,6 +455,7 @@ class QueryEngine:
             self._clock,
             self._unit,
             self._ended,
+            self._options.spill(),
         )
         with self._idle:
             self._open += 1

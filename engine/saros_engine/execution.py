@@ -21,6 +21,7 @@ from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import ExchangeSource, QueryPlan
+from saros_engine.spill import QuerySpill
 from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
 from saros_storage.block import Block
@@ -41,6 +42,7 @@ class QueryExecution:
         clock: Clock,
         time_unit: TimeUnit,
         ended: Callable[[QueryExecution], None],
+        spill: QuerySpill | None,
     ) -> None:
         """Build the drivers; takes over the view. `ended` is called once. Raises UserMistake; then nothing is left."""
         self.query = query
@@ -53,7 +55,7 @@ class QueryExecution:
         self._over = threading.Event()
         self._scheduler: DriverScheduler | None = None
         self._buffers = [ExchangeBuffer() for _ in plan.instances]
-        context = OperatorContext(memory, time_unit, clock)
+        context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
             for number, instance in enumerate(plan.instances):

@@ -17,6 +17,11 @@ class QueryMemory:
         self._peak = 0
 
     @property
+    def bytes_max(self) -> int:
+        """See `MemoryAccount.bytes_max`."""
+        return self._bytes_max
+
+    @property
     def reserved(self) -> int:
         """Bytes reserved now."""
         return self._reserved

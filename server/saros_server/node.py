@@ -91,7 +91,9 @@ class Node:
         info = None if isinstance(opened, Store) else opened.status
         admin = None if isinstance(opened, Store) else opened.admin
         users = UserStatements(directory, partial(_hash_new, configuration))
-        engine = QueryEngine(_database(opened), scheduler, clock, engine_options(configuration), info, users, admin)
+        engine = QueryEngine(
+            _database(opened), scheduler, clock, engine_options(configuration, folder), info, users, admin
+        )
         return Node(configuration, opened, scheduler, engine, directory, clock)
 
     def close(self) -> None:
@@ -147,11 +149,13 @@ def store_options(configuration: Configuration) -> StoreOptions:
     )
 
 
-def engine_options(configuration: Configuration) -> EngineOptions:
-    """The engine's share of the configuration."""
+def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
+    """The engine's share of the configuration, for the database in `folder`."""
     return EngineOptions(
         parallelism=configuration.worker_threads,
         query_memory_bytes_max=configuration.query_memory_bytes,
+        spill_folder=folder,
+        query_spill_bytes_max=configuration.query_spill_bytes,
         query_timeout_ms=configuration.query_timeout_ms,
         default_database_level=configuration.default_database_level,
     )

@@ -161,6 +161,10 @@ class Account:
         self.used = 0
         self.peak = 0
 
+    @property
+    def bytes_max(self) -> int:
+        return self.limit
+
     def reserve(self, count: int) -> None:
         if self.used + count > self.limit:
             raise MemoryError

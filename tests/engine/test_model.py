@@ -5,12 +5,14 @@ Seeds that once found something stand first; `make campaign-sql` goes on with ne
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from engine.model.checking import Run as PhysicalRun
 from engine.model.checking import Wrong, check, running
 
 from saros_engine.operators import sort
-from saros_engine.operators.fill import FillOperator
+from saros_engine.operators.limit import LimitOperator
 
 #: What they found: `__endTime` alone for a device without the series, or for no series at all; a variance that left out
 #: NaN; a line between two devices' points of one time.
@@ -23,27 +25,24 @@ def test_answers_are_the_models(seed: int) -> None:
     assert check(seed) == 20
 
 
-def test_rows_without_a_value_at_the_wrong_end_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    ascending = sort._ascending
-    monkeypatch.setattr(sort, "_ascending", lambda column, item: ascending(column, item)[-1:])
+def test_a_limit_that_skips_a_row_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = LimitOperator.__init__
+
+    def wrong(self, node, child, context):
+        make(self, replace(node, offset=node.offset and node.offset + 1), child, context)
+
+    monkeypatch.setattr(LimitOperator, "__init__", wrong)
     with pytest.raises(Wrong):
-        check(126, layouts=1)
+        check_all(range(100, 112))
 
 
-def test_a_fill_that_forgets_the_block_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    fill = FillOperator._with_previous
-
-    def forgetful(self, number, column, block):
-        self._last.clear()
-        return fill(self, number, column, block)
-
-    monkeypatch.setattr(FillOperator, "_with_previous", forgetful)
-    with pytest.raises(Wrong):
-        check(125, layouts=1)
+def check_all(seeds: range) -> None:
+    for seed in seeds:
+        check(seed, layouts=1)
 
 
 def test_what_a_run_changes_is_as_before_when_it_is_over() -> None:
     before = sort.BLOCK_ROWS_MAX
-    with running(PhysicalRun(1, 2, 7)):
+    with running(PhysicalRun(1, 2, 7, in_files=True)):
         assert sort.BLOCK_ROWS_MAX == 7
     assert sort.BLOCK_ROWS_MAX == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -188,8 +189,21 @@ def test_another_thread_may_cancel(connection: saros.Connection) -> None:
     assert 715 == caught.value.code
 
 
+SMALL = {"durability": "os", "query_memory_bytes": "1MiB"}
+
+
+def test_rows_that_do_not_fit_into_memory_are_sorted_in_files_without_names(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).random(500_000)
+    with saros.connect(str(tmp_path), options=SMALL) as connection:
+        connection.insert("root.a.d", np.arange(500_000), {"x": values})
+        names = sorted(os.listdir(tmp_path))
+        found = connection.execute("select x from root.a.d order by x").fetch_arrow()
+        assert names == sorted(os.listdir(tmp_path))
+    assert np.array_equal(np.sort(values), found.column(1).to_numpy())
+
+
 def test_a_query_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> None:
-    with saros.connect(str(tmp_path), options={"durability": "os", "query_memory_bytes": "1MiB"}) as connection:
+    with saros.connect(str(tmp_path), options=SMALL | {"query_spill_bytes": "0"}) as connection:
         connection.insert("root.a.d", np.arange(500_000), {"x": np.random.default_rng(1).random(500_000)})
         with pytest.raises(saros.OperationalError, match="query_memory_bytes") as caught:
             connection.execute("select x from root.a.d order by x").fetch_arrow()

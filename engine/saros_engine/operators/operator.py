@@ -16,10 +16,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from saros_engine.spill import QuerySpill
 from saros_scheduler.task import Blocked
 from saros_storage.block import Block
 from saros_storage.clock import Clock, SystemClock
@@ -29,6 +31,11 @@ from saros_storage.types import TimeUnit
 
 class MemoryAccount(Protocol):
     """A query's memory: operators that keep rows (sort, aggregation, fill, joins) reserve what they keep."""
+
+    @property
+    def bytes_max(self) -> int:
+        """What the query may hold in all."""
+        ...
 
     def reserve(self, count: int) -> None:
         """Add `count` bytes; raises an error with code 709 if the query may not have them."""
@@ -41,6 +48,11 @@ class MemoryAccount(Protocol):
 
 class UnlimitedMemory:
     """An account that never refuses."""
+
+    @property
+    def bytes_max(self) -> int:
+        """See `MemoryAccount.bytes_max`."""
+        return sys.maxsize
 
     def reserve(self, count: int) -> None:
         """See `MemoryAccount.reserve`."""
@@ -57,6 +69,8 @@ class OperatorContext:
     #: Only calendar windows need it: to know which instant a time is.
     time_unit: TimeUnit = TimeUnit.MILLISECOND
     clock: Clock = field(default_factory=SystemClock)
+    #: Where rows go that do not fit into memory; None: the query fails.
+    spill: QuerySpill | None = None
 
 
 @dataclass(slots=True)

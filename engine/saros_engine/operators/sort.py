@@ -1,7 +1,9 @@
 """Sort: a stable sort of the child's rows by any number of keys; with a limit only rows that can be on top are kept.
 
 Every key becomes arrays that ascend in the wanted order (nulls, then NaN, then values), and one stable lexicographic
-sort does the rest. NaN is the largest number, as in Java. The rows are accounted to the query.
+sort does the rest. NaN is the largest number, as in Java. The rows are accounted to the query: what is more than a
+sort's share of its memory, or than the account has left, goes as a sorted run into a file, and the runs are merged
+(`sorted_runs.py`).
 """
 
 from __future__ import annotations
@@ -10,14 +12,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from saros_engine.errors import MemoryExceeded
 from saros_engine.evaluate import Compiled, compile_expression
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.operators.sorted_runs import SortedRuns
 from saros_engine.plan import Sort, SortItem
 from saros_engine.text import text_ranks
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX
-from saros_storage.types import Int64Array, NumericArray
+from saros_storage.types import NumericArray
+
+#: A sort keeps this part of a query's memory: while rows are moved they are there twice, and others need some too.
+_SHARE = 4
+#: Of so many runs, pieces together are as large as the first run; with what is made of them, twice that.
+_PIECES = 64
 
 
 class SortOperator(PullOperator):
@@ -30,51 +39,109 @@ class SortOperator(PullOperator):
         self._items = node.keys
         self._keys: list[Compiled] = [compile_expression(item.expression) for item in node.keys]
         self._limit = node.limit
-        #: Rows so far, in the order in which they came among equals.
+        #: Rows so far that are in memory, in the order in which they came among equals.
         self._blocks: list[Block] = []
-        #: All rows in order, once the child has ended.
+        self._bytes = 0
+        #: Rows before them, once there were too many.
+        self._runs: SortedRuns | None = None
+        #: Rows in order, once the child has ended, and how many of them were given.
         self._sorted: Block | None = None
-        self._at = 0
+        self._at = self._given = 0
 
     def _next(self) -> Block | None:
         if self._sorted is not None:
-            start, self._at = self._at, min(self._at + BLOCK_ROWS_MAX, self._sorted.rows)
-            self._finished = self._at == self._sorted.rows
-            return self._sorted.slice(start, self._at)
+            return self._next_slice(self._sorted)
         if self._child.finished:
             self._end()
             return None
         block = self._child.next()
         if block is not None:
-            self._blocks.append(block)
-            self._hold(sum(b.nbytes for b in self._blocks))
-            if self._limit is not None and sum(b.rows for b in self._blocks) > 4 * self._limit + BLOCK_ROWS_MAX:
-                self._blocks = [self._ordered(Block.concat(self._blocks))]
+            self._keep(block)
         return None
 
+    def _keep(self, block: Block) -> None:
+        self._blocks.append(block)
+        self._bytes += block.nbytes
+        if self._limit is not None and sum(b.rows for b in self._blocks) > 4 * self._limit + BLOCK_ROWS_MAX:
+            self._blocks = [self._ordered(Block.concat(self._blocks))]
+            self._bytes = self._blocks[0].nbytes
+        if not self._may_hold(self._bytes):
+            self._put_away()
+
+    def _may_hold(self, count: int) -> bool:
+        """Account for `count` bytes; False if rows have to go into a file instead."""
+        context = self._context
+        if context.spill is not None and count > context.memory.bytes_max // _SHARE:
+            return False
+        try:
+            self._hold(count)
+        except MemoryExceeded:
+            if context.spill is None:
+                raise
+            return False
+        return True
+
+    def _put_away(self) -> None:
+        """What is in memory becomes a run."""
+        if self._runs is None:
+            assert self._context.spill is not None
+            self._runs = SortedRuns(self._context.spill.open(), self._ascending, self._bytes // _PIECES)
+            self._statistics.detail = f"{self._statistics.detail} in files".lstrip()
+        if self._blocks:
+            self._runs.add(self._ordered(Block.concat(self._blocks)))
+        self._blocks, self._bytes = [], 0
+        self._hold(0)
+
     def _end(self) -> None:
+        # While rows are moved, they are there twice.
+        if self._runs is not None or (self._blocks and not self._may_hold(2 * self._bytes)):
+            self._put_away()
+            self._take_merged()
+            return
         if not self._blocks:
             self._finished = True
             return
-        # While rows are moved, they are there twice.
-        self._hold(2 * sum(b.nbytes for b in self._blocks))
         self._sorted = self._ordered(Block.concat(self._blocks))
         self._blocks = []
         self._hold(self._sorted.nbytes)
         self._finished = self._sorted.rows == 0
 
+    def _next_slice(self, rows: Block) -> Block:
+        start, self._at = self._at, min(self._at + BLOCK_ROWS_MAX, rows.rows)
+        if self._at == rows.rows:
+            self._take_merged()
+        return rows.slice(start, min(start + BLOCK_ROWS_MAX, rows.rows))
+
+    def _take_merged(self) -> None:
+        """The next rows of the runs; there are none if all were in memory, or if there are enough."""
+        merged = None
+        if self._runs is not None and (self._limit is None or self._given < self._limit):
+            merged = self._runs.next()
+            self._hold(self._runs.nbytes + (0 if merged is None else merged.nbytes))
+        if merged is None:
+            self._finished = True
+            return
+        if self._limit is not None:
+            merged = merged.slice(0, min(merged.rows, self._limit - self._given))
+        self._given += merged.rows
+        self._sorted, self._at = merged, 0
+
+    def _release(self) -> None:
+        if self._runs is not None:
+            self._runs.close()
+
     def _ordered(self, block: Block) -> Block:
-        columns = [key(block) for key in self._keys]
-        return block.take(sort_order(columns, self._items)[: self._limit])
+        # lexsort takes the most important key last.
+        order = np.lexsort(self._ascending(block)[::-1]).astype(np.int64, copy=False)
+        return block.take(order[: self._limit])
+
+    def _ascending(self, block: Block) -> list[NumericArray]:
+        return ascending_keys([key(block) for key in self._keys], self._items)
 
 
-def sort_order(columns: Sequence[Column], items: Sequence[SortItem]) -> Int64Array:
-    """The rows' numbers in the order of the keys, equals as they came."""
-    keys: list[NumericArray] = []
-    for column, item in zip(columns, items, strict=True):
-        keys += _ascending(column, item)
-    # lexsort takes the most important key last.
-    return np.lexsort(keys[::-1]).astype(np.int64, copy=False)
+def ascending_keys(columns: Sequence[Column], items: Sequence[SortItem]) -> list[NumericArray]:
+    """Arrays, the most important one first, whose lexicographic order is that of the keys."""
+    return [key for column, item in zip(columns, items, strict=True) for key in _ascending(column, item)]
 
 
 def _ascending(column: Column, item: SortItem) -> list[NumericArray]:

@@ -2,7 +2,7 @@
 
     layout      when it is flushed, merged, opened again; rows of a page, width of a partition; tombstones that hit
                 nothing and so forbid statistics
-    run         how many drivers, how few series make a second one worth it, rows of a block, a plan that is kept
+    run         how many drivers, how few series make a second one worth it, rows of a block, sorts in files, kept plans
 
 Which of them a round tries comes from its seed, as do the data and the queries.
 """
@@ -28,6 +28,7 @@ from engine.model.queries import Answer, answer
 
 import saros_engine.distribution as distribution
 from saros_engine.errors import EngineError
+from saros_engine.operators import sort, sorted_runs
 from saros_engine.options import EngineOptions
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
@@ -83,10 +84,13 @@ class Run:
     parallelism: int
     children_min: int
     block_rows: int
+    #: Whether a sort keeps each block in a file, in pieces of few rows.
+    in_files: bool
 
     @staticmethod
     def drawn(chance: Random) -> Run:
-        return Run(chance.choice((1, 2, 3)), chance.choice((2, 8)), chance.choice((1, 2, 7, BLOCK_ROWS_MAX)))
+        rows = chance.choice((1, 2, 7, BLOCK_ROWS_MAX))
+        return Run(chance.choice((1, 2, 3)), chance.choice((2, 8)), rows, chance.random() < 0.5)
 
 
 def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) -> int:
@@ -150,16 +154,20 @@ def running(run: Run) -> Iterator[None]:
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
     made = ScanRequest.__init__
-    children, defaults = distribution.CHILDREN_MIN, made.__defaults__
+    children, defaults, share = distribution.CHILDREN_MIN, made.__defaults__, sort._SHARE
+    pieces = sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX
     assert defaults is not None
     try:
         distribution.CHILDREN_MIN = run.children_min
+        if run.in_files:
+            sort._SHARE, sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = 1 << 60, 1, 3
         made.__defaults__ = (*defaults[:-1], run.block_rows)
         for module in modules:
             module.BLOCK_ROWS_MAX = run.block_rows  # type: ignore[attr-defined]
         yield
     finally:
-        distribution.CHILDREN_MIN = children
+        distribution.CHILDREN_MIN, sort._SHARE = children, share
+        sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = pieces
         made.__defaults__ = defaults
         for module in modules:
             module.BLOCK_ROWS_MAX = BLOCK_ROWS_MAX  # type: ignore[attr-defined]
@@ -167,7 +175,7 @@ def running(run: Run) -> Iterator[None]:
 
 def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | None:
     if run.parallelism != engine.options.parallelism:
-        engine.set_options(EngineOptions(parallelism=run.parallelism))
+        engine.set_options(EngineOptions(parallelism=run.parallelism, spill_folder=tempfile.gettempdir()))
     with running(run):
         for time in ("first", "second"):  # the second one takes the plan that the first one made
             try:

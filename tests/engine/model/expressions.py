@@ -301,14 +301,14 @@ _OF_ARGUMENT = frozenset(
 
 
 def kind_of(expression: Expression) -> str:
-    """What values it has: whole, real, text or truth."""
+    """What values it has: whole, real, text, truth, or moments."""
     match expression:
         case Series(type=type_):
             return _KINDS[type_]
         case Constant(value):
             return "truth" if isinstance(value, bool) else "whole" if isinstance(value, int) else "real"
         case Time():
-            return "whole"
+            return "moments"
         case Binary(operator):
             return "real" if operator in _ARITHMETIC else "truth"
         case Negative(inner) | Case(_, inner):

@@ -227,7 +227,7 @@ def _fill(found: Answer, fill: Fill) -> None:
             if value is None:
                 if fill.method == "value":
                     found.rows[i][at] = _fitting(fill.value, found.kinds[at - front])
-                else:
+                elif fill.method == "previous" or found.kinds[at - front] != "moments":
                     found.rows[i][at] = _filled(fill, i, present, column, times)
 
 
