@@ -6,6 +6,7 @@ python benchmarks/campaign_storage.py --mutants [--only name]
     crashes      stories by chance, cut off at each operation on the disk; some of what is left goes on and is cut again
     failures     an operation on the disk fails, once or for a while, with EIO or ENOSPC
     answers      operations under settings by chance beside dictionaries; all plans give the same
+    backups      backups and restores are cut off, or meet a disk that fails
     bad files    mutated files of all kinds, and folders with one of them
 
 They take turns; each round has a seed of its own, which a violation names together with how to have it again. The exit
@@ -32,10 +33,12 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from storage.backup_crashes import BackUp, crash_backups, crash_restores, fail_backups, fail_restores
 from storage.bad_files import Survivals, attack, attack_folder, attack_watching_memory, folder, kinds
 from storage.metamorphic import Metamorphic, Tally
 from storage.storage_mutants import MUTANTS
 from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_model import Operation
 from storage.store_opening import OPTIONS
 from storage.store_stories import drawn_story
 
@@ -101,7 +104,28 @@ def bad_files(seed: int) -> Counter[str]:
     return Counter({"bad files": sum(survivals.files.values()), "bad files refused": sum(survivals.refused.values())})
 
 
-ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files)
+def backups(seed: int) -> Counter[str]:
+    """Backups amid a story, and restores of them, cut off or with a disk that fails."""
+    chance = Random(seed)
+    told: list[Operation | BackUp] = list(drawn_story(chance, STORY))
+    for place in sorted(chance.sample(range(1, STORY), 2), reverse=True):
+        told.insert(place, BackUp(incremental=chance.random() < 0.7))
+    told.append(BackUp(incremental=chance.random() < 0.7))
+    figures = []
+    for cut, one_of in ((crash_backups, 6), (crash_restores, 5)):
+        figures.append(cut(told, one_of=one_of, start=chance.randrange(one_of)))
+    for fail, step in ((fail_backups, 23), (fail_restores, 17)):
+        number, failing = chance.choice(((errno.EIO, 1), (errno.ENOSPC, 3)))
+        figures.append(fail(told, number, failing=failing, step=step, start=chance.randrange(step)))
+    return Counter(
+        {
+            "states of backups": sum(found.different for found in figures),
+            "failures of backups": sum(found.failures for found in figures),
+        }
+    )
+
+
+ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups)
 
 
 def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[str], str]]) -> None:

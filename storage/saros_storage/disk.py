@@ -94,7 +94,7 @@ class Disk(Protocol):
         ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a folder, sorted; none if it is missing."""
+        """Names in a folder, sorted; none if it is missing. Raises NotADirectoryError for a file."""
         ...
 
     def exists(self, path: str) -> bool:

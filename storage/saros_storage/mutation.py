@@ -97,6 +97,14 @@ def decode_mutation(payload: memoryview) -> Mutation:
         raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
 
 
+def loads_files(payload: memoryview) -> bool:
+    """Whether an entry needs more than the log: staged files. Raises CorruptFile."""
+    try:
+        return bool(_HEAD.unpack_from(payload)[-1])
+    except struct.error as error:
+        raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
+
+
 def _encode_deletion(deletion: Deletion) -> bytes:
     return _json([list(deletion.patterns), deletion.time.start, deletion.time.end])
 

@@ -350,6 +350,11 @@ class Region:
             self.lock.wait()
             self.check_open()
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether a file that was loaded has not got its place yet. Under the lock."""
+        return any(partition.loaded for partition in self.partitions)
+
     def capture(self, chosen: Chosen) -> Capture:
         """What the files of the chosen partitions hold now; see `capture.capture`.
 

@@ -326,9 +326,18 @@ class Store:
         The log's last record always comes with it. `since`: the log from this record on is wanted too, as far as it is
         still there. Raises DiskFull, CorruptFile.
         """
-        self._region.flush_chosen(everything)
+        while True:
+            self._region.flush_chosen(everything)
+            frozen = self._freeze_flushed(since)
+            if frozen is not None:
+                return frozen
+
+    def _freeze_flushed(self, since: int | None) -> Frozen | None:
+        """None: a LOAD came in between, whose entry the log would bring along, but not its file."""
         with self._region.flusher.folders:
             with self._lock:
+                if self._region.is_loading:
+                    return None
                 taken = self._region.capture(everything)
             first = min(taken.index + 1, taken.reached if since is None else since)
             id_ = self.shelf.put(taken, self._segments(first, taken.reached), first)

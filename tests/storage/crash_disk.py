@@ -464,7 +464,9 @@ class CrashDisk:
 
     def list(self, path: str) -> list[str]:
         found = self._find(path)
-        return sorted(found.names) if isinstance(found, Folder) else []
+        if isinstance(found, Inode):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
+        return [] if found is None else sorted(found.names)
 
     def exists(self, path: str) -> bool:
         return self._find(path) is not None

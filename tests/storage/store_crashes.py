@@ -295,19 +295,25 @@ def _fail_at(
 ) -> bool:
     """False: the story has no such operation."""
     disk = CrashDisk()
-    note = Note((State(),))
     disk.fails_at, disk.fails_for = (place, number), failing
-    try:
-        teller = Teller(disk, options, note)
-    except (StorageError, OSError):
-        pass  # a store that cannot be opened has not promised anything
-    else:
-        for operation in operations:
-            teller.tell(operation)
-        teller.close()
-        note = teller.note
+    note = _promised(disk, operations, options)
     context = f"{errno.errorcode[number]} in {disk.failed}"
     for how, found in disk.picture().crashes():
         figures.crashes += 1
         judge(found, how, note, options, context)
     return bool(disk.failed)
+
+
+def _promised(disk: CrashDisk, operations: Sequence[Operation], options: StoreOptions) -> Note:
+    """What must have survived a story on a disk that fails: nothing, if it failed before the store was open."""
+    nothing = Note((State(),))
+    try:
+        teller = Teller(disk, options, nothing)
+    except (StorageError, OSError):
+        if not disk.failed:
+            raise
+        return nothing
+    for operation in operations:
+        teller.tell(operation)
+    teller.close()
+    return teller.note

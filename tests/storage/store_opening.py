@@ -44,6 +44,6 @@ class _Nobody:
         return
 
 
-def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS) -> Store:
-    disk.make_folder(FOLDER)
-    return Store(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
+def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS, folder: str = FOLDER) -> Store:
+    disk.make_folder(folder)
+    return Store(folder, options, disk, CountingClock(), cast("FolderLock", _Nobody()))

@@ -3,8 +3,9 @@
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 
 Every content is compared with its checksum as it is copied. A store's folder replays the log up to the point when it is
-opened. What a node of a cluster had becomes a store's folder, whose log begins anew: it is the data of that node, and
-nobody's vote. Runs on one thread.
+opened; a LOAD there would need a file that is no part of the log, so a point behind one is refused. What a node of a
+cluster had becomes a store's folder, whose log begins anew: it is the data of that node, and nobody's vote. Runs on one
+thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from saros_storage.backup.catalog import Catalog, StoredObject
 from saros_storage.backup.making import Progress
 from saros_storage.backup.points import AtIndex, AtTime, Point, find_point
-from saros_storage.backup.repository import Repository
+from saros_storage.backup.repository import NO_BACKUP, Repository
 from saros_storage.capture.capture import CapturedPartition
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, UserMistake
@@ -32,6 +33,7 @@ from saros_storage.layout import (
 )
 from saros_storage.log.clock_mark import time_of
 from saros_storage.log.record import Record, scan
+from saros_storage.mutation import MUTATION, loads_files
 from saros_storage.node_file import FOLDER_FORMAT
 from saros_storage.partition_files import save_manifest
 from saros_storage.schema_file import save_schema
@@ -64,7 +66,7 @@ class Restore:
 
     def run(self, at: AtIndex | AtTime | None = None) -> Restored:
         """Make the folder. Raises UserMistake 2053 (it is not empty), 2052 (no backup leads there), CorruptFile."""
-        if self._disk.exists(self._target) and (not os.path.isdir(self._target) or self._disk.list(self._target)):
+        if not self._is_free():
             raise UserMistake(f"{self._target} is not empty: restore to a new folder", code=_NOT_EMPTY)
         catalogs = self._repository.catalogs()
         point = find_point(catalogs, at, self._marks)
@@ -78,6 +80,12 @@ class Restore:
         self._disk.sync_folder(os.path.dirname(os.path.abspath(self._target)))
         index = point.index if point.chain[0].exact else 0
         return Restored(point.chain[0].number, index, self.progress.files_done, self.progress.size_done)
+
+    def _is_free(self) -> bool:
+        try:
+            return not self._disk.list(self._target)
+        except NotADirectoryError:
+            return False
 
     def _fill(self, point: Point) -> None:
         catalog = point.chain[0]
@@ -149,6 +157,7 @@ class Restore:
                     if record.index < wanted:
                         start = position + record.size_bytes
                     elif record.index == wanted and wanted <= point.index:
+                        _check_whole(record, point)
                         wanted += 1
                     else:
                         break
@@ -170,3 +179,14 @@ class Restore:
             records: Sequence[Record] = scan(data, first).records
             found += [(time_ns, record.index) for record in records if (time_ns := time_of(record)) is not None]
         return found
+
+
+def _check_whole(record: Record, point: Point) -> None:
+    """Raise UserMistake 2052 if the log alone does not bring back what an entry did: a LOAD behind the files."""
+    taken = point.chain[0]
+    if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
+        message = (
+            f"entry {record.index} is a LOAD, whose file is in no backup before the next one: restore to an entry before"
+            f" {record.index}, or to that backup"
+        )
+        raise UserMistake(message, code=NO_BACKUP)
