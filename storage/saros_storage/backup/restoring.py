@@ -186,7 +186,7 @@ def _check_whole(record: Record, point: Point) -> None:
     taken = point.chain[0]
     if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
         message = (
-            f"entry {record.index} is a LOAD, whose file is in no backup before the next one: restore to an entry before"
-            f" {record.index}, or to that backup"
+            f"entry {record.index} is a LOAD, whose file is in no backup before the next one: restore to an entry"
+            f" before {record.index}, or to that backup"
         )
         raise UserMistake(message, code=NO_BACKUP)
