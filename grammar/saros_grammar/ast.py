@@ -142,7 +142,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One ORDER BY item. `nulls_first` None: last when ascending, first when descending, as IoTDB does."""
+    """One ORDER BY item. `nulls_first` None: last in either direction, as IoTDB does."""
 
     expression: Expression
     descending: bool = False

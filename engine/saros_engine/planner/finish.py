@@ -144,8 +144,7 @@ def sorted_by(node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output]
         else:
             number = _column_of(expression, outputs, extra, named)
             bound = InputColumn(number, node.fields[number].type)
-        nulls_first = key.descending if key.nulls_first is None else key.nulls_first
-        items.append(SortItem(bound, key.descending, nulls_first))
+        items.append(SortItem(bound, key.descending, nulls_first=bool(key.nulls_first)))
     width = first + len(outputs)
     node = Sort(node, tuple(items), node.fields)
     if len(node.fields) == width:
