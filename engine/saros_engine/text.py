@@ -43,6 +43,15 @@ def to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = 
     return pa.Array.from_buffers(kind, len(text), [mask, offsets, data])
 
 
+def numbers_to_arrow(values: NumericArray) -> Arrow:
+    """The Arrow array that shares the numbers' buffer; `pa.array` would look into pandas, and so load it."""
+    import pyarrow as pa
+
+    kind = pa.from_numpy_dtype(values.dtype)
+    raw = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(raw)])
+
+
 def from_arrow(array: Arrow) -> TextArray:
     """The text of an Arrow string or binary array (its nulls become empty or any text: the mask is the caller's)."""
     _, offsets, data = array.buffers()
@@ -101,9 +110,7 @@ def text_ranks(text: TextArray) -> Int64Array:
 
 def is_in(text: TextArray, items: Sequence[bytes]) -> BoolArray:
     """Whether each text is one of `items`."""
-    import pyarrow as pa
-
-    wanted = pa.array(list(items), pa.binary())
+    wanted = to_arrow(TextArray.of(items), binary=True)
     return numbers_of(arrow_compute().is_in(to_arrow(text, binary=True), value_set=wanted))
 
 
@@ -143,7 +150,7 @@ def format_column(column: Column) -> TextArray:
         return _floats(column.numbers)
     import pyarrow as pa
 
-    return from_arrow(pa.array(column.numbers).cast(pa.string()))
+    return from_arrow(numbers_to_arrow(column.numbers).cast(pa.string()))
 
 
 def _floats(values: NumericArray) -> TextArray:
@@ -151,14 +158,14 @@ def _floats(values: NumericArray) -> TextArray:
     import pyarrow as pa
 
     compute = arrow_compute()
-    texts = pa.array(values).cast(pa.string())
+    texts = numbers_to_arrow(values).cast(pa.string())
     texts = compute.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
     with np.errstate(invalid="ignore"):
         plain = (values == 0) | ((np.abs(values) >= 1e-3) & (np.abs(values) < 1e7))
     if not plain.all():
         # Rare by nature, so one by one.
         odd = [_java_float(value) for value in values[~plain]]
-        texts = compute.replace_with_mask(texts, pa.array(~plain), pa.array(odd, pa.string()))
+        texts = compute.replace_with_mask(texts, numbers_to_arrow(~plain), to_arrow(TextArray.of(odd)))
     return from_arrow(texts)
 
 

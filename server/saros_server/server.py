@@ -28,6 +28,7 @@ from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
 from saros_server.service import ClientService
 from saros_server.tls import server_credentials
+from saros_server.warm_up import WarmUp
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import LocalDisk
 from saros_wire import protocol
@@ -43,6 +44,8 @@ _GRACE_SECONDS = 5.0
 #: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes,
 #: and a flush would add Python's 5 ms to each.
 _SWITCH_SECONDS = 0.0005
+#: A server that is this old warms up: one that was started for a moment only does not.
+_COLD_SECONDS = 3.0
 _OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
@@ -164,7 +167,11 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
         self.start()
+        warming = WarmUp()
+        if not asked.wait(_COLD_SECONDS):
+            warming.start()
         asked.wait()
+        warming.stop()
         self.stop()
 
 

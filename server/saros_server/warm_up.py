@@ -1,0 +1,62 @@
+"""What a server's first statements would wait for, done beforehand: a thread that loads, compiles, and then ends.
+
+The parser's tables, the kernels that nearly every query needs (numba comes with them), Arrow's functions. An embedded
+database does none of it: its process may need none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from saros_grammar.parser import warm
+from saros_storage.kernels.jit import Kernel
+
+logger = logging.getLogger(__name__)
+
+#: Modules of kernels: windows and merging, and the encodings that are a type's default.
+_KERNELS = ("windows", "merge", "ts2diff", "gorilla")
+
+
+class WarmUp:
+    """See the module. `start`, then `stop`, which waits for the step at hand (a fraction of a second)."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="saros-warm-up", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, also if it has not begun."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def run(self) -> None:
+        """All steps, or those before `stop`."""
+        started = time.monotonic()
+        try:
+            for step in _steps():
+                if self._stopping.is_set():
+                    return
+                step()
+        except Exception:
+            # Whoever needs it meets the same problem, and is told.
+            logger.exception("warming up failed")
+            return
+        logger.debug("warm", extra={"seconds": round(time.monotonic() - started, 3)})
+
+
+def _steps() -> Iterator[Callable[[], object]]:
+    yield warm
+    yield lambda: importlib.import_module("pyarrow.compute")
+    for name in _KERNELS:
+        for value in vars(importlib.import_module(f"saros_storage.kernels.{name}")).values():
+            if isinstance(value, Kernel):
+                yield value.compile

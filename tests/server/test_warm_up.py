@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from saros_server import warm_up
+from saros_server.warm_up import WarmUp
+from saros_storage.kernels.jit import Kernel
+from saros_storage.kernels.windows import window_sums
+
+
+def test_the_steps_parse_and_compile() -> None:
+    WarmUp().run()
+    assert window_sums._run is not None
+
+
+def test_what_is_stopped_takes_no_further_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    warming = WarmUp()
+
+    def compile_one(kernel: Kernel) -> None:
+        compiled.append(kernel.__name__)
+        warming._stopping.set()
+
+    monkeypatch.setattr(Kernel, "compile", compile_one)
+    warming.start()
+    warming._thread.join()
+    assert len(compiled) == 1
+    warming.stop()
+
+
+def test_what_never_began_can_be_stopped() -> None:
+    WarmUp().stop()
+
+
+def test_a_failure_is_logged_and_nothing_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise OSError("no cache")
+
+    monkeypatch.setattr(warm_up, "warm", broken)
+    WarmUp().run()
+    assert ["warming up failed"] == [record.message for record in caplog.records]
