@@ -23,7 +23,7 @@ from saros_cluster.raft.ready import Accepted
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.questions import ReadTarget
 from saros_storage.errors import StorageError
-from saros_storage.read_point import Horizon, ReadPoint
+from saros_storage.read_point import Horizon
 
 MUTANTS: list[Mutant] = []
 
@@ -87,7 +87,7 @@ def a_snapshot_brings_no_requests(plant: Plant):
 
 @mutant
 def every_attempt_is_a_request_of_its_own(plant: Plant):
-    plant(ClusterDatabase, "_request", ClusterDatabase._own_request)
+    plant(ClusterDatabase, "_request", ClusterDatabase.own_request)
 
 
 # ---------------------------------------------------------------------- after a start
@@ -162,11 +162,13 @@ def reads_what_a_holder_has(plant: Plant):
 
 @mutant
 def does_not_say_that_a_read_is_stale(plant: Plant):
-    def catch_up(self, consistency, catch_up=ClusterDatabase.catch_up):
-        point = catch_up(self, consistency)
-        return ReadPoint(False, point.applied) if consistency == "mid" else point
+    catch_up = ClusterDatabase.catch_up
 
-    plant(ClusterDatabase, "catch_up", catch_up)
+    def surely(self, consistency, horizon=None):
+        point = catch_up(self, consistency, horizon)
+        return replace(point, stale=False) if consistency == "mid" else point
+
+    plant(ClusterDatabase, "catch_up", surely)
 
 
 @mutant
