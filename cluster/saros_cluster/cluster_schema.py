@@ -14,7 +14,7 @@ looked at afterwards.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from saros_cluster.data.drops import Drop
@@ -39,8 +39,8 @@ class ClusterSchema:
         self._lock = threading.Lock()
         #: As the meta group had them last; a group may know of a database earlier, or of an earlier one's end later.
         self._agreed: frozenset[str] = frozenset()
-        #: By database: the group that owns its series, since it told of them.
-        self._told_by: dict[str, GroupId] = {}
+        #: By database: the group that owns its series, since it told of them, and the move that brought them there.
+        self._told_by: dict[str, tuple[GroupId, int]] = {}
         #: The entry of the meta group as of which it is known here.
         self.version = 0
         #: Drops that are begun and not ended, by rising number. Never changed in place.
@@ -65,7 +65,7 @@ class ClusterSchema:
 
         Of a drop whose number nobody says here any more, the group will tell.
         """
-        group = self._told_by.get(path)
+        group, _ = self._told_by.get(path, (None, 0))
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
         return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
 
@@ -73,41 +73,51 @@ class ClusterSchema:
         """What a group tells, in its order."""
         with self._lock:
             if news.whole:
-                self.tree = self._rebuilt(group, news.changes)
+                self.tree = self._rebuilt(group, news)
             else:
                 for change in news.changes:
-                    self._learn(group, change)
+                    self._learn(group, change, news.since)
             if news.drop > self.drops.get(group, 0):
                 self.drops = {**self.drops, group: news.drop}
 
-    def _learn(self, group: GroupId, change: SchemaChange) -> None:
+    def _learn(self, group: GroupId, change: SchemaChange, since: Mapping[str, int]) -> None:
         if isinstance(change, CreateSeries):
             self._add_series(change)
             return
         self._apply(change)
         if isinstance(change, CreateDatabase):
-            self._told_by[change.path] = group
+            self._told_by[change.path] = group, since.get(change.path, 0)
         elif isinstance(change, DeleteDatabase):
             self._told_by.pop(change.path, None)
             if change.path in self._agreed:
                 self._apply(CreateDatabase(change.path))
 
-    def _rebuilt(self, group: GroupId, changes: Sequence[SchemaChange]) -> SchemaTree:
-        """A new tree, whose readers never see half of it: this one, with some databases as the changes make them."""
-        told = {change.path for change in changes if isinstance(change, CreateDatabase)}
-        gone = {path for path, by in self._told_by.items() if by == group} - told
-        self._told_by = {path: by for path, by in self._told_by.items() if by != group} | dict.fromkeys(told, group)
+    def _rebuilt(self, group: GroupId, news: SchemaNews) -> SchemaTree:
+        """A new tree, whose readers never see half of it: this one, with some databases as the news make them.
+
+        A group that series have left may tell of them until it lets go of them: the one that has them now knows more.
+        """
+        changes = news.changes
+        made = {change.path: news.since.get(change.path, 0) for change in changes if isinstance(change, CreateDatabase)}
+        told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, (group, 0))[1]}
+        gone = {path for path, (by, _) in self._told_by.items() if by == group} - told.keys()
+        self._told_by = {path: by for path, by in self._told_by.items() if by[0] != group} | told
+        left = SchemaTree()
+        for path in made.keys() - told.keys():
+            left.apply(CreateDatabase(path))
         tree = SchemaTree()
         for line in self.tree.dump().splitlines():
             change = decode_change(line)
             if isinstance(change, CreateDatabase):
                 if change.path not in gone or change.path in self._agreed:
                     tree.apply(change)
-            elif not isinstance(change, CreateSeries) or self.tree.database_of(change.device) not in told | gone:
+            elif not isinstance(change, CreateSeries) or self.tree.database_of(change.device) not in told.keys() | gone:
                 tree.apply(change)
         for change in changes:
             # A database may be new to this node; one that overlaps others is older than what the meta group says.
             with suppress(UserMistake):
+                if isinstance(change, CreateSeries) and left.database_of(change.device) is not None:
+                    continue
                 if not (isinstance(change, CreateDatabase) and tree.is_database(change.path)):
                     tree.check(change)
                     tree.apply(change)

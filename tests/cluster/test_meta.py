@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,24 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
     state.apply(Grow(Abort(1)), 3)
     state.apply(BeginDropSeries("root.**"), 4)
     assert [4] == list(state.drops)
+
+
+def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
+    """It may be asked until it lets go of them, and knows nothing of what was made since."""
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 1)
+    create = changes.CreateDatabase("root.a")
+    old, new = (changes.CreateSeries("root.a.d", False, series(name)) for name in ("x", "y"))
+    before = SchemaNews(9, True, (create, old), 0, {"root.a": 0})
+    schema.learn_news(GroupId(1), before)
+    schema.learn_news(GroupId(2), SchemaNews(5, False, (create, old), 0, {"root.a": 3}))
+    schema.learn_news(GroupId(2), SchemaNews(6, False, (new,)))
+    schema.learn_news(GroupId(1), SchemaNews.of_words(json.loads(json.dumps(before.words()))))
+    device = schema.tree.device("root.a.d")
+    assert device is not None
+    assert {"x", "y"} == set(device.series)
+    schema.learn_news(GroupId(1), SchemaNews(12, True, ()))
+    assert schema.tree.device("root.a.d") is not None
 
 
 def test_the_state_survives_and_entries_come_once(tmp_path: Path) -> None:

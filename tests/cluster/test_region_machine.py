@@ -462,6 +462,19 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
         machine.apply([entry])
 
 
+@pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.d.x")])
+def test_a_group_that_series_have_left_does_not_tell_of_their_end(
+    tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replica may carry out the drop when they are made anew already, by the group that has them now."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    monkeypatch.setattr(Machine, "_owns_schema", RegionMachine._owns_schema)
+    member.transfer(Fence(4, (member.slot("root.a", 0),)))
+    assert member.add(NO_REQUEST, effect_of(drop), drop=7) is None
+    assert ((), 7) == (member.machine.news_since(2).changes, member.machine.news_since(2).drop)
+
+
 def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(tmp_path: Path) -> None:
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     other.add(NO_REQUEST, Mutation(creates("root.b.d")))

@@ -538,17 +538,22 @@ class RegionMachine:
         return isinstance(change, OF_ALL_GROUPS)
 
     def _exactly(self, change: SchemaChange) -> list[SchemaChange]:
-        """A change as others are told of it: a pattern means the series here, not what it matches elsewhere."""
+        """A change as others are told of it: a pattern means the series here, not what it matches elsewhere.
+
+        Nor those that have left the group: whoever has them now tells of their end, and of what is made anew.
+        """
+        if isinstance(change, DeleteDatabase):
+            return [change] if self._owns_schema(change.path) else []
         if not isinstance(change, DeleteSeries):
             return [change] if self._may_tell(change) else []
         found = self.region.schema.match_series(parse_pattern(change.pattern))
-        return [DeleteSeries(f"{device.path}.{series.measurement}") for device, series in found]
+        return [DeleteSeries(f"{d.path}.{series.measurement}") for d, series in found if self._owns_schema(d.database)]
 
     def _note(self, index: int, changes: Sequence[SchemaChange]) -> None:
         self._news.append((index, changes))
         if len(self._news) > _NEWS_KEPT:
             self._news_from = self._news.popleft()[0]
-        self._told(SchemaNews(index, False, tuple(changes), self._drops.newest))
+        self._told(self._news_of(index, changes, whole=False))
 
     def news_since(self, known: int) -> SchemaNews:
         """What became of the schema behind entry `known`. Any thread."""
@@ -556,16 +561,17 @@ class RegionMachine:
             index = self._judged  # files may show later entries, which the log has still to bring again
             if known >= self._news_from:
                 changes = [c for at, found in self._news if at > known for c in found]
-                return SchemaNews(index, False, tuple(changes), self._drops.newest)
-            lines, drop = self.region.schema.dump().splitlines(), self._drops.newest
-        # A region knows every database that it has points of; of their series only some groups may speak.
-        changes = [decode_change(line) for line in lines]
-        return SchemaNews(index, True, tuple(c for c in changes if self._may_tell(c)), drop)
+                return self._news_of(index, changes, whole=False)
+            # A region knows every database that it has points of; of their series only some groups may speak.
+            return self._news_of(index, [c for c in self._all_schema() if self._may_tell(c)], whole=True)
+
+    def _news_of(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaNews:
+        made = [change.path for change in changes if isinstance(change, CreateDatabase)]
+        since = {database: self.ownership.since(self.slot(database, 0)) for database in made}
+        return SchemaNews(index, whole, tuple(changes), self._drops.newest, since)
 
     def _may_tell(self, change: SchemaChange) -> bool:
-        if isinstance(change, CreateDatabase | DeleteDatabase):
-            return self._has_schema(change.path)
-        return True
+        return not isinstance(change, CreateDatabase) or self._has_schema(change.path)
 
     def _checked(self, mutation: Mutation, seen: int) -> Mutation:
         """The mutation as it is carried out: databases known. Raises UserMistake."""

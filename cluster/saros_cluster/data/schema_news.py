@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from saros_storage.schema import SchemaChange, decode_change, encode_change
@@ -13,21 +13,30 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 class SchemaNews:
     """What became of a group's schema: the changes since an entry, or (`whole`) all that makes it, up to `index`.
 
-    `drop` is the newest that shows in it.
+    `drop` is the newest that shows in it. `since`: of databases that are made in it, the move that brought their series
+    to the group; 0 if it always had them.
     """
 
     index: int
     whole: bool
     changes: tuple[SchemaChange, ...]
     drop: int = 0
+    since: Mapping[str, int] = field(default_factory=dict)
 
     def words(self) -> list[object]:
         """As values that JSON knows."""
-        return [self.index, self.whole, [encode_change(change).decode() for change in self.changes], self.drop]
+        return [
+            self.index,
+            self.whole,
+            [encode_change(change).decode() for change in self.changes],
+            self.drop,
+            dict(self.since),
+        ]
 
     @staticmethod
     def of_words(words: Sequence[Any]) -> SchemaNews:
         """The inverse. Raises CorruptFile."""
-        index, whole, texts, drop = words
+        index, whole, texts, drop, since = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)
-        return SchemaNews(int(index), bool(whole), changes, int(drop))
+        epochs = {str(database): int(epoch) for database, epoch in since.items()}
+        return SchemaNews(int(index), bool(whole), changes, int(drop), epochs)
