@@ -15,7 +15,7 @@ from itertools import count
 
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_crashes import BLOCK_BYTES, TEARS, Figures
-from storage.store_model import Operation, State, read_store
+from storage.store_model import Operation, State, delete_points, flush, load, read_store, write_batch, write_rows
 from storage.store_opening import OPTIONS, CountingClock, Wrong, open_store
 
 from saros_storage.backup.catalog import Catalog, encode_catalog
@@ -103,6 +103,19 @@ class BackUp:
 
 
 Story = Sequence[Operation | BackUp]
+#: Both kinds of backups, with files and a log to copy.
+STORY: Story = [
+    write_rows("root.a.d1", range(30), 1),
+    flush(),
+    write_rows("root.a.d1", range(95, 105), 2),
+    BackUp(incremental=False),
+    write_batch(("root.a.d1", range(5, 9), 3), ("root.b.c.d1", range(3), 4)),
+    delete_points(["root.a.d1.x"], 2, 6),
+    BackUp(incremental=True),
+    load(("root.a.d2", range(4), 5)),
+    write_rows("root.a.d1", (7,), 6),
+    BackUp(incremental=False),
+]
 
 
 def tell(history: History, disk: CrashDisk, story: Story) -> int:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from storage import bad_files
+from storage.backup_crashes import STORY, crash_backups, crash_restores
 from storage.bad_files import NotSurvived, see_damage
 from storage.metamorphic import Metamorphic, Tally
 from storage.store_crashes import enumerate_crashes, enumerate_failures, enumerate_kills
@@ -59,6 +60,14 @@ def failing_disk() -> None:
 
 def full_disk() -> None:
     enumerate_failures(story(), errno.ENOSPC)
+
+
+def backups() -> None:
+    crash_backups(STORY, one_of=6)
+
+
+def restores() -> None:
+    crash_restores(STORY, one_of=5)
 
 
 def answers() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from storage import mutants_of_answers, mutants_of_files, mutants_of_loading, mutants_of_the_log
+from storage import mutants_of_answers, mutants_of_backups, mutants_of_files, mutants_of_loading, mutants_of_the_log
 from storage.planting import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]
 
 #: Importing a module plants its mistakes into the list.
-MODULES = (mutants_of_the_log, mutants_of_files, mutants_of_answers, mutants_of_loading)
+MODULES = (mutants_of_the_log, mutants_of_files, mutants_of_answers, mutants_of_loading, mutants_of_backups)
