@@ -51,7 +51,7 @@ class Key:
 
     @property
     def nulls_first(self) -> bool:
-        return self.descending if not self.nulls else self.nulls == "first"
+        return self.nulls == "first"
 
 
 @dataclass(frozen=True)
