@@ -3,6 +3,8 @@
 selectors    TOP_K, BOTTOM_K
 intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT
 sampling     EQUAL_SIZE_BUCKET_..._SAMPLE, M4
+profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
+signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from saros_engine.points.point_function import PointFunction, Points
 from saros_engine.points.profile import PROFILE
 from saros_engine.points.sampling import SAMPLING
 from saros_engine.points.selectors import SELECTORS
+from saros_engine.points.signal import SIGNAL
 
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
-POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE)}
+POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL)}

@@ -42,7 +42,7 @@ def _nothing(_: Attributes) -> None:
     return
 
 
-def _function(
+def point_function(
     name: str,
     result: DataType | None,
     make: Callable[[Attributes, TimeUnit], Generator],
@@ -51,7 +51,7 @@ def _function(
     series: int = 1,
     allowed: frozenset[DataType] = NUMBERS,
 ) -> PointFunction:
-    """`result` None: the type of the first argument."""
+    """One over `series` arguments; `result` None: the type of the first."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *[allowed] * series)
@@ -64,7 +64,7 @@ def _function(
     return PointFunction(name, result_type, made)
 
 
-def _known(points: Points) -> Points:
+def without_nan(points: Points) -> Points:
     """Without the points of which a value is NaN."""
     known = np.ones(len(points.times), np.bool_)
     for column in points.columns:
@@ -73,11 +73,13 @@ def _known(points: Points) -> Points:
     return points if known.all() else points.take(np.flatnonzero(known))
 
 
-def _doubles(points: Points, number: int = 0) -> Float64Array:
+def doubles(points: Points, number: int = 0) -> Float64Array:
+    """The values of an argument."""
     return points.columns[number].numbers.astype(np.float64, copy=False)
 
 
-def _points(times: Int64Array, type_: DataType, values: NumericArray) -> Points:
+def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Points:
+    """Points of one column, as its type."""
     return Points(times, (Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False)),))
 
 
@@ -91,16 +93,16 @@ def _number(
 
     def make(_: Attributes, __: TimeUnit) -> Generator:
         def run(points: Points) -> Points:
-            known = _known(points)
+            known = without_nan(points)
             if not len(known.times) and if_empty is None:
-                return _points(known.times, DataType.DOUBLE, known.times)
+                return made_points(known.times, DataType.DOUBLE, known.times)
             with np.errstate(all="ignore"):
                 value = if_empty if not len(known.times) else compute(known)
-            return _points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([value]))
+            return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([value]))
 
         return run
 
-    return _function(name, DataType.DOUBLE, make, _check_error, series=series)
+    return point_function(name, DataType.DOUBLE, make, _check_error, series=series)
 
 
 def _check_error(attributes: Attributes) -> None:
@@ -109,30 +111,30 @@ def _check_error(attributes: Attributes) -> None:
 
 
 def _skewness(points: Points) -> float:
-    values = _doubles(points)
+    values = doubles(points)
     from_mean = values - values.mean()
     return float((from_mean**3).mean() / (from_mean**2).mean() ** 1.5)
 
 
 def _deviation(points: Points) -> float:
-    values = _doubles(points)
+    values = doubles(points)
     return float(np.median(np.abs(values - np.median(values))))
 
 
 def _covariance(points: Points) -> float:
-    x, y = _doubles(points), _doubles(points, 1)
+    x, y = doubles(points), doubles(points, 1)
     return float(((x - x.mean()) * (y - y.mean())).mean())
 
 
 def _correlation(points: Points) -> float:
-    return _covariance(points) / float(_doubles(points).std() * _doubles(points, 1).std())
+    return _covariance(points) / float(doubles(points).std() * doubles(points, 1).std())
 
 
 def _make_spread(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
-        column = _known(points).columns[0]
+        column = without_nan(points).columns[0]
         spread = [column.numbers.max() - column.numbers.min()] if len(column) else []
-        return _points(np.zeros(len(spread), np.int64), column.type, np.array(spread, NUMPY_DTYPE[column.type]))
+        return made_points(np.zeros(len(spread), np.int64), column.type, np.array(spread, NUMPY_DTYPE[column.type]))
 
     return run
 
@@ -148,7 +150,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
     exact = float(attributes.get("error", "0")) == 0
 
     def run(points: Points) -> Points:
-        known = _known(points)
+        known = without_nan(points)
         count = len(known.times)
         # A stable sort: of equal values the first one's time.
         order = np.argsort(known.columns[0].numbers, kind="stable")
@@ -174,7 +176,7 @@ def _seconds(attributes: Attributes) -> float:
 
 def _area(points: Points, ticks: float) -> float:
     """Below the lines from point to point; a length of `ticks` is 1."""
-    values = _doubles(points)
+    values = doubles(points)
     return float((np.diff(points.times) / ticks * (values[1:] + values[:-1]) / 2).sum())
 
 
@@ -182,14 +184,14 @@ def _make_integral(attributes: Attributes, unit: TimeUnit) -> Generator:
     ticks = _seconds(attributes) * unit.value
 
     def run(points: Points) -> Points:
-        return _points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([_area(_known(points), ticks)]))
+        return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([_area(without_nan(points), ticks)]))
 
     return run
 
 
 def _mean_height(points: Points) -> float:
     length = float(points.times[-1] - points.times[0])
-    return _area(points, 1.0) / length if length else float(_doubles(points)[0])
+    return _area(points, 1.0) / length if length else float(doubles(points)[0])
 
 
 # ---------------------------------------------------------------------------------------------- distributions
@@ -218,12 +220,12 @@ def _make_histogram(attributes: Attributes, _: TimeUnit) -> Generator:
     low, high, count = _bins(attributes)
 
     def run(points: Points) -> Points:
-        values = np.clip(_doubles(_known(points)), low, high)
+        values = np.clip(doubles(without_nan(points)), low, high)
         # Halves, so that the widest range does not overflow.
         width = high / 2 - low / 2
         places = np.zeros(len(values)) if not width else (values / 2 - low / 2) / width * count
         counts = np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
-        return _points(np.arange(count, dtype=np.int64), DataType.INT32, counts)
+        return made_points(np.arange(count, dtype=np.int64), DataType.INT32, counts)
 
     return run
 
@@ -249,14 +251,14 @@ def _standardised(
         given = attributes.get("compute", "batch").lower() == "stream"
 
         def run(points: Points) -> Points:
-            known = _known(points)
-            values = _doubles(known)
+            known = without_nan(points)
+            values = doubles(known)
             if not len(values):
-                return _points(known.times, DataType.DOUBLE, values)
+                return made_points(known.times, DataType.DOUBLE, values)
             first, second = (float(attributes[key]) for key in keys) if given else of(values)
             scale = second - first if keys == _EXTREMES else second
             with np.errstate(all="ignore"):
-                return _points(known.times, DataType.DOUBLE, (values - first) / scale)
+                return made_points(known.times, DataType.DOUBLE, (values - first) / scale)
 
         return run
 
@@ -270,12 +272,12 @@ def _make_mvavg(attributes: Attributes, _: TimeUnit) -> Generator:
     window = integer_attribute("mvavg", attributes, "window", 10, low=1)
 
     def run(points: Points) -> Points:
-        known = _known(points)
-        values = _doubles(known)
+        known = without_nan(points)
+        values = doubles(known)
         if len(values) < window:
-            return _points(known.times[:0], DataType.DOUBLE, values[:0])
+            return made_points(known.times[:0], DataType.DOUBLE, values[:0])
         means = np.lib.stride_tricks.sliding_window_view(values, window).mean(axis=1)
-        return _points(known.times[window - 1 :], DataType.DOUBLE, means)
+        return made_points(known.times[window - 1 :], DataType.DOUBLE, means)
 
     return run
 
@@ -294,14 +296,14 @@ def _make_iqr(attributes: Attributes, _: TimeUnit) -> Generator:
     given = attributes.get("method", "batch").lower() == "stream"
 
     def run(points: Points) -> Points:
-        known = _known(points)
-        values = _doubles(known)
+        known = without_nan(points)
+        values = doubles(known)
         if not len(values):
-            return _points(known.times, DataType.DOUBLE, values)
+            return made_points(known.times, DataType.DOUBLE, values)
         low, high = (float(attributes[k]) for k in ("q1", "q3")) if given else np.percentile(values, (25, 75))
         reach = _FENCE * (high - low)
         out = (values < low - reach) | (values > high + reach)
-        return _points(known.times[out], DataType.DOUBLE, values[out])
+        return made_points(known.times[out], DataType.DOUBLE, values[out])
 
     return run
 
@@ -323,30 +325,30 @@ def _make_range(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 PROFILE = (
-    _function("spread", None, _make_spread),
-    _function("integral", DataType.DOUBLE, _make_integral, _seconds),
+    point_function("spread", None, _make_spread),
+    point_function("integral", DataType.DOUBLE, _make_integral, _seconds),
     _number("integralavg", _mean_height),
     _number("skew", _skewness),
-    _number("median", lambda points: float(np.median(_doubles(points)))),
+    _number("median", lambda points: float(np.median(doubles(points)))),
     _number("mad", _deviation),
     _number("cov", _covariance, series=2, if_empty=float("nan")),
     _number("pearson", _correlation, series=2, if_empty=float("nan")),
-    _function("percentile", None, _make_percentile, _check_rank),
-    _function("distinct", None, _make_distinct, allowed=_ANY),
-    _function("histogram", DataType.INT32, _make_histogram, _bins),
-    _function(
+    point_function("percentile", None, _make_percentile, _check_rank),
+    point_function("distinct", None, _make_distinct, allowed=_ANY),
+    point_function("histogram", DataType.INT32, _make_histogram, _bins),
+    point_function(
         "minmax",
         DataType.DOUBLE,
         _standardised(_EXTREMES, lambda values: (float(values.min()), float(values.max()))),
         _check_standard("minmax", _EXTREMES),
     ),
-    _function(
+    point_function(
         "zscore",
         DataType.DOUBLE,
         _standardised(_MOMENTS, lambda values: (float(values.mean()), float(values.std()))),
         _check_standard("zscore", _MOMENTS),
     ),
-    _function("mvavg", DataType.DOUBLE, _make_mvavg, lambda a: integer_attribute("mvavg", a, "window", 10, low=1)),
-    _function("iqr", DataType.DOUBLE, _make_iqr, _check_iqr),
-    _function("range", None, _make_range, _bounds),
+    point_function("mvavg", DataType.DOUBLE, _make_mvavg, lambda a: integer_attribute("mvavg", a, "window", 10, low=1)),
+    point_function("iqr", DataType.DOUBLE, _make_iqr, _check_iqr),
+    point_function("range", None, _make_range, _bounds),
 )

@@ -1,0 +1,353 @@
+"""More of IoTDB's library: points at an even pace, filtered, filled, compared as shapes; runs without a gap.
+
+    of the whole series     QUANTILE DTW                       at time 0
+    even pace               RESAMPLE (RE_SAMPLE)               at multiples of `every`
+    some of the points      SAMPLE KSIGMA
+    at the points' times    HIGHPASS LOWPASS VALUEFILL
+    runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each
+
+NaN is passed over, but by VALUEFILL, which replaces it, SAMPLE, and those that look at times only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from saros_engine.errors import SemanticError
+from saros_engine.expression import FunctionCall
+from saros_engine.function import (
+    Attributes,
+    choice_attribute,
+    integer_attribute,
+    number_attribute,
+    required,
+)
+from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
+from saros_engine.points.profile import doubles, made_points, point_function, without_nan
+from saros_engine.times import duration_ticks, parse_time
+from saros_engine.windows import WINDOWS_MAX
+from saros_grammar.literals import LiteralError, duration_of, is_duration
+from saros_storage.errors import UserMistake
+from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array, TimeUnit
+
+_ANY = frozenset(DataType)
+#: DTW takes time by the square of it.
+_DTW_ROWS_MAX = 20_000
+_NANOSECOND = TimeUnit.NANOSECOND
+
+
+def _duration(name: str, attributes: Attributes, key: str, unit: TimeUnit) -> int:
+    """An attribute such as `5m`, in ticks."""
+    text = required(name, attributes, key)
+    try:
+        ticks = duration_ticks(duration_of(text), unit) if is_duration(text) else 0
+    except LiteralError as error:
+        raise UserMistake(f"{name}: '{key}': {error}", code=701) from error
+    if ticks <= 0:
+        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m and is {text!r}", code=701)
+    return ticks
+
+
+# ---------------------------------------------------------------------------------------------- one number
+
+
+def _check_quantile(attributes: Attributes) -> None:
+    rank = number_attribute("quantile", {"rank": "0.5", **attributes}, "rank")
+    if not 0 < rank <= 1:
+        raise UserMistake(f"quantile: 'rank' must be above 0 and at most 1, and is {rank}", code=701)
+    integer_attribute("quantile", attributes, "K", 800, low=100)
+
+
+def _make_quantile(attributes: Attributes, _: TimeUnit) -> Generator:
+    rank = float(attributes.get("rank", 0.5))
+
+    def run(points: Points) -> Points:
+        found = without_nan(points)
+        values = np.sort(found.columns[0].numbers)
+        place = max(int(rank * len(values)), 1) - 1
+        times = np.zeros(min(len(values), 1), np.int64)
+        return made_points(times, found.columns[0].type, values[place : place + 1])
+
+    return run
+
+
+def _make_dtw(_: Attributes, __: TimeUnit) -> Generator:
+    def run(points: Points) -> Points:
+        found = without_nan(points)
+        if len(found.times) > _DTW_ROWS_MAX:
+            message = f"dtw compares at most {_DTW_ROWS_MAX:,} rows, and there are {len(found.times):,}: name a range"
+            raise UserMistake(message, code=701)
+        distance = _warped(doubles(found), doubles(found, 1)) if len(found.times) else 0.0
+        return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([distance]))
+
+    return run
+
+
+def _warped(x: Float64Array, y: Float64Array) -> float:
+    """The cost of the cheapest way through |x[i] - y[j]|, diagonal after diagonal."""
+    count = len(x)
+    before = last = np.full(count, np.inf)  # by i, of the diagonals i + j = d - 2 and d - 1
+    for d in range(2 * count - 1):
+        rows = np.arange(max(0, d - count + 1), min(d, count - 1) + 1)
+        above = np.where(rows > 0, last[rows - 1], np.inf)
+        corner = np.where(rows > 0, before[rows - 1], np.inf)
+        best = np.minimum(np.minimum(last[rows], above), corner)
+        current = np.full(count, np.inf)
+        current[rows] = np.abs(x[rows] - y[d - rows]) + (best if d else 0.0)
+        before, last = last, current
+    return float(last[-1])
+
+
+# ---------------------------------------------------------------------------------------------- even pace
+
+_AGGREGATES = ("mean", "max", "min", "first", "last", "median")
+_INTERPOLATIONS = ("nan", "ffill", "bfill", "linear")
+
+
+def _resample(name: str) -> PointFunction:
+    def check(attributes: Attributes) -> None:
+        _duration(name, attributes, "every", _NANOSECOND)
+        choice_attribute(name, attributes, "aggr", _AGGREGATES)
+        choice_attribute(name, attributes, "interp", _INTERPOLATIONS)
+        for key in ("start", "end"):
+            if key in attributes:
+                parse_time(attributes[key], "UTC", TimeUnit.MILLISECOND)
+
+    def make(attributes: Attributes, unit: TimeUnit) -> Generator:
+        every = _duration(name, attributes, "every", unit)
+        aggregate = choice_attribute(name, attributes, "aggr", _AGGREGATES)
+        interpolation = choice_attribute(name, attributes, "interp", _INTERPOLATIONS)
+        bounds = [parse_time(attributes[key], "UTC", unit) if key in attributes else None for key in ("start", "end")]
+
+        def run(points: Points) -> Points:
+            found = without_nan(points)
+            if not len(found.times):
+                return made_points(found.times, DataType.DOUBLE, found.times)
+            start = int(found.times[0]) if bounds[0] is None else bounds[0]
+            end = int(found.times[-1]) + 1 if bounds[1] is None else bounds[1]
+            count = max(-(-(end - start) // every), 0)
+            if count > WINDOWS_MAX:
+                raise UserMistake(f"{name} would give {count} points; at most {WINDOWS_MAX:,} are made", code=2005)
+            values = _by_bins(found, start, every, count, aggregate)
+            return made_points(start + every * np.arange(count), DataType.DOUBLE, _bridged(values, interpolation))
+
+        return run
+
+    return point_function(name, DataType.DOUBLE, make, check)
+
+
+#: From values, and where each bin begins and ends in them, to one per bin; the median needs them sorted.
+_REDUCED: dict[str, Callable[[Float64Array, Int64Array, Int64Array], Float64Array]] = {
+    "mean": lambda values, firsts, ends: np.asarray(np.add.reduceat(values, firsts) / (ends - firsts)),
+    "max": lambda values, firsts, _: np.maximum.reduceat(values, firsts),
+    "min": lambda values, firsts, _: np.minimum.reduceat(values, firsts),
+    "first": lambda values, firsts, _: values[firsts],
+    "last": lambda values, _, ends: values[ends - 1],
+}
+
+
+def _by_bins(points: Points, start: int, every: int, count: int, aggregate: str) -> Float64Array:
+    """One value per bin; NaN where there are no points."""
+    bins = (points.times - start) // every
+    inside = (bins >= 0) & (bins < count)
+    bins, values = bins[inside], doubles(points)[inside]
+    result = np.full(count, np.nan)
+    if not len(bins):
+        return result
+    firsts = np.flatnonzero(np.diff(bins, prepend=-1))
+    ends = np.append(firsts[1:], len(bins))
+    if aggregate == "median":
+        order = np.lexsort((values, bins))
+        low, high = values[order][(firsts + ends - 1) // 2], values[order][(firsts + ends) // 2]
+        made = (low + high) / 2
+    else:
+        made = _REDUCED[aggregate](values, firsts, ends)
+    result[bins[firsts]] = made
+    return result
+
+
+def _bridged(values: Float64Array, interpolation: str) -> Float64Array:
+    there = ~np.isnan(values)
+    if interpolation == "nan" or not there.any():
+        return values
+    if interpolation == "ffill":
+        return _carried(values, there)
+    if interpolation == "bfill":
+        return _carried(values[::-1], there[::-1])[::-1]
+    places = np.arange(len(values), dtype=np.float64)
+    return np.interp(places, places[there], values[there], left=np.nan, right=np.nan)
+
+
+def _carried(values: Float64Array, there: BoolArray) -> Float64Array:
+    """Each value, or the one before it that is there."""
+    last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
+    return np.where(last >= 0, values[last], np.nan)
+
+
+# ---------------------------------------------------------------------------------------------- some of the points
+
+_METHODS = ("reservoir", "isometric")
+
+
+def _check_sample(attributes: Attributes) -> None:
+    integer_attribute("sample", attributes, "k", 1, low=1)
+    choice_attribute("sample", attributes, "method", _METHODS)
+
+
+def _make_sample(attributes: Attributes, _: TimeUnit) -> Generator:
+    wanted = integer_attribute("sample", attributes, "k", 1, low=1)
+    even = choice_attribute("sample", attributes, "method", _METHODS) == "isometric"
+
+    def run(points: Points) -> Points:
+        count = len(points.times)
+        chosen = min(wanted, count)
+        if even:
+            return points.take(np.arange(chosen) * count // max(chosen, 1))
+        # Any ones: the same ones each time.
+        return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
+
+    return run
+
+
+def _check_ksigma(attributes: Attributes) -> None:
+    number_attribute("ksigma", {"k": "3", **attributes}, "k")
+    integer_attribute("ksigma", attributes, "window", 10_000, low=1)
+
+
+def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
+    times_sigma = float(attributes.get("k", 3))
+    size = integer_attribute("ksigma", attributes, "window", 10_000, low=1)
+
+    def run(points: Points) -> Points:
+        found = without_nan(points)
+        values = doubles(found)
+        if times_sigma <= 0 or not len(values):
+            return found.take(np.empty(0, np.int64))
+        values = values - values.mean()  # sums of squares stay small
+        sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
+        # The first window is that of all its points; each later point looks at the window that ends with it.
+        behind = np.maximum(np.arange(len(values)) + 1, min(size, len(values)))
+        first = np.maximum(behind - size, 0)
+        mean = (sums[behind] - sums[first]) / (behind - first)
+        variance = np.maximum((squares[behind] - squares[first]) / (behind - first) - mean * mean, 0)
+        return found.take(np.flatnonzero(np.abs(values - mean) > times_sigma * np.sqrt(variance)))
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- at the points' times
+
+
+def _passing(name: str, *, high: bool) -> PointFunction:
+    def check(attributes: Attributes) -> None:
+        cut = number_attribute(name, attributes, "wpass")
+        if not 0 < cut < 1:
+            raise UserMistake(f"{name}: 'wpass' must be between 0 and 1 and is {cut}", code=701)
+
+    def make(attributes: Attributes, _: TimeUnit) -> Generator:
+        cut = float(attributes["wpass"])
+
+        def run(points: Points) -> Points:
+            found = without_nan(points)
+            count = len(found.times)
+            if not count:
+                return made_points(found.times, DataType.DOUBLE, found.times)
+            spectrum = np.fft.rfft(doubles(found))
+            low = np.arange(len(spectrum)) <= int(cut * count / 2)
+            spectrum[low if high else ~low] = 0
+            return made_points(found.times, DataType.DOUBLE, np.fft.irfft(spectrum, count))
+
+        return run
+
+    return point_function(name, DataType.DOUBLE, make, check)
+
+
+_FILLS = ("linear", "previous", "mean")
+
+
+def _make_valuefill(attributes: Attributes, _: TimeUnit) -> Generator:
+    method = choice_attribute("valuefill", attributes, "method", _FILLS)
+
+    def run(points: Points) -> Points:
+        column = points.columns[0]
+        values = doubles(points)
+        there = ~np.isnan(values)
+        if there.all() or not there.any():
+            return points
+        if method == "mean":
+            values = np.where(there, values, values[there].mean())
+        elif method == "previous":
+            values = _carried(values, there)
+        else:
+            places = np.arange(len(values), dtype=np.float64)
+            values = np.interp(places, places[there], values[there])
+        return made_points(points.times, column.type, values)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- runs
+
+
+def _runs(
+    name: str, check: Callable[[Attributes], object], least: Callable[[Attributes, TimeUnit], int]
+) -> PointFunction:
+    """The runs of rows without a gap that last at least so long, and how many rows they have."""
+
+    def result_type(types: object, attributes: Attributes) -> DataType:
+        if not types:
+            raise SemanticError(f"{name} takes one or more series")
+        if "gap" in attributes:
+            _duration(name, attributes, "gap", _NANOSECOND)
+        check(attributes)
+        return DataType.INT32
+
+    def make(call: FunctionCall, unit: TimeUnit) -> Generator:
+        attributes = attributes_of(call)
+        given = _duration(name, attributes, "gap", unit) if "gap" in attributes else None
+        shortest = least(attributes, unit)
+
+        def run(points: Points) -> Points:
+            times = points.times
+            steps = np.diff(times)
+            gap = _mode(steps) if given is None else given
+            firsts = np.concatenate([[0], np.flatnonzero(steps != gap) + 1]) if len(times) else np.empty(0, np.int64)
+            counts = np.diff(np.append(firsts, len(times)))
+            long = (counts - 1) * gap >= shortest
+            return made_points(times[firsts[long]], DataType.INT32, counts[long])
+
+        return run
+
+    return PointFunction(name, result_type, make)
+
+
+def _mode(steps: Int64Array) -> int:
+    """The most frequent one, the smallest of equally frequent ones; 1 of none."""
+    values, counts = np.unique(steps, return_counts=True)
+    return int(values[np.argmax(counts)]) if len(values) else 1
+
+
+SIGNAL = (
+    point_function("quantile", None, _make_quantile, _check_quantile),
+    point_function("dtw", DataType.DOUBLE, _make_dtw, series=2),
+    _resample("resample"),
+    _resample("re_sample"),
+    point_function("sample", None, _make_sample, _check_sample, allowed=_ANY),
+    point_function("ksigma", None, _make_ksigma, _check_ksigma),
+    _passing("highpass", high=True),
+    _passing("lowpass", high=False),
+    point_function(
+        "valuefill",
+        None,
+        _make_valuefill,
+        lambda attributes: choice_attribute("valuefill", attributes, "method", _FILLS),
+    ),
+    _runs("consecutivesequences", lambda _: None, lambda _, __: 0),
+    _runs(
+        "consecutivewindows",
+        lambda attributes: _duration("consecutivewindows", attributes, "length", _NANOSECOND),
+        lambda attributes, unit: _duration("consecutivewindows", attributes, "length", unit),
+    ),
+)
