@@ -32,6 +32,7 @@ statement
     | revoke
     | list
     | changeCluster
+    | transfer
     | other
     ;
 
@@ -224,6 +225,7 @@ drop
     : (DELETE | DROP) databaseWord path (COMMA path)*                                  # dropDatabases
     | (DELETE | DROP) TIMESERIES path (COMMA path)*                                    # dropSeries
     | (DELETE | DROP | DEACTIVATE) (TIMESERIES OF)? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
+    | (DELETE | DROP) SENDER id=STRING                                                 # dropSender
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
     | (DELETE | DROP) continuousQueryWord id=name                                        # dropContinuousQuery
     | (DELETE | DROP) LOGICAL? VIEW path (COMMA path)*                                  # dropViews
@@ -262,6 +264,7 @@ show
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
+    | SHOW what=(SENDERS | RECEIVERS | SYNC)                                           # showSync
     | SHOW CLUSTER (DETAILS | CHANGE)?                                                 # showCluster
     | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
@@ -354,6 +357,10 @@ changeCluster
     | DISMISS NODE id=INTEGER                                                          # dismissNode
     ;
 
+// ---------------------------------------------------------------------------------------------- what senders have sent
+
+transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
+
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
@@ -376,9 +383,10 @@ name
       | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL
       | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION
       | OR | ORDER | PARTITION | PARTITIONS | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK
-      | PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECONSTRUCT | REGEXP
-      | REGIONS | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SET | SETTLE | SHOW | SLIMIT
-      | SOFFSET | START | STOP | STORAGE | SUBSCRIPTIONS | SYSTEM | TAGS | TEMPLATE | TEMPLATES | THEN | TIMESERIES
-      | TIME_ZONE | TO | TOPIC | TOPICS | TRIGGER | TRIGGERS | TTL | UNSET | UP | UPSERT | USER | USING | VALUES
-      | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
+      | PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECEIVERS | RECONSTRUCT
+      | REGEXP | REGIONS | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS
+      | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS
+      | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS
+      | TTL | UNSET | UP | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE
+      | WITH | WITHOUT | ZONE
     ;

@@ -90,7 +90,7 @@ def authorize_sync(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless there is something that a sender of this user may bring."""
     if access.must_change:
         raise PasswordMustChange(access.user)
-    if not access.may_below(Privilege.WRITE_DATA, "root"):
+    if not access.rights.sees(Privilege.WRITE_DATA, "root"):
         raise NoPermission(Privilege.WRITE_DATA.value)
 
 
@@ -274,6 +274,9 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.TEMPLATE_SET: None,
     ast.ShowKind.TEMPLATE_USING: None,
     ast.ShowKind.CONTINUOUS_QUERIES: Privilege.MAINTAIN,
+    ast.ShowKind.SENDERS: Privilege.MAINTAIN,
+    ast.ShowKind.RECEIVERS: Privilege.MAINTAIN,
+    ast.ShowKind.SYNC: Privilege.MAINTAIN,
 }
 
 
@@ -283,8 +286,8 @@ def _show(show: ast.Show, asked: Asked) -> None:
         asked.access.require(needed)
 
 
-def _administrator(_: ast.ClusterStatement, asked: Asked) -> None:
-    """A node that joins gets all data, and the administrator's hash."""
+def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: Asked) -> None:
+    """A node that joins gets all data, and the administrator's hash; devices of senders are several users'."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -349,6 +352,7 @@ def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
 
 
 _SCHEMA, _USERS, _DELETE, _LOAD, _CLUSTER = "schema", "users", "delete", "load", "cluster"
+_SYNC = "sync"
 RULES: dict[type, Rule] = {
     ast.Select: Rule(_select),
     ast.Insert: Rule(_insert),
@@ -397,5 +401,7 @@ RULES: dict[type, Rule] = {
     ast.AbortChange: Rule(_administrator, _CLUSTER),
     ast.GiveUpNode: Rule(_administrator, _CLUSTER),
     ast.DismissNode: Rule(_administrator, _CLUSTER),
+    ast.TransferDevice: Rule(_administrator, _SYNC),
+    ast.DropSender: Rule(_administrator, _SYNC),
     ast.NotSupported: Rule(_anyone),  # it is refused whoever asks
 }

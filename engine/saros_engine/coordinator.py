@@ -55,6 +55,7 @@ from saros_engine.result import Result, fixed_result
 from saros_engine.select_into import write_into, written
 from saros_engine.show import count_schema, show_cluster, show_schema
 from saros_engine.show_stored import show_stored
+from saros_engine.sync_statements import SyncDesk, run_sync_statement, show_sync
 from saros_engine.templates import change_templates
 from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
@@ -127,9 +128,11 @@ class QueryEngine:
         cluster: ClusterInfo | None = None,
         users: UserStatements | None = None,
         admin: ClusterAdmin | None = None,
+        sync: SyncDesk | None = None,
     ) -> None:
-        """`users`: None if this database keeps none; `admin`: None if it is no cluster's."""
+        """`users`: None if this database keeps none; `admin`: None if it is no cluster's, `sync`: if it is one's."""
         self._admin = admin
+        self._sync = sync
         self._store = store
         self._users = users
         self._cluster = OneNode(store, _version()) if cluster is None else cluster
@@ -265,8 +268,15 @@ class QueryEngine:
                 return self._run_user_statement(statement, session)
             case _ if isinstance(statement, ast.ClusterStatement):
                 return self._run_cluster_statement(statement)
+            case _ if isinstance(statement, ast.SyncStatement):
+                return Result("", count=run_sync_statement(statement, self._sync_desk()))
             case _:
                 return Result("", count=self._change(statement, session, text))
+
+    def _sync_desk(self) -> SyncDesk:
+        if self._sync is None:
+            raise NotSupportedError("saros sync to and from clusters")
+        return self._sync
 
     def _run_cluster_statement(self, statement: ast.ClusterStatement) -> Result:
         if self._admin is None:
@@ -515,6 +525,13 @@ class QueryEngine:
             ast.ShowKind.REGIONS,
         ):  # also without a leader: nothing is caught up with
             shown = show_cluster(statement, self._cluster)
+            return fixed_result(shown.fields, shown.rows)
+        if kind in (ast.ShowKind.SENDERS, ast.ShowKind.RECEIVERS, ast.ShowKind.SYNC):
+            shown = show_sync(
+                kind,
+                self._sync_desk(),
+                lambda seconds: format_time(seconds * self._unit.value, session.zone, self._unit),
+            )
             return fixed_result(shown.fields, shown.rows)
         if kind in (ast.ShowKind.PARTITIONS, ast.ShowKind.FILES):
             shown = show_stored(statement, self._store.partitions(), lambda t: format_time(t, session.zone, self._unit))

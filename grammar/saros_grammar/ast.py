@@ -16,6 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from saros_grammar.administration_tree import (
+    AbortChange,
+    AdmitNode,
+    ChangeNodes,
+    ClusterStatement,
+    DismissNode,
+    DropSender,
+    GiveUpNode,
+    SyncStatement,
+    TransferDevice,
+)
 from saros_grammar.expression_tree import (
     Between,
     Binary,
@@ -40,15 +51,22 @@ from saros_grammar.expression_tree import (
 
 #: What is defined next door and taken from here.
 __all__ = [
+    "AbortChange",
+    "AdmitNode",
     "Between",
     "Binary",
     "BinaryOperator",
     "Call",
     "Case",
     "Cast",
+    "ChangeNodes",
+    "ClusterStatement",
+    "DismissNode",
+    "DropSender",
     "Duration",
     "EndTimeReference",
     "Expression",
+    "GiveUpNode",
     "InList",
     "IsNull",
     "Keep",
@@ -57,7 +75,9 @@ __all__ = [
     "LiteralKind",
     "Parameter",
     "PathExpression",
+    "SyncStatement",
     "TimeReference",
+    "TransferDevice",
     "Unary",
 ]
 
@@ -459,6 +479,9 @@ class ShowKind(Enum):
     TEMPLATE_SET = "paths set device template"
     TEMPLATE_USING = "paths using device template"
     CONTINUOUS_QUERIES = "continuous queries"
+    SENDERS = "senders"
+    RECEIVERS = "receivers"
+    SYNC = "sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -677,48 +700,6 @@ UserStatement = (
 )
 
 
-# ---------------------------------------------------------------------------------------------- nodes that come and go
-
-
-@dataclass(frozen=True, slots=True)
-class AdmitNode:
-    """ADMIT NODE 'peer' CLIENT 'client' [AS 'token']: addresses are host:port; the token is empty if none is given."""
-
-    peer: str
-    client: str
-    token: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeNodes:
-    """ADD NODE 4, 5; REMOVE NODE 2; REPLACE NODE 2 WITH 4; REBALANCE CLUSTER: then nobody comes or goes."""
-
-    joining: tuple[int, ...] = ()
-    leaving: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AbortChange:
-    """ABORT CHANGE."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUpNode:
-    """GIVE UP NODE 4."""
-
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class DismissNode:
-    """DISMISS NODE 4."""
-
-    node: int
-
-
-ClusterStatement = AdmitNode | ChangeNodes | AbortChange | GiveUpNode | DismissNode
-
-
 def holds_password(statement: Statement) -> bool:
     """Whether its text must not be kept as it is."""
     if isinstance(statement, Explain):
@@ -762,6 +743,7 @@ Statement = (
     | DropContinuousQuery
     | UserStatement
     | ClusterStatement
+    | SyncStatement
     | NotSupported
 )
 

@@ -406,6 +406,14 @@ class StatementBuilder:
     def _change_nodes(self, context: Any) -> ast.ChangeNodes:
         return ast.ChangeNodes(_ids(context.joining), _ids(context.leaving))
 
+    # ------------------------------------------------------------------------------------------ what senders have sent
+
+    def _transfer(self, context: Any) -> ast.TransferDevice:
+        return ast.TransferDevice(self._exact(context.exactPath()), unquote_string(context.id_.text))
+
+    def _drop_sender(self, context: Any) -> ast.DropSender:
+        return ast.DropSender(unquote_string(context.id_.text))
+
     # ------------------------------------------------------------------------------------------ paths
 
     def _exact(self, context: Any) -> PathExpression:
@@ -476,6 +484,9 @@ class StatementBuilder:
         "Rebalance": lambda _, __: ast.ChangeNodes(),
         "AbortChange": lambda _, __: ast.AbortChange(),
         "GiveUpNode": lambda _, context: ast.GiveUpNode(int(context.id_.text)),
+        "ShowSync": _show_plain,
+        "Transfer": _transfer,
+        "DropSender": _drop_sender,
         "DismissNode": lambda _, context: ast.DismissNode(int(context.id_.text)),
         "Other": _other,
     }

@@ -10,6 +10,7 @@ nothing is counted twice. On loopback only, like everything until users exist. T
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -59,6 +60,16 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_memtable_bytes": (False, "Bytes in MemTables."),
     "saros_log_bytes": (False, "Bytes of the write-ahead log."),
     "saros_views": (False, "Pictures of the store that queries hold."),
+    "saros_sync_senders": (False, "Instances that have sent what they have sealed (saros sync)."),
+    "saros_sync_devices": (False, "Devices that are shown as a sender has them."),
+    "saros_sync_refused_devices": (False, "Devices that senders sent and that are not shown: see SHOW SYNC."),
+    "saros_sync_files": (False, "TsFiles of senders."),
+    "saros_sync_file_bytes": (False, "Bytes of TsFiles of senders."),
+    "saros_sync_lacking_bytes": (False, "Bytes that rounds on their way lack, as far as that is known."),
+    "saros_sync_sending_lag_seconds": (
+        False,
+        "Time since what the receiver shows was sealed here, by receiver that saros sync sends to.",
+    ),
     "saros_problems": (False, "Things that somebody should look at: see SHOW and the log."),
 }
 _NANOSECONDS = 1e9
@@ -113,6 +124,7 @@ class NodeCollector:
                 "saros_problems": len(store.problems),
             }
         )
+        yield from _of_sync(self._node)
         yield _by_level("saros_driver_quanta", scheduler.quanta)
         yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
 
@@ -121,6 +133,27 @@ def _single(values: dict[str, float]) -> Iterator[Metric]:
     for name, value in values.items():
         counts, text = METRICS[name]
         yield CounterMetricFamily(name, text, value=value) if counts else GaugeMetricFamily(name, text, value=value)
+
+
+def _of_sync(node: Node) -> Iterator[Metric]:
+    """What the sync tool does in the node's folder; a cluster's node has zeros."""
+    senders = [] if node.sync is None else node.sync.senders()
+    yield from _single(
+        {
+            "saros_sync_senders": len(senders),
+            "saros_sync_devices": sum(row.devices for row in senders),
+            "saros_sync_refused_devices": sum(row.refused for row in senders),
+            "saros_sync_files": sum(row.files for row in senders),
+            "saros_sync_file_bytes": sum(row.size for row in senders),
+            "saros_sync_lacking_bytes": sum(max(row.lacking or 0, 0) for row in senders),
+        }
+    )
+    name = "saros_sync_sending_lag_seconds"
+    family = GaugeMetricFamily(name, METRICS[name][1], labels=["receiver"])
+    for receiver in [] if node.sync is None else node.sync.receivers():
+        if receiver.shows_ns:
+            family.add_metric([receiver.name], max(time.time() - receiver.shows_ns / _NANOSECONDS, 0.0))
+    yield family
 
 
 def _by_level(name: str, values: Iterable[float]) -> Metric:

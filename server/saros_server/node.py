@@ -26,6 +26,7 @@ from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.peer_certificates import peer_credentials
 from saros_server.requests_runner import Requests
+from saros_server.sync_desk import NodeSyncDesk
 from saros_storage.allocator import keep_freed_memory
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
@@ -52,7 +53,10 @@ class Node:
         engine: QueryEngine,
         directory: Directory,
         clock: Clock,
+        sync: NodeSyncDesk | None,
     ) -> None:
+        #: What `saros sync` does here; None: it is a cluster's node.
+        self.sync = sync
         self.configuration = configuration
         self._opened = opened
         #: The cluster that this is a node of; None: it is none's.
@@ -91,10 +95,11 @@ class Node:
         info = None if isinstance(opened, Store) else opened.status
         admin = None if isinstance(opened, Store) else opened.admin
         users = UserStatements(directory, partial(_hash_new, configuration))
+        desk = NodeSyncDesk(folder, disk, opened.receiver) if isinstance(opened, SyncedStore) else None
         engine = QueryEngine(
-            _database(opened), scheduler, clock, engine_options(configuration, folder), info, users, admin
+            _database(opened), scheduler, clock, engine_options(configuration, folder), info, users, admin, desk
         )
-        return Node(configuration, opened, scheduler, engine, directory, clock)
+        return Node(configuration, opened, scheduler, engine, directory, clock, desk)
 
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""

@@ -46,6 +46,10 @@ STATEMENTS = boxes("sql")
 OF_CLUSTERS = boxes("sql cluster")
 
 
+#: These need a sender of the sync tool.
+OF_SENDERS = boxes("sql senders")
+
+
 def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     with saros.connect(str(tmp_path / "other"), options={"durability": "os"}) as connection:
@@ -65,8 +69,14 @@ def test_statements_of_clusters_are_refused_without_one(text: str, tmp_path: Pat
         connection.execute(text)
 
 
+@pytest.mark.parametrize("text", OF_SENDERS)
+def test_statements_about_senders_name_one_that_is_there(text: str, tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path)) as connection, pytest.raises(saros.ProgrammingError, match="SHOW SENDERS"):
+        connection.execute(text)
+
+
 def test_every_kind_of_statement_is_in_the_reference() -> None:
-    statements = [parse(text).statement for text in [*STATEMENTS, *OF_CLUSTERS]]
+    statements = [parse(text).statement for text in [*STATEMENTS, *OF_CLUSTERS, *OF_SENDERS]]
     shown = {statement.kind for statement in statements if isinstance(statement, (Show, Count))}
     assert set(get_args(Statement)) - {NotSupported} == {type(statement) for statement in statements}
     assert set(ShowKind) == shown

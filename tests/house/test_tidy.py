@@ -27,6 +27,7 @@ PURE = (
     "storage/saros_storage/log/record.py",
     "storage/saros_storage/schema",
     "grammar/saros_grammar/ast.py",
+    "grammar/saros_grammar/administration_tree.py",
     "grammar/saros_grammar/expression_tree.py",
     "engine/saros_engine/expression.py",
     "storage/saros_storage/manifest.py",

@@ -209,7 +209,9 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
     ) == secured.server._service.node.store.schema.databases()
 
 
-@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.INSERT])
+@pytest.mark.parametrize(
+    "name", [protocol.EXECUTE, protocol.INSERT, protocol.SYNC_BEGIN, protocol.SYNC_CHUNK, protocol.SYNC_COMMIT]
+)
 def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: str) -> None:
     with pytest.raises(grpc.RpcError, match="No permission") as caught:
         secured.call(name, request_of(name), secured.open("ann", ANN))

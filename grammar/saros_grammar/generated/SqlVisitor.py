@@ -319,6 +319,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#dropSender.
+    def visitDropSender(self, ctx:Sql.DropSenderContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#dropPrincipal.
     def visitDropPrincipal(self, ctx:Sql.DropPrincipalContext):
         return self.visitChildren(ctx)
@@ -426,6 +431,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#showTimeZone.
     def visitShowTimeZone(self, ctx:Sql.ShowTimeZoneContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showSync.
+    def visitShowSync(self, ctx:Sql.ShowSyncContext):
         return self.visitChildren(ctx)
 
 
@@ -646,6 +656,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#dismissNode.
     def visitDismissNode(self, ctx:Sql.DismissNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#transfer.
+    def visitTransfer(self, ctx:Sql.TransferContext):
         return self.visitChildren(ctx)
 
 

@@ -227,23 +227,24 @@ class Sending:
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
         step = min(self._options.chunk_bytes, CHUNK_BYTES_MAX)
-        again = 0
+        # Chunks in a row that were damaged on their way; how often the receiver lost what it had.
+        stuck = losses = 0
         while True:
             piece = bytes(data[have : have + step])
             self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
-            crc32 = zlib.crc32(piece)
-            before = have
-            have = self._ask(
-                lambda: self._transport.chunk(self._sender, number, content.sha256, before, crc32, piece)  # noqa: B023
-            )
+            before, have = have, self._hand_over(number, content, have, piece)
             self.progress.size_done += max(have - before, 0)
             self._told(self.progress)
             if have == content.size and (have > before or not content.size):
                 return
-            if have <= before:
-                again += 1
-                if again > self._options.retries:
-                    raise RoundRefused(f"the receiver has {have} of {content.size} bytes of {content.sha256}, again")
+            stuck = stuck + 1 if have == before else 0
+            losses += have < before
+            if max(stuck, losses) > self._options.retries:
+                raise Unreachable(f"the receiver has {have} of {content.size} bytes of {content.sha256}, again")
+
+    def _hand_over(self, number: int, content: Content, offset: int, piece: bytes) -> int:
+        crc32 = zlib.crc32(piece)
+        return self._ask(lambda: self._transport.chunk(self._sender, number, content.sha256, offset, crc32, piece))
 
     def _ask(self, question: Callable[[], T]) -> T:
         """Ask until there is an answer, as often as the options say. Raises Unreachable, Stopped."""
