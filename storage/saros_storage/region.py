@@ -327,10 +327,14 @@ class Region:
                 self.lock.wait()
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
-        """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull."""
+        """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull, LogFailed.
+
+        Then the log's entries are durable, too: what changed the schema only is in no file.
+        """
         with self.lock:
             self.check_open()
             self._flush(self._partitions_of(databases))
+            self._journal.sync_due()
 
     def flush_chosen(self, chosen: Chosen) -> None:
         """The same of the chosen partitions, if they need it. Raises DiskFull."""

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from storage.crash_disk import CrashDisk
 from storage.store_crashes import enumerate_crashes, enumerate_failures, enumerate_kills
-from storage.store_model import Operation
+from storage.store_model import Operation, flush, keep_from, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
@@ -59,6 +59,11 @@ def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_kn
     again = open_store(found)
     assert [f"root.d{number}" for number in range(8)] == again.schema.databases()
     again.close()
+
+
+def test_a_flush_makes_durable_what_is_in_no_file() -> None:
+    told = [keep_from("root.a.d2", 114), flush(), write_rows("root.a.d2", (115,), 1)]
+    assert enumerate_crashes(told, [], replace(OPTIONS, durability="os")).different > 10
 
 
 @pytest.mark.slow
