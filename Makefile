@@ -7,7 +7,7 @@ ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -73,6 +73,9 @@ campaign-sql: .venv/.installed ## queries by chance beside a model, and texts th
 
 campaign-sync: .venv/.installed ## senders and receivers: crashes at any operation, random stories over bad lines, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
+
+campaign-sync-kill: .venv/.installed ## two instances of 10 million points to a server, over cut links, all sides killed; it must be exact
+	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
 mutants: .venv/.installed ## mistakes planted in storage one at a time; its suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
