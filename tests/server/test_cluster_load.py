@@ -66,7 +66,7 @@ def found(cluster: Nodes, number: int, consistency: str = "weak") -> list[list[t
 def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
     """Until each node's own replicas say so."""
     for number in range(len(cluster.nodes)):
-        wait_until(lambda n=number: found(cluster, n) == rows, 20)
+        wait_until(lambda n=number: found(cluster, n) == rows, 60)
 
 
 def database(cluster: Nodes, number: int) -> ClusterDatabase:
@@ -90,7 +90,9 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ClusterDatabase, "owner", believed)
-        cluster.run(1, f"load '{source}'")
+        patched.setattr(loading, "FILE_BYTES", 1 << 12)
+        # In each slice each plain series, and each aligned device, is a file of its own.
+        assert 5 * SLICES == database(cluster, 1).load(str(source), loading.LoadOptions())
     assert not wrong
     assert rows == found(cluster, 0, "strong")
     wait_same(cluster, rows)
@@ -99,7 +101,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
     wait_same(cluster, rows)  # what is written later counts
     cluster.run(0, "flush")
     wait_same(cluster, rows)
-    wait_until(lambda: not staged(cluster), 10)
+    wait_until(lambda: not staged(cluster), 60)
     for number in range(3):
         cluster.stop(number)
         cluster.start(number)
@@ -178,17 +180,17 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     with carrying_out(Request(77, 1)):
         assert 6 == store.load(str(source), loading.LoadOptions())
     wait_same(cluster, rows)
-    wait_until(lambda: not staged(cluster), 10)
+    wait_until(lambda: not staged(cluster), 60)
 
 
 def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     store = database(cluster, 0)
     group = store.owner("root.plant", 0)
     store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
-    wait_until(lambda: 3 == len(staged(cluster)), 10)
+    wait_until(lambda: 3 == len(staged(cluster)), 60)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database._SHIPMENT_LEASE_NS", 0)
-        wait_until(lambda: not staged(cluster), 20)  # by the chores of whoever leads
+        wait_until(lambda: not staged(cluster), 60)  # by the chores of whoever leads
     with pytest.raises(UserMistake, match="send it again"):
         store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, loading.encode_shipping(Abandon("a-1")))
@@ -205,4 +207,4 @@ def test_a_file_of_another_writer_is_loaded(cluster: Nodes, tmp_path: Path) -> N
     apache("write", str(path), str(spec))
     cluster.run(2, f"load '{path}'")
     for number in range(3):
-        wait_until(lambda n=number: rows == cluster.run(n, "select s from root.apache.d", "weak"), 20)
+        wait_until(lambda n=number: rows == cluster.run(n, "select s from root.apache.d", "weak"), 60)
