@@ -5,10 +5,11 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
 
     raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
     cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
+               (of odd seeds, nodes join and leave meanwhile)
 
 Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
-`World(seed).run()` tells the same again.
+`World(seed).run()` tells the same again (of an odd cluster, `World(seed, growing=True)`).
 
 With `--mutants`, a mistake is planted at a time, and the seeds from 0 on are run until a world complains of it. A
 mistake that `--seeds` seeds do not find makes the exit code 1.
@@ -81,7 +82,7 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
     if world == "raft":
         raft = raft_world.World(seed, places).run()
         return raft.figures, f"{raft.trace:08x}"
-    whole = cluster_world.World(seed, places=places).run()
+    whole = cluster_world.World(seed, places=places, growing=seed % 2 == 1).run()
     return whole.figures, whole.trace.hexdigest()
 
 

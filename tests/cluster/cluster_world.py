@@ -5,11 +5,12 @@
     nodes      `ClusterNode.open`: threads, log, regions, chores       threads   world_threads: a seed says who goes on
     disks      world_disk: lose what was not fsynced                   network   world_network: late, twice, never
     clients    world_clients: requests that are repeated elsewhere     watch     world_watch: looks on, from outside
+    operator   world_growth: in a world that is `growing`, nodes join and leave
 
 Faults: messages late, lost, doubled, overtaking; one-way cuts, lone nodes, halves; crashes of the process and of the
 power at any moment, while starting too; orderly stops; pauses; full and slow disks; clocks that are wrong and jump.
 
-After healing every group must take a write, all replicas must be equal, and nothing may be left open.
+After healing every change must end, every group take a write, all replicas be equal, and nothing may be left over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from cluster import history
 from cluster.raft_checkers import Violation
 from cluster.world_clients import Client, Registers
 from cluster.world_disk import WorldDisk
+from cluster.world_growth import Operator
 from cluster.world_hunt import Figures
 from cluster.world_network import WorldNetwork, WorldPeers
 from cluster.world_threads import Place, Threads, replaced
@@ -39,6 +41,7 @@ from cluster.world_watch import Watch
 from saros_cluster import proposer
 from saros_cluster.cluster_file import ClusterFile, NodeAddress
 from saros_cluster.data import region_machine
+from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta import machine as meta_machine
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions, Role
@@ -62,6 +65,8 @@ INTERVAL = 100
 SLOTS = 16
 #: After healing, every group takes a write within this.
 LIVELY_SECONDS = 40
+#: After healing, all changes are over within this; a move's source lets go of slots after three.
+CHANGES_SECONDS = 120
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
 _STORY = int(os.environ.get("STORY", "60"))
@@ -203,7 +208,7 @@ def _warm_up() -> None:
 class World:
     """See the module."""
 
-    def __init__(self, seed: int, *, seconds: int = 20, places: Sequence[Place] = ()) -> None:
+    def __init__(self, seed: int, *, seconds: int = 20, places: Sequence[Place] = (), growing: bool = False) -> None:
         self.seed = seed
         self.seconds = seconds
         self.threads = Threads(seed)
@@ -253,14 +258,39 @@ class World:
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Those that are to be killed where they stand.
+        #: Those that are to be killed where they stand, and those that do not come back.
         self._dying: list[Member] = []
+        self.lost: set[NodeId] = set()
         #: How often series, and databases, are dropped.
         self.drops = chance.choice(((2, 1), (2, 1), (12, 4)))
+        self._founders = tuple(self.ids)
+        self.replicas = min(self.replicas, len(self.ids))
+        self.operator = Operator(self) if growing else None
+        nodes = {id_: Node(*self.addresses(id_)) for id_ in self.ids}
+        #: What the operator saw last.
+        self.last_topology = Topology.first(nodes, self.replicas, SLOTS)
+
+    def addresses(self, node: NodeId) -> tuple[str, str]:
+        """Where a node listens for others, and for clients."""
+        return f"127.0.0.1:{2 * node}", f"127.0.0.1:{2 * node + 1}"
 
     def file(self, node: NodeId) -> ClusterFile:
-        nodes = {id_: NodeAddress(f"127.0.0.1:{2 * id_}", f"127.0.0.1:{2 * id_ + 1}") for id_ in self.ids}
-        return ClusterFile(_CLUSTER, node, min(self.replicas, len(self.ids)), SLOTS, nodes)
+        nodes = {id_: NodeAddress(*self.addresses(id_)) for id_ in self._founders}
+        joined = None if node in nodes else NodeAddress(*self.addresses(node))
+        return ClusterFile(_CLUSTER, node, self.replicas, SLOTS, nodes, joined=joined)
+
+    def welcome(self, node: NodeId) -> None:
+        """A node that was admitted begins."""
+        member = self.members[node] = Member(self, node)
+        member.start()
+        self.note(f"{member.life} starts: it is to join")
+
+    def lose(self, node: NodeId) -> None:
+        """A node dies, and does not come back."""
+        self.lost.add(node)
+        member = self.members.get(node)
+        if member is not None:
+            self._die(member)
 
     # ------------------------------------------------------------------ running
 
@@ -305,6 +335,8 @@ class World:
             member.start()
         for client in self.clients:
             client.start()
+        if self.operator is not None:
+            self.operator.start()
         until = self.seconds * SECOND
         while self.threads.now_ns < until:
             self.pass_time(self.random.randrange(self.peace_ns))
@@ -368,6 +400,8 @@ class World:
         self.threads.wake(self.threads.main)
 
     def _crash_now(self, member: Member) -> None:
+        if member.id in self.lost:
+            self.members.pop(member.id, None)
         if member.life is None:
             return
         power = self.random.random() < 0.6
@@ -377,7 +411,7 @@ class World:
         self.threads.after(self.random.randrange(self.absence_ns), lambda: self._rise(member))
 
     def _rise(self, member: Member) -> None:
-        if member.life is None:
+        if member.life is None and member.id in self.members:
             member.start()
             self.note(f"{member.life} starts")
 
@@ -472,6 +506,8 @@ class World:
             member.disk.live_on()
         for client in self.clients:
             client.stopping = True
+        if self.operator is not None:
+            self.operator.stopping = True
 
     def settle(self) -> None:
         """Clients come to their end; every group takes a write; replicas become equal; nothing is left."""
@@ -482,6 +518,9 @@ class World:
         ]
         for why, holds in waits:
             self._await(why, holds, until)
+        if self.operator is not None:
+            self._see_changes_through(self.operator)
+            until = self.threads.now_ns + LIVELY_SECONDS * SECOND
         probes = [self.registers.probe(id_) for id_ in self.ids]
         self._await("a probe does not end", lambda: all(probe.done for probe in probes), until)
         for probe in probes:
@@ -492,6 +531,21 @@ class World:
         self.note("replicas are equal")
         self.check_histories()
         self._await("something is left open", lambda: not self.watch.left_open(), self.threads.now_ns + 45 * SECOND)
+
+    def _see_changes_through(self, operator: Operator) -> None:
+        """Every change comes to its end, and who was removed notices; then it is gone."""
+        until = self.threads.now_ns + CHANGES_SECONDS * SECOND
+        self._await("a change does not end", lambda: operator.done, until)
+        gone = [member for id_, member in self.members.items() if id_ not in self.ids]
+        self._await(
+            "who was removed keeps its groups",
+            lambda: all(member.is_up and member.life is not None and not member.life.machines for member in gone),
+            until,
+        )
+        for member in gone:
+            del self.members[member.id]
+            member.crash(power=False)
+        self.note("no change is under way")
 
     def _await(self, why: str, holds, until: int) -> None:
         while not holds():

@@ -46,7 +46,7 @@ OPERATIONS_MAX = 60
 #: One after the other, each at any node: what the first showed, the others must show.
 _WEAK_READS = 3
 #: Trouble that another try may not have.
-_PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
+PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
 
 
 def read_points(view: ReadView, device: str) -> dict[int, object]:
@@ -159,7 +159,7 @@ class Probe:
         for _ in range(20):
             try:
                 found = asked(world, self._node, "probe", work, 20.0)
-            except _PASSING as error:
+            except PASSING as error:
                 self.error = error
                 world.threads.sleep(1.0)
             else:
@@ -304,7 +304,7 @@ class Client:
         except UserMistake as error:
             if error.code == 504:
                 outcome = Outcome.FAIL
-        except _PASSING:
+        except PASSING:
             outcome = Outcome.UNKNOWN
         self._tell(f"{name} {devices}", outcome)
         values: dict[tuple[str, int], int | None] = {(device, t): None for device in devices for t in TIMES}
@@ -314,7 +314,7 @@ class Client:
     def _flush(self, _: str) -> None:
         try:
             asked(self.world, self._node(), "flush", lambda life: life.node.database.flush_here(None), 5.0)
-        except _PASSING as error:
+        except PASSING as error:
             self.world.note(f"{self.name} flushes: {error}")
 
     def _read(self, device: str) -> None:
@@ -348,7 +348,7 @@ class Client:
 
         try:
             found, stale = asked(self.world, node, "read", work, 12.0)
-        except _PASSING as error:
+        except PASSING as error:
             self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {type(error).__name__} {error}")
             return
         self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {found}{' stale' * stale}")
@@ -376,7 +376,7 @@ class Client:
             except UserMistake as error:
                 self.world.note(f"{self.name} #{self._sequence}: {error}")
                 return Outcome.FAIL if only and not unknown else Outcome.UNKNOWN
-            except _PASSING as error:
+            except PASSING as error:
                 self.world.note(f"{self.name} #{self._sequence}: {type(error).__name__} {error}")
                 unknown = unknown or not (isinstance(error, NoLeader) and only)
                 if threads.now_ns > until or self.random.random() < 0.1:

@@ -22,6 +22,7 @@ from cluster.world_threads import Task, replaced
 
 from saros_cluster.data.command import NO_REQUEST, Request, decode_command
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.machine import Outcome, StateMachine
 from saros_cluster.meta.machine import MetaMachine
@@ -179,14 +180,18 @@ class Watch:
         if entry.index <= machine._released:
             return  # it is in files
         code = getattr(outcome, "code", None)
+        command = decode_command(entry.data)
         if is_new:
             self._check_verdict(group, entry.index, (effect, code))
+        elif command.transfer is not None:
+            return  # it had its effect on what the state file has
         elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
             raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
-        request = decode_command(entry.data)[0]
+        request = command.request
         if effect and request != NO_REQUEST:
             index = self._effects.setdefault((group, request), entry.index)
-            if index != entry.index:
+            # What slots bring that came since is new to the group, though the request is not.
+            if index != entry.index and entry.index not in machine._partly:
                 raise Broken(f"request {request} has its effect in group {group} at {index} and at {entry.index}")
 
     def _check_verdict(self, group: GroupId, index: int, verdict: tuple[bool, int | None]) -> None:
@@ -251,6 +256,7 @@ class Watch:
             for group, machine in life.machines.items():
                 if machine.region._views:
                     found.append(f"{life}: {machine.region._views} views of group {group}")
+            found += self._left_over(life)
             readers = node.chores._readers
             if readers.open_queries or readers.open_readers or readers.open_views or readers.streams:
                 found.append(f"{life}: readers of other nodes' queries")
@@ -260,6 +266,21 @@ class Watch:
             tasks = [t.name for t in self._world.threads.tasks_of(life) if not t.name.startswith(_LASTING)]
             if tasks:
                 found.append(f"{life}: {tasks}")
+        return found
+
+    def _left_over(self, life: Life) -> list[str]:
+        """What a node keeps that is not its to keep: groups, slots, files on their way."""
+        node, disk = life.node, life.member.disk
+        topology = node.database._routing.topology
+        mine = {str(group) for group in topology.groups_of(life.member.id) if group != META}
+        found = [f"{life}: group {name}" for name in disk.list("/node/groups") if name not in mine]
+        found += [f"{life}: {name} that arrives" for name in disk.list("/node/arriving")]
+        for group, machine in life.machines.items():
+            found += [
+                f"{life}: {partition.key} in group {group}"
+                for partition in machine.region.partitions
+                if topology.table.route(*partition.key).head != group or partition.underlay is not None
+            ]
         return found
 
 

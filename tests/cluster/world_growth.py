@@ -1,0 +1,145 @@
+"""Who grows and shrinks a simulated cluster, in the midst of its faults: one change after the other.
+
+    nodes join, leave, take each other's place; slots are placed by hand; changes are aborted
+    a node that joins may never come back: its change is aborted, or it is given up and removed by another change
+
+What became of a step is looked up, since its answer may be lost. When faults have ended, so must every change, and
+nobody is left who waits, or is gone and has not noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cluster.world_clients import PASSING, asked
+
+from saros_cluster.growth.commands import Abort, Admit, Begin, Dismiss, GiveUp, GrowthCommand
+from saros_cluster.growth.topology import Standing, Topology
+from saros_cluster.placement.ring import NodeId
+from saros_storage.errors import UserMistake
+
+if TYPE_CHECKING:
+    from cluster.cluster_world import World
+
+NODES_MAX = 6
+#: A group of three goes on without one that does not come back.
+_REPLICAS_TO_LOSE = 3
+
+
+class Operator:
+    """See the module."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = world.random
+        self.done = False
+        #: Once faults have ended: no new change, but those that end what is begun.
+        self.stopping = False
+        self._tokens = 0
+
+    def start(self) -> None:
+        self.world.threads.spawn("operator", None, self._run)
+
+    def topology(self) -> Topology:
+        """As the node has it that knows most."""
+        databases = [m.life.node.database for m in self.world.members.values() if m.is_up]
+        found = max(databases, key=lambda database: database._parts.schema.version, default=None)
+        return self.world.last_topology if found is None else found._routing.topology
+
+    def _run(self) -> None:
+        while not (self.stopping and self._is_over()):
+            self.world.threads.sleep(self.random.uniform(0.1, 1.2))
+            topology = self.world.last_topology = self.topology()
+            self._look(topology)
+            if topology.change is not None:
+                self._intervene(topology)
+            elif not self._tidy(topology) and not self.stopping:
+                self._begin(topology)
+        self.done = True
+
+    def _look(self, topology: Topology) -> None:
+        """Who was admitted comes; who was removed is asked nothing any more."""
+        for node in topology.standing(Standing.WAITING):
+            if node not in self.world.members and node not in self.world.lost:
+                self.world.welcome(node)
+        self.world.ids = [node for node in topology.standing(Standing.IN) if node not in self.world.lost]
+
+    def _is_over(self) -> bool:
+        topology = self.topology()
+        waits = topology.standing(Standing.WAITING)
+        dead = set(topology.standing(Standing.IN)) & self.world.lost
+        self._look(topology)
+        return topology.change is None and not waits and not dead
+
+    def _intervene(self, topology: Topology) -> None:
+        change = topology.change
+        assert change is not None
+        dead = [node for node in change.joining if node in self.world.lost and node not in change.given_up]
+        if not change.going and (dead or (not self.stopping and self.random.random() < 0.15)):
+            self._tell(Abort(change.id))
+        elif dead:
+            self._tell(GiveUp(change.id, dead[0]))
+
+    def _tidy(self, topology: Topology) -> bool:
+        """Remove who will not come (back); once it is over, who waits too."""
+        members, lost = topology.standing(Standing.IN), self.world.lost
+        dead = tuple(node for node in members if node in lost)
+        if dead:
+            waiting = tuple(node for node in topology.standing(Standing.WAITING) if node not in lost)
+            if len(members) - len(dead) >= self.world.replicas:
+                self._tell(Begin((), dead))
+            elif waiting:
+                self._tell(Begin(waiting, dead))
+            else:
+                self._admit(topology)
+            return True
+        for node in topology.standing(Standing.WAITING):
+            if self.stopping or node in self.world.lost:
+                self._tell(Dismiss(node))
+                return True
+        return False
+
+    def _begin(self, topology: Topology) -> None:
+        members, waiting = topology.standing(Standing.IN), topology.standing(Standing.WAITING)
+        kind = self.random.choice(("add", "add", "remove", "replace", "place"))
+        if kind in ("add", "replace") and not waiting:
+            if len(members) < NODES_MAX:
+                self._admit(topology)
+            return
+        if kind == "place":
+            slots = self.random.sample(range(len(topology.table.owners)), 3)
+            self._tell(Begin(owners={self.random.choice(members): tuple(slots)}))
+            return
+        joining = tuple(waiting) if kind != "remove" else ()
+        leaving = () if kind == "add" else (self.random.choice(members),)
+        if len(members) + len(joining) - len(leaving) >= self.world.replicas and (joining or leaving):
+            self._tell(Begin(joining, leaving))
+            if joining and self.world.replicas >= _REPLICAS_TO_LOSE and self.random.random() < 0.3:
+                self._lose_later(joining)
+
+    def _admit(self, topology: Topology) -> None:
+        self._tokens += 1
+        number = max(topology.nodes) + 1
+        self._tell(Admit(*self.world.addresses(NodeId(number)), f"token {self._tokens}"))
+
+    def _lose_later(self, joining: Sequence[NodeId]) -> None:
+        """A node that joins dies for good, unless it is one of the cluster by then."""
+
+        def lose() -> None:
+            change = self.topology().change
+            if change is not None and joining[0] in change.joining and not self.world.healed:
+                self.world.lose(joining[0])
+
+        self.world.threads.after(self.random.randrange(3_000_000_000), lose)
+
+    def _tell(self, step: GrowthCommand) -> None:
+        node = self.random.choice(self.world.ids)
+        try:
+            asked(self.world, node, "grow", lambda life: life.node.database.grow(step), 8.0)
+        except UserMistake as error:
+            self.world.note(f"operator: {step}: {error}")
+        except PASSING as error:
+            self.world.note(f"operator: {step}: {type(error).__name__} {error}")
+        else:
+            self.world.suffer(type(step).__name__.lower(), f"operator: {step}")
