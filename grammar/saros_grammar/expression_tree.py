@@ -189,7 +189,7 @@ class Between:
 
     def __str__(self) -> str:
         word = "NOT BETWEEN" if self.negated else "BETWEEN"
-        return f"{self.operand} {word} {self.low} AND {self.high}"
+        return f"{_wrap(self.operand, _TEST)} {word} {_wrap(self.low, _SUM)} AND {_wrap(self.high, _SUM)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class IsNull:
     negated: bool = False
 
     def __str__(self) -> str:
-        return f"{self.operand} IS {'NOT ' if self.negated else ''}NULL"
+        return f"{_wrap(self.operand, _TEST)} IS {'NOT ' if self.negated else ''}NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,8 @@ class InList:
     negated: bool = False
 
     def __str__(self) -> str:
-        return f"{self.operand} {'NOT ' if self.negated else ''}IN ({','.join(str(i) for i in self.items)})"
+        word = "NOT IN" if self.negated else "IN"
+        return f"{_wrap(self.operand, _TEST)} {word} ({','.join(str(i) for i in self.items)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ class Like:
 
     def __str__(self) -> str:
         word = "REGEXP" if self.regexp else "LIKE"
-        return f"{self.operand} {'NOT ' if self.negated else ''}{word} {self.pattern}"
+        return f"{_wrap(self.operand, _TEST)} {'NOT ' if self.negated else ''}{word} {self.pattern}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +274,14 @@ Expression = (
 
 #: IoTDB has syntax of its own for these and prints them in upper case; only REPLACE has spaces after its commas.
 _SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
-_UNARY = 7
+_UNARY, _SUM, _TEST = 7, 5, 3
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}
 
 
 def _level(expression: Expression) -> int:
-    return _LEVELS[expression.operator.value] if isinstance(expression, Binary) else 9
+    if isinstance(expression, Binary):
+        return _LEVELS[expression.operator.value]
+    return _TEST if isinstance(expression, (Between, IsNull, InList, Like)) else 9
 
 
 def _wrap(expression: Expression, level: int) -> str:

@@ -47,3 +47,29 @@ def test_what_the_fixtures_hold_prints_as_sql() -> None:
 @pytest.mark.skipif(not SAMPLE.exists(), reason="conformance/sample.jsonl is not here")
 def test_what_the_sample_holds_prints_as_sql() -> None:
     check(expressions([text for _, text in sample_statements()]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not (a between 1 and 2)",
+        "!(a is not null)",
+        "not (a in (1, 2))",
+        "not (a like 'x%')",
+        "not (a regexp 'x')",
+        "(a and b) is null",
+        "(a or b) in (true)",
+        "(not a) is null",
+        "(a is null) = b",
+        "(a = b) is null",
+        "(a between 1 and 2) < b",
+        "a = (b is null)",
+        "a is null and b in (1) or c between 1 + 2 and -d",
+    ],
+)
+def test_what_prints_parses_to_the_same_tree(text: str) -> None:
+    """Views keep their expressions so."""
+    (expression,) = expressions([f"select {text} from root.a"])
+    statement = parse(f"select {expression} from root.a").statement
+    assert isinstance(statement, Select)
+    assert expression == statement.items[0].expression
