@@ -6,8 +6,9 @@ MINUTES ?= 10
 ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
+FAULTS ?= 8
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill mutants clean
+.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -55,6 +56,12 @@ campaign-kill: .venv/.installed ## kill -9 during ingest, ROUNDS times; nothing 
 
 campaign-cluster: .venv/.installed ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
+
+campaign-growth: .venv/.installed ## nodes join and leave a cluster of processes under load, and FAULTS befall it; nothing may be lost
+	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
+
+experiments: .venv/.installed ## the thesis's experiments on growing, in shape: numbers and plots into docs/experiments
+	@$(BIN)/python benchmarks/experiments.py
 
 campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)

@@ -340,7 +340,6 @@ class Campaign:
         self._cluster = cluster
         self._arguments = arguments
         self._rng = random.Random(f"{arguments.seed} faults")
-        self._faults = faults_for(arguments.faults, arguments.nodes)
         self._clients = Clients(folder, cluster.addresses, arguments.seed)
         self._ledger = Ledger(folder / f"auditor{LEDGER_SUFFIX}")
         self._auditor = RegisterClient(
@@ -363,22 +362,26 @@ class Campaign:
         """All cycles and audits, as far as they go. Raises CampaignFailed, NodeFailed."""
         try:
             self._begin()
-            started = time.monotonic()
-            cycle = 0
-            while not self._is_over(cycle, started):
-                cycle += 1
-                self._cycle(cycle)
-                if cycle % AUDIT_EVERY == 0 and not self._is_over(cycle, started):
-                    self._audit()
-                if self.tally.violations:
-                    return
-            self._audit()
+            self._go_through()
         finally:
             self.replicas = self._cluster.replicas_text()
             self._clients.close()
             self._ledger.close()
             self.evidence.refresh()
             self._add(self._clients.failures() + self.evidence.bugs())
+
+    def _go_through(self) -> None:
+        started = time.monotonic()
+        faults = faults_for(self._arguments.faults, self._arguments.nodes)
+        cycle = 0
+        while not self._is_over(cycle, started):
+            cycle += 1
+            self._cycle(cycle, faults)
+            if cycle % AUDIT_EVERY == 0 and not self._is_over(cycle, started):
+                self._audit()
+            if self.tally.violations:
+                return
+        self._audit()
 
     def _is_over(self, cycle: int, started: float) -> bool:
         minutes = self._arguments.minutes
@@ -397,10 +400,10 @@ class Campaign:
         self._clients.start()
         self._wait_for_writes(began_ns)
 
-    def _cycle(self, number: int) -> None:
+    def _cycle(self, number: int, faults: dict[Inject, int]) -> None:
         time.sleep(self._rng.uniform(*self._arguments.calm))
         began_ns = time.monotonic_ns()
-        inject = self._rng.choices(list(self._faults), list(self._faults.values()))[0]
+        inject = self._rng.choices(list(faults), list(faults.values()))[0]
         fault = inject(self._cluster, self._rng)
         self.tally.faults[fault.name] += 1
         resumed_ns = self._hold(fault, began_ns)

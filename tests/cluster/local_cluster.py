@@ -3,6 +3,7 @@
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
         kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; all are up again
         isolate(2) heal()                            with `proxies`: every link between two nodes is a proxy's
+        admit() forget(4)                            without them: a node that may join, and one that has left
 
 Either end of a link dials: node A reaches node B by the port that A's `cluster.json` names for B, that of the proxy's
 link "A->B". One node alone has no `cluster.json`: it is a server as anyone starts it.
@@ -16,6 +17,7 @@ import importlib.util
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -75,7 +77,7 @@ class LocalCluster:
     ) -> None:
         """Make the folders; no process yet. `environment`: options of the nodes, such as SAROS_DURABILITY."""
         self.folder = folder
-        self.nodes = range(1, nodes + 1)
+        self.nodes = list(range(1, nodes + 1))
         #: Whether every group goes on without one of its nodes.
         self.survives_one = replicas >= 3
         # A node that is aborted writes the stacks of its threads into its log.
@@ -142,12 +144,16 @@ class LocalCluster:
         """Nodes that have a process which is not stopped."""
         return [node for node in self.nodes if self.is_running(node) and node not in self._stopped]
 
-    def regions(self, node: int) -> list[dict[str, object]]:
-        """SHOW REGIONS, as one node tells. Raises saros.Error."""
+    def ask(self, node: int, statement: str) -> list[dict[str, object]]:
+        """What one node answers to a statement. Raises saros.Error."""
         with saros.connect(f"saros://{self.address(node)}", failover_s=0, timeout=5) as connection:
-            cursor = connection.execute("show regions")
+            cursor = connection.execute(statement)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def regions(self, node: int) -> list[dict[str, object]]:
+        """SHOW REGIONS, as one node tells. Raises saros.Error."""
+        return self.ask(node, "show regions")
 
     def leaders(self) -> dict[int, int]:
         """Region -> the node that leads it, as one node tells; without those whose leader it does not know."""
@@ -172,6 +178,30 @@ class LocalCluster:
                 words = [f"{name.lower()} {row[name]}" for name in ("RegionId", "Role", "Term", "Applied", "Lag")]
                 lines.append(f"node {node}: " + ", ".join(words))
         return "\n".join(lines)
+
+    # ------------------------------------------------------------------ nodes that come and go
+
+    def admit(self) -> int:
+        """One more node, which is admitted and may be started and added. Raises saros.Error."""
+        assert self.proxy is None
+        ports = Ports(*_free_ports(2))
+        statement = f"admit node '{HOST}:{ports.peer}' client '{HOST}:{ports.client}'"
+        target = "saros://" + ",".join(self.address(node) for node in self.up)
+        with saros.connect(target, timeout=_READY_SECONDS) as connection:
+            ((node, text),) = connection.execute(statement).fetchall()
+        self._ports[node] = ports
+        self.folder_of(node).mkdir()
+        (self.folder_of(node) / "cluster.json").write_text(text)
+        self.nodes.append(node)
+        return int(node)
+
+    def forget(self, node: int) -> None:
+        """A node that has left, or was lost for good: its process and its folder go."""
+        if self.is_running(node):
+            self.kill(node)
+        self._processes.pop(node, None)
+        self.nodes.remove(node)
+        shutil.rmtree(self.folder_of(node))
 
     # ------------------------------------------------------------------ processes
 

@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 DESCRIBE, CAPTURE, STANDING = "growth.describe", "growth.capture", "growth.standing"
 _ASK_SECONDS = 10.0
+#: A capture flushes first, beside all other flushes; and to ask another node means to begin anew.
+_CAPTURE_SECONDS = 120.0
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
@@ -243,7 +245,7 @@ class Worker:
     def _ask(self, node: NodeId, name: str, question: bytes) -> bytes:
         if node == self._node:
             return self._calls_here[name](node, question)
-        return self._peers.call(node, name, question, _ASK_SECONDS)
+        return self._peers.call(node, name, question, _CAPTURE_SECONDS if name == CAPTURE else _ASK_SECONDS)
 
     # ------------------------------------------------------------------ what came to groups that are here
 

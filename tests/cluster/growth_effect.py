@@ -1,0 +1,50 @@
+"""What clients noticed of a change of a cluster, from their ledgers. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from cluster.growth_watch import Grown
+from cluster.history import Outcome
+from cluster.ledger import Batch
+
+WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What clients noticed of one change."""
+
+    grown: Grown
+    #: Of each series, the longest call that was under way in the change; seconds.
+    gaps_s: tuple[float, ...]
+    #: The least that was acknowledged in any window that begins or ends in the change, to what was usual before; not a
+    #: number if nothing was.
+    throughput_share: float
+
+
+def effect_of(grown: Grown, batches: Sequence[Batch], calm_s: float) -> Effect:
+    """`calm_s`: so long before the change nothing disturbed the clients."""
+    longest: defaultdict[str, float] = defaultdict(float)
+    for batch in batches:
+        answered_ns = batch.answered_ns
+        if answered_ns is not None and batch.invoked_ns < grown.ended_ns and answered_ns > grown.began_ns:
+            longest[batch.series] = max(longest[batch.series], (answered_ns - batch.invoked_ns) / 1e9)
+    known = [
+        (batch.answered_ns, len(batch.times))
+        for batch in batches
+        if batch.answered_ns is not None and batch.outcome is Outcome.OK
+    ]
+    answered_ns, points = np.array(known, np.int64).reshape(-1, 2).T
+    # From the change's beginning on: the moments are too large for their differences to be kept as floats.
+    answered_s = (answered_ns - grown.began_ns) / 1e9
+
+    def rate(begin_s: float, seconds: float) -> float:
+        return float(points[(answered_s >= begin_s) & (answered_s < begin_s + seconds)].sum() / seconds)
+
+    usual = rate(-calm_s, calm_s)
+    least = min(rate(s, WINDOW_SECONDS) for s in np.arange(-WINDOW_SECONDS / 2, grown.seconds, _STEP_SECONDS))
+    return Effect(grown, tuple(longest.values()), least / usual if usual else float("nan"))

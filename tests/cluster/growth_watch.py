@@ -1,0 +1,153 @@
+"""A change of a cluster of real processes, and how long each of its stages took.
+
+    begin(cluster, "add node 4") -> Watch       poll() until it is None -> Grown
+
+Asks the nodes every few milliseconds, so a stage that is shorter may be missed. One thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cluster.local_cluster import LocalCluster, NodeFailed
+
+import saros
+
+_POLL_SECONDS = 0.005
+_ASK_SECONDS = 5.0
+CHANGE_SECONDS_MAX = 120.0
+#: The cluster serves all slots with its new nodes when these are over.
+_STAGE_ONE = ("preparing", "moving")
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A change that is over."""
+
+    statement: str
+    began_ns: int
+    ended_ns: int
+    #: Seconds in each stage that was seen.
+    stages: dict[str, float]
+    #: That moved.
+    slots: int
+    #: From the beginning until all files had arrived where they belong; None: that was not seen.
+    arrived_s: float | None
+
+    @property
+    def seconds(self) -> float:
+        """In all."""
+        return (self.ended_ns - self.began_ns) / 1e9
+
+    @property
+    def stage_one_s(self) -> float:
+        """Until the slots belong to their new groups."""
+        return sum(self.stages.get(stage, 0.0) for stage in _STAGE_ONE)
+
+    def text(self) -> str:
+        """One line."""
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in self.stages.items())
+        return f"{self.statement}: {self.seconds:.2f} s ({stages}), {self.slots} slots"
+
+
+@dataclass(slots=True)
+class Watch:
+    """A change under way. Made by `begin`."""
+
+    cluster: LocalCluster
+    statement: str
+    began_ns: int
+    leaving: int | None = None
+    #: Moments at which stages were seen first, in order.
+    seen_ns: dict[str, int] = field(default_factory=dict)
+    slots: int = 0
+    arrived_ns: int | None = None
+    connections: dict[int, saros.Connection] = field(default_factory=dict)
+
+    def poll(self) -> str | None:
+        """The stage; None when no node that is up knows of a change any more.
+
+        One that leaves is not asked: nobody tells it of the end.
+        """
+        for node in [node for node in self.cluster.up if node != self.leaving]:
+            try:
+                rows = self._ask(node)
+            except saros.Error:
+                continue  # another one knows
+            if rows:
+                return self._see(rows[0])
+        return None
+
+    def _see(self, row: dict[str, object]) -> str:
+        now_ns, stage = time.monotonic_ns(), str(row["Stage"])
+        moves, arrived, slots = (int(str(row[name])) for name in ("Moves", "Arrived", "Slots"))
+        self.slots = max(self.slots, slots)
+        self.seen_ns.setdefault(stage, now_ns if self.seen_ns else self.began_ns)
+        if self.arrived_ns is None and moves and arrived == moves:
+            self.arrived_ns = now_ns
+        return stage
+
+    def _ask(self, node: int) -> list[dict[str, object]]:
+        """The row of SHOW CLUSTER CHANGE, if there is one."""
+        if node not in self.connections:
+            target = f"saros://{self.cluster.address(node)}"
+            self.connections[node] = saros.connect(target, failover_s=0, timeout=_ASK_SECONDS)
+        try:
+            rows: list[dict[str, object]] = (
+                self.connections[node].execute("show cluster change").fetch_arrow().to_pylist()
+            )
+        except saros.Error:
+            self.connections.pop(node).close()
+            raise
+        return rows
+
+    def wait(self, until: Callable[[str], bool] = lambda _: False) -> str | None:
+        """Until a stage that is asked for, which is returned, or until the end. Raises NodeFailed."""
+        limit = time.monotonic() + CHANGE_SECONDS_MAX
+        while (stage := self.poll()) is not None and not until(stage):
+            if time.monotonic() > limit:
+                raise NodeFailed(f"{self.statement}: still {stage} after {CHANGE_SECONDS_MAX:.0f} s")
+            time.sleep(_POLL_SECONDS)
+        return stage
+
+    def grown(self) -> Grown:
+        """When it is over."""
+        ended_ns = time.monotonic_ns()
+        for connection in self.connections.values():
+            connection.close()
+        moments = [*self.seen_ns.values(), ended_ns]
+        stages = {stage: (moments[i + 1] - moments[i]) / 1e9 for i, stage in enumerate(self.seen_ns)}
+        arrived_s = None if self.arrived_ns is None else (self.arrived_ns - self.began_ns) / 1e9
+        return Grown(self.statement, self.began_ns, ended_ns, stages, self.slots, arrived_s)
+
+
+def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> Watch:
+    """Begin a change. Raises saros.Error."""
+    watch = Watch(cluster, statement, time.monotonic_ns(), leaving)
+    target = "saros://" + ",".join(cluster.address(node) for node in cluster.up if node != leaving)
+    with saros.connect(target) as connection:
+        connection.execute(statement)
+    return watch
+
+
+def add(cluster: LocalCluster, count: int = 1) -> Grown:
+    """So many nodes join. Raises saros.Error, NodeFailed."""
+    nodes = [cluster.admit() for _ in range(count)]
+    cluster.start(nodes)
+    cluster.wait_ready(nodes)
+    return _change(cluster, f"add node {', '.join(map(str, nodes))}")
+
+
+def remove(cluster: LocalCluster, node: int) -> Grown:
+    """A node leaves, and is forgotten. Raises saros.Error, NodeFailed."""
+    grown = _change(cluster, f"remove node {node}", node)
+    cluster.forget(node)
+    return grown
+
+
+def _change(cluster: LocalCluster, statement: str, leaving: int | None = None) -> Grown:
+    watch = begin(cluster, statement, leaving)
+    watch.wait()
+    return watch.grown()
