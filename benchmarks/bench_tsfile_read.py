@@ -1,10 +1,12 @@
-"""Reading whole TsFiles: Saros against Apache's C++ reader (PyPI `tsfile`), on the same files, in alternating rounds.
+"""Whole TsFiles, Saros against Apache's C++ library (PyPI `tsfile`): reading the same files, in alternating rounds; and
+what the same points take on disk.
 
     python benchmarks/bench_tsfile_read.py [--rows 100000] [--series 100] [--rounds 5] [--folder FOLDER]
 
 Two files, both written by the other side (table model, DOUBLE GORILLA LZ4, random walks of two decimals, one value a
 second): many devices with one field, and one device with many fields. The other side runs in a process of its own and
 reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round opens the file anew. Sums are compared.
+For the size, Saros writes the points of each file again, chunk by chunk, with the same encodings and compressor.
 """
 
 from __future__ import annotations
@@ -97,6 +99,31 @@ def read_saros(path, *, check):
     return {"seconds": time.perf_counter() - started, "points": points, "sum": total}
 
 
+def write_again(path, copy):
+    """Its size."""
+    from saros_storage.disk import LocalDisk
+    from saros_storage.tsfile.reader import TsFileReader
+    from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+    from saros_storage.types import Compressor, DataType, Encoding
+
+    reader, file = TsFileReader(path, LocalDisk().map(path)), LocalDisk().create(copy)
+    writer = TsFileWriter(file)
+    for device in reader.devices():
+        index = reader.device(device)
+        names = list(index.series)
+        for chunk in range(len(index.time.chunks)):
+            block, _ = reader.read(index, names, chunk, 0, len(reader.pages(index, names[:1], chunk)))
+            columns = zip(names, block.columns, strict=True)
+            writer.write_aligned(
+                device,
+                block.times,
+                [AlignedColumn(name, DataType.DOUBLE, Encoding.GORILLA, Compressor.LZ4, c) for name, c in columns],
+            )
+    writer.finish()
+    file.close()
+    return os.path.getsize(copy)
+
+
 class Apache:
     def __init__(self):
         command = [sys.executable, os.path.abspath(__file__), "--serve"]
@@ -145,8 +172,10 @@ def main():
         for devices, fields in ((options.series, 1), (1, options.series)):
             path = os.path.join(folder, f"{devices}x{fields}.tsfile")
             apache.call(write={"path": path, "devices": devices, "fields": fields, "rows": options.rows})
-            size = os.path.getsize(path) / (devices * fields * options.rows)
-            print(f"{devices} devices x {fields} fields x {options.rows} rows, {size:.2f} B/pt")
+            points, theirs = devices * fields * options.rows, os.path.getsize(path)
+            ours = write_again(path, f"{path}.ours")
+            print(f"{devices} devices x {fields} fields x {options.rows} rows")
+            print(f"  saros {ours / points:.2f} B/pt   apache {theirs / points:.2f} B/pt   ratio {ours / theirs:.3f}")
             compare(apache, path, [f"f{i:03}" for i in range(fields)], options.rounds)
     apache.close()
 
