@@ -1,11 +1,12 @@
-"""Where a write's time goes: batches of 100 rows x 50 doubles through a server, and through three nodes that replicate.
+"""Where a write's time goes: batches of 100 rows x 50 doubles, embedded, through a server, and through three nodes.
 
 python benchmarks/bench_cluster_write.py [points [clients [nodes ...]]]
 
-Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points a second and
-latencies, and the processor's milliseconds per batch (5,000 points), flush included, by the threads that spent them:
-what a quiet machine could do at most follows from the sum, and other work on the machine disturbs it little. One driver
-connection for all clients, in this process; each node is a process of its own. 20 devices in 4 databases.
+Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points a second, as a
+share of what one embedded writer reaches too, latencies, and the processor's milliseconds per batch (5,000 points),
+flush included, by the threads that spent them: what a quiet machine could do at most follows from the sum, and other
+work on the machine disturbs it little. One driver connection for all clients, in this process; each node is a process
+of its own. 20 devices in 4 databases; what is loaded once (kernels of flush and compaction) is loaded before.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from saros_storage.disk import LocalDisk
 HOST = "127.0.0.1"
 BATCH_POINTS = 5_000
 WARM_POINTS = 300_000
+DAY_MS = 86_400_000
 _SET_NAME = 15
 
 
@@ -105,18 +107,41 @@ def own_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def measure(folder, nodes, points, clients):
+def options_of(clients, points):
+    arguments = ["--groups", "4", "--devices", "5", "--sensors", "50", "--clients", str(clients)]
+    return bench.parser().parse_args([*arguments, "--points", str(points)])
+
+
+def warm(connection, clients):
+    """Two files of each partition, merged; of a day before, so that nothing that is measured comes late."""
+    bench.warm(connection)
+    options = options_of(clients, WARM_POINTS)
+    bench.make_databases(connection, options.groups)
+    bench.START_MS -= DAY_MS
+    for _ in range(2):
+        bench.write(connection, options)
+        connection.execute("flush")
+    connection.execute("merge")
+    bench.START_MS += DAY_MS
+
+
+def measure_embedded(folder, points):
+    """Points a second."""
+    with saros.connect(folder, timestamps="epoch", options={"durability": "fsync"}) as connection:
+        warm(connection, 1)
+        written = bench.write(connection, options_of(1, points))
+    rate = written.points / written.seconds
+    print(f"embedded, one writer, fsync: {rate / 1e6:.2f} M points/s, p50 {written.p50_ms:.1f} ms")
+    return rate
+
+
+def measure(folder, nodes, points, clients, embedded):
     running, target = start(folder, nodes)
     try:
         with saros.connect(target, timestamps="epoch") as connection:
-            arguments = ["--groups", "4", "--devices", "5", "--sensors", "50", "--clients", str(clients), "--points"]
-            warm, options = (bench.parser().parse_args([*arguments, str(n)]) for n in (WARM_POINTS, points))
-            bench.warm(connection)
-            bench.make_databases(connection, options.groups)
-            bench.write(connection, warm)
-            connection.execute("flush")
+            warm(connection, clients)
             before, own = [spent(process) for process in running], own_seconds()
-            written = bench.write(connection, options)
+            written = bench.write(connection, options_of(clients, points))
             connection.execute("flush")
             own = own_seconds() - own
             after = [spent(process) for process in running]
@@ -125,12 +150,13 @@ def measure(folder, nodes, points, clients):
             process.terminate()
         for process in running:
             process.wait()
-    report(nodes, written, own, before, after)
+    report(nodes, written, own, before, after, embedded)
 
 
-def report(nodes, written, own, before, after):
+def report(nodes, written, own, before, after, embedded):
     batches = written.points / BATCH_POINTS
-    rate = f"{written.points / written.seconds / 1e6:.2f} M points/s"
+    points_s = written.points / written.seconds
+    rate = f"{points_s / 1e6:.2f} M points/s ({points_s / embedded:.2f} of embedded)"
     print(f"\n{nodes} node(s), fsync: {rate}, p50 {written.p50_ms:.0f}, p99 {written.p99_ms:.0f} ms")
     table = [Counter(new) - Counter(old) for (old, _), (new, _) in zip(before, after, strict=True)]
     total = sum(sum(each.values()) for each in table) + own
@@ -150,10 +176,11 @@ def report(nodes, written, own, before, after):
 def main(points=8_000_000, clients=20, *nodes):
     folder = tempfile.mkdtemp(prefix="saros-bench-", dir="/tmp")
     try:
+        embedded = measure_embedded(os.path.join(folder, "embedded"), int(points))
         for count in map(int, nodes or (1, 3)):
             own = os.path.join(folder, str(count))
             os.mkdir(own)
-            measure(own, count, int(points), int(clients))
+            measure(own, count, int(points), int(clients), embedded)
     finally:
         shutil.rmtree(folder)
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from weakref import WeakSet
 
@@ -29,8 +30,9 @@ from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
-from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.loading import Here, abandon, load_file
+from saros_cluster.machine import Lost, Outcome
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, Grow, MetaCommand
@@ -115,6 +117,23 @@ class Parts:
     staging: Staging
 
 
+class HandedOver:
+    """A batch that was proposed to a group here, with its client's request."""
+
+    def __init__(self, outcome: Future[Outcome]) -> None:
+        self._outcome = outcome
+
+    def wait(self, seconds: float) -> bool | None:
+        """Whether it has had its effect. False: it has not, or nobody knows; None: not yet."""
+        try:
+            self._outcome.result(seconds)
+        except FutureTimeoutError:
+            return None
+        except (StorageError, NotLeader, Busy, NotHere, Lost):
+            return False
+        return True
+
+
 class ClusterDatabase:
     """See the module. Implements the engine's `Database`."""
 
@@ -162,6 +181,32 @@ class ClusterDatabase:
             else:
                 return
         raise overtaken
+
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
+        """See `Database.hand_over`: those that are one entry of a group which is led here."""
+        drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
+        tree, routing = self.schema, self._routing
+        ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
+        futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
+        return [None if command is None else HandedOver(next(futures)) for command in ready]
+
+    def _ready(
+        self, tablet: Tablet, request: Request, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
+    ) -> tuple[GroupId, bytes] | None:
+        """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
+        try:
+            placed = [Placed(self._fitting.depth(f.head, tree), f.frame, f) for f in frames_of([tablet])]
+        except UserMistake:
+            return None
+        parts = [part for whole in placed for part in routing.hand_out(whole)]
+        if len(parts) != 1 or request == NO_REQUEST:
+            return None
+        ((group, part),) = parts
+        if self._parts.proposer.leader_of(group) != self._parts.node:
+            return None
+        self._note_written(tablet.device, group)
+        seen = self._seen(drops, placed) if drops else 0
+        return group, encode_command(request, Mutation(tablets=[part]), seen)
 
     def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
         """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""

@@ -15,6 +15,7 @@ import grpc
 from grpc.experimental import ChannelOptions
 
 from saros.errors import InterfaceError
+from saros.together import Together
 from saros_wire import protocol
 
 _OPTIONS = [
@@ -40,6 +41,7 @@ _Key = tuple[str, bytes | None]
 @dataclass(slots=True)
 class _Shared:
     channel: grpc.Channel
+    together: Together
     leases: int = 0
 
 
@@ -56,10 +58,13 @@ class Lease:
         with _lock:
             shared = _channels.get(self._key)
             if shared is None:
-                shared = _channels[self._key] = _Shared(_open(address, authority))
+                channel = _open(address, authority)
+                shared = _channels[self._key] = _Shared(channel, Together(channel))
             shared.leases += 1
         self._shared = shared
         self.channel = shared.channel
+        #: For inserts of all who share the channel.
+        self.together = shared.together
 
     def set_aside(self) -> None:
         """Let the next lease open a channel of its own: this one could not connect, and waits before it tries again."""

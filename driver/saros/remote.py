@@ -14,6 +14,7 @@ Threads may share a session.
 
 from __future__ import annotations
 
+import itertools
 import random
 import secrets
 import threading
@@ -55,13 +56,16 @@ class _Zone:
 class _Opened:
     """A session of one node."""
 
-    def __init__(self, address: str, channel: grpc.Channel, reply: client_pb2.OpenReply) -> None:
+    def __init__(self, address: str, lease: Lease, reply: client_pb2.OpenReply) -> None:
+        channel = lease.channel
         self.address = address
+        self._token = reply.session
+        self._together = lease.together
+        self._takes_several = reply.protocol >= protocol.PROTOCOL_TOGETHER
         self.metadata = ((protocol.SESSION_KEY, reply.session),)
         self.memory = Memory(reply.memory, reply.protocol >= protocol.PROTOCOL_SEQUENCES)
         #: The zone that is set here; None: the one it was opened with.
         self.zone: _Zone | None = None
-        self._insert = _unary(channel, protocol.INSERT, client_pb2.InsertReply.FromString)
         self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
         self._execute = channel.unary_stream(
             protocol.path_of(protocol.EXECUTE),
@@ -69,10 +73,11 @@ class _Opened:
             response_deserializer=bytes,
         )
 
-    def insert(self, request: bytes, timeout_s: float) -> client_pb2.InsertReply:
-        """Raises grpc.RpcError, as the others do."""
-        reply: client_pb2.InsertReply = self._insert(request, metadata=self.metadata, timeout=timeout_s)
-        return reply
+    def insert(self, request: bytes, timeout_s: float, *, alone: bool) -> client_pb2.InsertReply:
+        """`alone`: not with others. Raises grpc.RpcError, as the others do."""
+        together = self._together
+        insert = together.insert if self._takes_several and not alone else together.insert_alone
+        return insert(self._token, request, timeout_s)
 
     def execute(self, request: client_pb2.ExecuteRequest) -> _Answer:
         stream = self._execute(request, metadata=self.metadata)
@@ -195,9 +200,13 @@ class RemoteSession:
         with self._sequences.next() as sequence:
             request = message(part, device, sequence, aligned=aligned)
 
+            tried = itertools.count()
+
             def ask(opened: _Opened) -> client_pb2.InsertReply:
                 left = deadline - time.monotonic()
-                return opened.insert(request, max(min(left, _HANGS_SECONDS) if opened.memory.is_shared else left, 0.0))
+                seconds = max(min(left, _HANGS_SECONDS) if opened.memory.is_shared else left, 0.0)
+                # What has failed once may be what breaks a node: it does not go with others again.
+                return opened.insert(request, seconds, alone=next(tried) > 0)
 
             reply = self._somewhere(attempts, ask, device=device)
         if reply.leader:
@@ -287,7 +296,7 @@ class RemoteSession:
             return opened
 
     def _open(self, address: str) -> _Opened:
-        channel = self._channel(address)
+        lease = self._lease(address)
         request = client_pb2.OpenRequest(
             protocol=protocol.PROTOCOL,
             time_zone=self._time_zone,
@@ -297,21 +306,21 @@ class RemoteSession:
             consistency=self._target.consistency or "",
             client_id=self._client_id,
         )
-        reply = _unary(channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
-        opened = _Opened(address, channel, reply)
+        reply = _unary(lease.channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
+        opened = _Opened(address, lease, reply)
         with self._lock:
             self._opened[address] = opened
             self._nodes.learn(reply.addresses)
         return opened
 
-    def _channel(self, address: str) -> grpc.Channel:
+    def _lease(self, address: str) -> Lease:
         with self._lock:
             if self._closed.is_set():
                 raise self._closed_error()
             lease = self._leases.get(address)
             if lease is None:
                 lease = self._leases[address] = Lease(address, self._authority)
-            return lease.channel
+            return lease
 
     def _set_zone(self, zone: _Zone, opened: _Opened) -> None:
         with self._lock:

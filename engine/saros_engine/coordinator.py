@@ -35,12 +35,13 @@ from saros_engine.authorization import (
 from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
 from saros_engine.cluster_statements import run_cluster_statement
 from saros_engine.continuous import ContinuousQuery, continuous_query, creation, removal
-from saros_engine.database import Database
+from saros_engine.database import Database, Writing
 from saros_engine.distribution import distribute
-from saros_engine.errors import NotSupportedError, QueryNotFound, SemanticError
+from saros_engine.errors import EngineError, NotSupportedError, QueryNotFound, SemanticError
 from saros_engine.execution import QueryExecution
 from saros_engine.explain import explain, explain_analysis
 from saros_engine.functions import FUNCTIONS
+from saros_engine.inserting import ColumnBatch, Inserting
 from saros_engine.loading import load_files
 from saros_engine.memory import QueryMemory
 from saros_engine.merging import MergeExecution
@@ -61,16 +62,18 @@ from saros_engine.time_filter import Moment, constant_time, time_range
 from saros_engine.times import format_time, zone_of
 from saros_engine.user_statements import UserStatements
 from saros_engine.view_statements import create_views, drop_views, planned_views, rename_view
-from saros_engine.writing import Writer
+from saros_engine.writing import Writer, points_of
 from saros_grammar import ast
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
 from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
+from saros_storage.errors import StorageError
 from saros_storage.paths import split_series
 from saros_storage.read_point import Horizon, ReadPoint
 from saros_storage.reading import TimeRange
+from saros_storage.tablet import Tablet
 from saros_storage.types import DataType, Int64Array
 
 _TEXT = DataType.TEXT
@@ -208,6 +211,28 @@ class QueryEngine:
             points = self._writer.insert_columns(device, times, columns, aligned=aligned)
         self._count_points(points)
         return points
+
+    def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
+        """Begin to write batches, each by itself; None: `insert_columns` that one, which also says what is wrong."""
+        known = [self._known(batch) for batch in batches]
+        ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
+        writings = iter(self._store.hand_over(ready))
+        return [None if tablet is None else self._inserting(tablet, next(writings)) for tablet in known]
+
+    def _known(self, batch: ColumnBatch) -> Tablet | None:
+        """The batch as it is written; None if it is not known how, or may not be."""
+        tablet = self._writer.known_tablet(batch.device, batch.times, batch.columns, aligned=batch.aligned)
+        if tablet is not None and not batch.access.unrestricted:
+            try:
+                authorize_write(batch.device, tuple(batch.columns), self._asked(batch.access))
+            except (EngineError, StorageError):
+                return None
+        return tablet
+
+    def _inserting(self, tablet: Tablet, writing: Writing | None) -> Inserting | None:
+        if writing is None:
+            return None
+        return Inserting(writing, points_of(tablet.rows, tablet.columns), self._count_points)
 
     def _count_points(self, points: int) -> None:
         with self._counting:

@@ -29,6 +29,14 @@ from saros_storage.tablet import Tablet
 CONSISTENCIES = ("strong", "mid", "weak")
 
 
+class Writing(Protocol):
+    """A batch that was handed over."""
+
+    def wait(self, seconds: float) -> bool | None:
+        """Whether it is written, as durably as promised. False: it may not be, `write` it; None: not yet."""
+        ...
+
+
 class Database(Protocol):
     """See the module. The methods raise StorageError and its kinds."""
 
@@ -59,6 +67,14 @@ class Database(Protocol):
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
         """Write batches after the schema changes that they need."""
+        ...
+
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> Sequence[Writing | None]:
+        """Begin to write batches of series that are known, each by itself, without waiting for one after the other.
+
+        Each comes with its client's request (client, sequence), which `write` may repeat. None: that one must be
+        written by `write`.
+        """
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:

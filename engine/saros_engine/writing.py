@@ -59,6 +59,11 @@ def new_series(measurement: str, type_: DataType) -> SeriesSchema:
     return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
 
 
+def points_of(rows: int, columns: Sequence[Column]) -> int:
+    """How many points so many rows of columns are."""
+    return sum([rows if c.valid is None else int(np.count_nonzero(c.valid)) for c in columns])
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """What a batch's device, names and types came to at one version of the schema."""
@@ -101,7 +106,20 @@ class Writer:
         shape = self._shapes.get(key)
         if shape is None or not self._write_as_known(shape, names, times, values):
             self._insert_new_shape(key, times, values)
-        return sum([rows if c.valid is None else int(np.count_nonzero(c.valid)) for c in values])
+        return points_of(rows, values)
+
+    def known_tablet(
+        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
+    ) -> Tablet | None:
+        """The batch as it is written, if it is of a shape that was seen before, and all of it is; else None."""
+        names, values, rows = tuple(columns), tuple(columns.values()), len(times)
+        shape = self._shapes.get((device, names, tuple([c.type for c in values]), aligned))
+        schema = self._store.schema
+        if shape is None or shape.version != schema.version or not rows or any(len(c.values) != rows for c in values):
+            return None
+        if schema.ttl and self._living(shape.device, times) is not None:
+            return None
+        return Tablet(shape.device, names, times, values, shape.aligned)
 
     def _write_as_known(
         self, shape: _Shape, names: tuple[str, ...], times: Int64Array, columns: tuple[Column, ...]

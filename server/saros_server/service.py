@@ -25,16 +25,15 @@ from urllib.parse import unquote
 import grpc
 import pyarrow as pa
 
-from saros_server.arrow import columns_of
 from saros_server.audit import AuditLog
 from saros_server.gate import Gate, Visitor
 from saros_server.logs import shape_of
 from saros_server.node import Node
 from saros_server.passwords import Cost
-from saros_server.requests import NO_REQUEST, Request
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_server.sync_service import SYNC_CALLS
-from saros_storage.block import Column
+from saros_server.together import Together
+from saros_server.written import BadMessage, leader_elsewhere, read_columns, refusal_of, request_of
 from saros_storage.capture.frozen import encode_frozen
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
@@ -57,7 +56,6 @@ _TOKEN_BYTES = 32
 _GROUPS_MAX = 4_096
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
-_INTERNAL = 2001
 _CLOSED = 2014
 _GRPC_STATUS = {
     ErrorClass.PROGRAMMING: grpc.StatusCode.INVALID_ARGUMENT,
@@ -74,6 +72,7 @@ class Policy(Enum):
 
     ANYONE = "anyone who can reach the port"
     SESSION = "the holder of a session"
+    PARTS = "each part by itself: the holder of a session"
 
 
 POLICIES: dict[str, Policy] = {
@@ -82,6 +81,7 @@ POLICIES: dict[str, Policy] = {
     protocol.CLOSE: Policy.SESSION,
     protocol.EXECUTE: Policy.SESSION,
     protocol.INSERT: Policy.SESSION,
+    protocol.INSERT_TOGETHER: Policy.PARTS,
     protocol.FREEZE: Policy.SESSION,
     protocol.FETCH: Policy.SESSION,
     protocol.THAW: Policy.SESSION,
@@ -119,6 +119,7 @@ class ClientService:
         self._own = open_session(folder, time_zone=None, options={})
         try:
             self._gate = self._make_gate(authentication=authentication)
+            self._together = Together(self.node)
         except BaseException:
             self._own.close()
             raise
@@ -151,6 +152,9 @@ class ClientService:
             protocol.PING: self._unary(protocol.PING, self._ping, client_pb2.PingRequest.FromString),
             protocol.CLOSE: self._unary(protocol.CLOSE, self._close, client_pb2.CloseRequest.FromString),
             protocol.INSERT: self._unary(protocol.INSERT, self._insert, bytes),
+            protocol.INSERT_TOGETHER: self._unary(
+                protocol.INSERT_TOGETHER, self._insert_together, client_pb2.InsertTogetherRequest.FromString
+            ),
             protocol.THAW: self._unary(protocol.THAW, _thaw, client_pb2.ThawRequest.FromString),
             **{call: self._unary(call, *handler) for call, handler in SYNC_CALLS.items()},
             protocol.EXECUTE: self._stream_of(protocol.EXECUTE, self._execute, client_pb2.ExecuteRequest.FromString),
@@ -177,9 +181,14 @@ class ClientService:
 
         def run(request: Any, context: grpc.ServicerContext) -> Any:
             try:
-                if policy is Policy.ANYONE:
-                    return method(request, context)
-                return method(request, context, self._client_of(context))
+                match policy:
+                    case Policy.ANYONE:
+                        return method(request, context)
+                    case Policy.SESSION:
+                        return method(request, context, self._session_of(_token(context), _host(context)))
+                    case Policy.PARTS:
+                        host = _host(context)
+                        return method(request, lambda token: self._session_of(token, host))
             except Exception as error:  # noqa: BLE001 (the top of a call)
                 _refuse(context, error)
 
@@ -187,13 +196,12 @@ class ClientService:
 
     # ------------------------------------------------------------------ sessions
 
-    def _client_of(self, context: grpc.ServicerContext) -> EmbeddedSession:
-        tokens = [value for key, value in context.invocation_metadata() if key == protocol.SESSION_KEY]
-        token = tokens[0] if tokens and isinstance(tokens[0], bytes) else b""
+    def _session_of(self, token: bytes, host: str) -> EmbeddedSession:
+        """The session that a peer may use. Raises _NoSession."""
         now = self._clock.monotonic_ns()
         with self._lock:
             client = self._clients.get(token)
-            if client is None or client.host != _host(context):
+            if client is None or client.host != host:
                 raise _NoSession
             visitor = None if client.is_over(now) else self._gate.still_in(client.visitor)
             if visitor is not None:
@@ -263,6 +271,7 @@ class ClientService:
             gone, self._clients = list(self._clients.values()), {}
         for client in gone:
             client.session.close()
+        self._together.close()
         self._gate.close()
         self._own.close()
 
@@ -291,7 +300,7 @@ class ClientService:
             request.statement,
             protocol.decode_values(request.parameters),
             timeout_s,
-            request=_request(session, request.sequence),
+            request=request_of(session, request.sequence),
         )
         if not context.add_callback(outcome.close):
             outcome.close()
@@ -325,17 +334,22 @@ class ClientService:
                 logger.warning("slow statement", extra=extra)
 
     def _insert(self, request: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
-        written = _read_columns(request)
+        written = read_columns(request)
         points = session.insert(
             written.device,
             written.times,
             written.columns,
             aligned=written.aligned,
-            request=_request(session, written.sequence),
+            request=request_of(session, written.sequence),
         )
-        cluster = self._own.node.cluster
-        leader = "" if cluster is None else cluster.leader_elsewhere(written.device)
-        return client_pb2.InsertReply(points=points, leader=leader)
+        return client_pb2.InsertReply(points=points, leader=leader_elsewhere(self.node, written.device))
+
+    def _insert_together(
+        self, request: client_pb2.InsertTogetherRequest, session_of: Callable[[bytes], EmbeddedSession]
+    ) -> client_pb2.InsertTogetherReply:
+        if len(request.parts) > protocol.TOGETHER_MAX:
+            raise BadMessage(f"{len(request.parts)} inserts in one call: more than {protocol.TOGETHER_MAX}")
+        return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of))
 
 
 def _freeze(
@@ -368,43 +382,10 @@ def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: Emb
     return client_pb2.ThawReply()
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What an Insert says."""
-
-    device: str
-    aligned: bool | None
-    sequence: int
-    times: pa.Array
-    columns: dict[str, Column | pa.Array]
-
-
-def _read_columns(request: bytes) -> _Written:
-    """The request of an Insert; its offsets and lengths are checked."""
-    try:
-        batch = pa.ipc.open_stream(request).read_next_batch()
-        batch.validate(full=True)
-        metadata = batch.schema.metadata or {}
-        return _Written(
-            metadata.get(protocol.DEVICE_KEY, b"").decode(),
-            {b"true": True, b"false": False}.get(metadata.get(protocol.ALIGNED_KEY, b"")),
-            int(metadata.get(protocol.SEQUENCE_KEY, b"0")),
-            batch.column(0),
-            columns_of(batch),
-        )
-    except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
-        raise _BadMessage(f"columns that cannot be read: {error}") from error
-
-
-def _request(session: EmbeddedSession, sequence: int) -> Request:
-    """Whose and which write it is; without both it cannot be told from others."""
-    return (session.client_id, sequence) if session.client_id and sequence else NO_REQUEST
-
-
 def _shown(request: client_pb2.ExecuteRequest) -> dict[int, int]:
     """What a client says that it was shown."""
     if len(request.shown) > _GROUPS_MAX:
-        raise _BadMessage(f"a session was shown {len(request.shown)} groups: more than {_GROUPS_MAX}")
+        raise BadMessage(f"a session was shown {len(request.shown)} groups: more than {_GROUPS_MAX}")
     return dict(request.shown)
 
 
@@ -416,6 +397,12 @@ def _messages(batch: pa.RecordBatch) -> Iterator[bytes]:
         yield from _messages(batch.slice(half))
     else:
         yield batch.serialize().to_pybytes()
+
+
+def _token(context: grpc.ServicerContext) -> bytes:
+    """The token in a call's metadata; empty if there is none."""
+    tokens = [value for key, value in context.invocation_metadata() if key == protocol.SESSION_KEY]
+    return tokens[0] if tokens and isinstance(tokens[0], bytes) else b""
 
 
 def _host(context: grpc.ServicerContext) -> str:
@@ -431,12 +418,7 @@ def _is_here(host: str) -> bool:
 
 def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     """End the call with what went wrong."""
-    code = getattr(error, "code", None)
-    if not isinstance(code, int):
-        logger.error("a call failed", exc_info=error)
-        code = _INTERNAL
-    caret = getattr(error, "caret", None)
-    message = str(error) if caret is None else f"{error}\n{caret()}"
+    code, message = refusal_of(error)
     context.set_trailing_metadata(((protocol.CODE_KEY, str(code)),))
     context.abort(_GRPC_STATUS[status_of(code).error_class], message)
     raise AssertionError
@@ -470,7 +452,3 @@ class _OldClient(_ServiceError):
         super().__init__(
             f"this node speaks protocols {protocol.PROTOCOL_MIN} to {protocol.PROTOCOL}: use a newer driver"
         )
-
-
-class _BadMessage(_ServiceError):
-    code = 2003

@@ -22,6 +22,7 @@ from saros_engine.authorization import authorize_backup, authorize_sync, may_sen
 from saros_engine.coordinator import SessionContext
 from saros_engine.database import CONSISTENCIES
 from saros_engine.errors import EngineError
+from saros_engine.inserting import ColumnBatch
 from saros_engine.result import Result
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
@@ -150,17 +151,26 @@ class EmbeddedSession:
         request: Request = NO_REQUEST,
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
+        batch = self.batch(device, times, columns, aligned=aligned, request=request)
+        return self._node.requests.once(request, lambda: self.write(batch))
+
+    def batch(
+        self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: Request
+    ) -> ColumnBatch:
+        """A batch as the engine takes it. Raises what `to_column`, `to_times` do."""
         self._check_open()
         unit = self._unit
         names = _node_names(tuple(columns))
         ours = {name: to_column(values, unit) for name, values in zip(names, columns.values(), strict=True)}
         at = to_times(times, unit, self._context.zone)
+        return ColumnBatch(device, at, ours, aligned, self._context.access, request)
 
-        def run() -> int:
-            with carrying_out(request):
-                return self._node.engine.insert_columns(device, at, ours, aligned=aligned, session=self._context)
-
-        return self._node.requests.once(request, run)
+    def write(self, batch: ColumnBatch) -> int:
+        """Write a batch of this session, as its request; answers the points."""
+        with carrying_out(batch.request):
+            return self._node.engine.insert_columns(
+                batch.device, batch.times, batch.columns, aligned=batch.aligned, session=self._context
+            )
 
     def freeze(self, since: int | None) -> Frozen:
         """Capture all that the node has, for a backup. Raises NoPermission."""

@@ -54,6 +54,22 @@ from saros_storage.tablet_codec import TabletFrame
 _GROUP = 0
 
 
+class HandedOver:
+    """A batch in the log's queue."""
+
+    def __init__(self, store: Store, ticket: tuple[int, int]) -> None:
+        self._store = store
+        self._ticket = ticket
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the log's fsync holds up everybody alike)
+        """Return when it is written. False: the log has not taken it."""
+        try:
+            self._store.await_ticket(self._ticket)
+        except StorageError:
+            return False
+        return True
+
+
 class Store:
     """See the module. Made by `open`."""
 
@@ -156,7 +172,24 @@ class Store:
                 self._commit(Mutation(creates, (), self._place(frames, after)))
                 return
             ticket = self._append(Mutation((), (), self._place(frames, self.schema)))
-        self._await(ticket)
+        self.await_ticket(ticket)
+
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
+        """Queue batches, each by itself; None: `write` would refuse it, or cannot now. See `Database.hand_over`."""
+        frames = [_frame_of(tablet) for tablet, _ in writes]
+        try:
+            self._region.wait_for_memory()
+        except StorageError:
+            return [None] * len(frames)
+        with self._lock:
+            return [None if frame is None else self._hand_over(frame) for frame in frames]
+
+    def _hand_over(self, frame: TabletFrame) -> HandedOver | None:
+        try:
+            self._region.check_open()
+            return HandedOver(self, self._append(Mutation((), (), self._place([frame], self.schema))))
+        except StorageError:
+            return None
 
     def _place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
         return [Placed(self._fitting.depth(frame.head, schema), frame.frame, frame) for frame in frames]
@@ -247,7 +280,8 @@ class Store:
         self._pending.append((ticket, mutation))
         return ticket
 
-    def _await(self, ticket: tuple[int, int]) -> None:
+    def await_ticket(self, ticket: tuple[int, int]) -> None:
+        """Wait until an entry that was queued has taken effect. Raises DiskFull, LogFailed."""
         try:
             self._log.wait(ticket)
         except StorageError:
@@ -403,6 +437,15 @@ class Store:
             self._log.close()
         finally:
             self._owner.release()
+
+
+def _frame_of(tablet: Tablet) -> TabletFrame | None:
+    """As it is logged; None if it cannot be."""
+    try:
+        (frame,) = frames_of([tablet])
+    except (UserMistake, ValueError):  # no rows
+        return None
+    return frame
 
 
 @contextmanager

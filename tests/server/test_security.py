@@ -113,10 +113,13 @@ def code_of(error: grpc.RpcError) -> int:
     return int(dict(error.trailing_metadata())[protocol.CODE_KEY])
 
 
-def request_of(name: str) -> bytes:
+def request_of(name: str, token: bytes | None = None) -> bytes:
     """A request that the call would carry out."""
     if name == protocol.EXECUTE:
         return client_pb2.ExecuteRequest(statement="create database root.proof").SerializeToString()
+    if name == protocol.INSERT_TOGETHER:
+        part = client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT))
+        return client_pb2.InsertTogetherRequest(parts=[part]).SerializeToString()
     if name == protocol.INSERT:
         metadata = {protocol.DEVICE_KEY: b"root.proof.d", protocol.ALIGNED_KEY: b"none"}
         batch = pa.record_batch([pa.array([1]), pa.array([1.0])], names=["", "s"]).replace_schema_metadata(metadata)
@@ -207,6 +210,56 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
     assert (
         ["root.proof"] if name in (protocol.EXECUTE, protocol.INSERT) else []
     ) == secured.server._service.node.store.schema.databases()
+
+
+GOOD_AND_BAD = [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed]
+
+
+def together(secured: Secured, *tokens: bytes | None) -> list[client_pb2.InsertOutcome]:
+    """Inserts of the holders of these tokens, in one call that has none itself; into devices of their own."""
+    parts = [client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT)) for token in tokens]
+    request = client_pb2.InsertTogetherRequest(parts=parts).SerializeToString()
+    reply = secured.call(protocol.INSERT_TOGETHER, request)
+    return list(client_pb2.InsertTogetherReply.FromString(reply).outcomes)
+
+
+@pytest.mark.parametrize("token_of", GOOD_AND_BAD, ids=lambda f: f.__name__)
+def test_a_part_without_a_good_session_is_refused(secured: Secured, token_of: object) -> None:
+    (outcome,) = together(secured, token_of(secured))  # type: ignore[operator]
+    assert (2014, 0) == (outcome.code, outcome.points)
+    assert [] == secured.server._service.node.store.schema.databases()
+
+
+def test_a_session_in_the_metadata_is_not_that_of_the_parts(secured: Secured) -> None:
+    request = request_of(protocol.INSERT_TOGETHER, None)
+    reply = secured.call(protocol.INSERT_TOGETHER, request, secured.open("root", ROOT))
+    assert [2014] == [o.code for o in client_pb2.InsertTogetherReply.FromString(reply).outcomes]
+    assert [] == secured.server._service.node.store.schema.databases()
+
+
+def test_each_part_may_what_its_own_session_may(secured: Secured) -> None:
+    root, ann = secured.open("root", ROOT), secured.open("ann", ANN)
+    for known in (False, True):  # a shape that the node has seen before goes another way
+        outcomes = together(secured, ann, root, None, ann)
+        assert [(803, 0), (0, 1), (2014, 0), (803, 0)] == [(o.code, o.points) for o in outcomes], known
+        assert [("denied", "ann")] * 2 == [(e["event"], e["user"]) for e in secured.trail()[-2:]]
+    assert 2 == secured.server._service.node.engine.counters().points_written
+    assert 4 == [entry["event"] for entry in secured.trail()].count("denied")
+
+
+def test_more_parts_than_allowed_are_refused(secured: Secured) -> None:
+    with pytest.raises(grpc.RpcError, match="more than 64") as caught:
+        together(secured, *[None] * (protocol.TOGETHER_MAX + 1))
+    assert 2003 == code_of(caught.value)
+
+
+def test_a_part_that_cannot_be_read_is_refused_and_the_others_are_written(secured: Secured) -> None:
+    token = secured.open("root", ROOT)
+    good = client_pb2.InsertPart(session=token, columns=request_of(protocol.INSERT))
+    bad = client_pb2.InsertPart(session=token, columns=b"columns")
+    request = client_pb2.InsertTogetherRequest(parts=[bad, good]).SerializeToString()
+    outcomes = client_pb2.InsertTogetherReply.FromString(secured.call(protocol.INSERT_TOGETHER, request)).outcomes
+    assert [(2003, 0), (0, 1)] == [(o.code, o.points) for o in outcomes]
 
 
 @pytest.mark.parametrize(

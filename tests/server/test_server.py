@@ -160,6 +160,7 @@ CALLS = (
     "PING",
     "EXECUTE",
     "INSERT",
+    "INSERT_TOGETHER",
     "FREEZE",
     "FETCH",
     "THAW",

@@ -170,7 +170,7 @@ def _empty(tablet: Tablet) -> Tablet:
 
 def _failure(store: Store, ticket: tuple[int, int]) -> StorageError | None:
     try:
-        store._await(ticket)
+        store.await_ticket(ticket)
     except StorageError as error:
         return error
     return None

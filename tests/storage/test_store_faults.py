@@ -124,6 +124,27 @@ def test_a_full_disk_refuses_writes_and_leaves_nothing_of_them(tmp_path: Path, d
     assert [1, 2, 9] == seen(open_store(tmp_path, LocalDisk()))
 
 
+def test_what_was_handed_over_to_a_full_disk_is_not_written_and_may_be_written_again(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(1)], CREATES)
+    unknown = Tablet("root.a.e", ("x",), np.array([1]), (Column(DataType.INT64, np.array([1])),), False)
+    disk.fail("/log/", errno.ENOSPC)
+    first, refused, empty, last = store.hand_over([(t, (0, 0)) for t in (rows(2), unknown, rows(), rows(3))])
+    assert (None, None) == (refused, empty)
+    assert first is not None
+    assert last is not None
+    assert (False, False) == (first.wait(10.0), last.wait(10.0))
+    disk.heal()
+    handed = store.hand_over([(rows(time), (0, 0)) for time in (3, 4, 5)])
+    assert [1] == seen(store)
+    assert [True] * 3 == [writing is not None and writing.wait(10.0) for writing in handed]
+    assert [1, 3, 4, 5] == seen(store)
+    store.close()
+    assert [None] == store.hand_over([(rows(6), (0, 0))])
+    assert [1, 3, 4, 5] == seen(open_store(tmp_path, LocalDisk()))
+
+
 def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Path) -> None:
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
@@ -215,13 +236,13 @@ def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(t
         refused = [store._append(Mutation(tablets=store._place(frames_of([rows(n)]), store.schema))) for n in (2, 3)]
     disk.fail("/log/", errno.ENOSPC)
     with pytest.raises(DiskFull):
-        store._await(refused[0])
+        store.await_ticket(refused[0])
     disk.heal()
     store.change_schema([CreateDatabase("root.b")])
     assert ["root.a", "root.b"] == store.schema.databases()
     store.write([rows(4)])
     with pytest.raises(DiskFull):
-        store._await(refused[1])
+        store.await_ticket(refused[1])
     assert [1, 4] == seen(store)
     store.close()
     again = open_store(tmp_path, LocalDisk())

@@ -4,11 +4,12 @@
     Execute             ExecuteRequest -> a stream: ResultHead, then record batches as Arrow IPC messages; in the
                         trailing metadata of a read that is not strong: ResultEnd
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
+    InsertTogether      several of these, each with its session's token -> their outcomes
     Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
     SyncBegin SyncChunk SyncCommit      a round of the sync tool: what is lacking of it; bytes; that it be shown
 
-Calls other than Open and Ping carry the session's token in their metadata. Errors end a call with a status whose
-trailing metadata has the code of `status.py`. Pure: any thread.
+Calls other than Open, Ping and InsertTogether carry the session's token in their metadata. Errors end a call with a
+status whose trailing metadata has the code of `status.py`. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Raised with every change that an older side would not understand. A node speaks the client's, from `PROTOCOL_MIN` on.
-PROTOCOL, PROTOCOL_MIN = 2, 1
+PROTOCOL, PROTOCOL_MIN = 3, 1
 #: From this one on, a node remembers the numbers of writes: a write that is sent again has no second effect.
 PROTOCOL_SEQUENCES = 2
+#: From this one on, a node takes InsertTogether.
+PROTOCOL_TOGETHER = 3
 #: So many of a client's numbers are remembered; a client does not run further ahead of its oldest unanswered write.
 SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
+INSERT_TOGETHER = "InsertTogether"
 FREEZE, FETCH, THAW = "Freeze", "Fetch", "Thaw"
 SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT = "SyncBegin", "SyncChunk", "SyncCommit"
 #: Calls that are answered by a stream.
@@ -43,6 +47,8 @@ SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
 MESSAGE_BYTES_MAX = 16 << 20
 #: Columns of a write go in messages of about this size.
 INSERT_BYTES = 8 << 20
+#: Inserts that travel together: so many, and of so many bytes unless it is one. A node refuses more of them.
+TOGETHER_MAX, TOGETHER_BYTES = 64, 4 << 20
 SESSION_KEY, CODE_KEY, END_KEY = "saros-session-bin", "saros-code", "saros-end-bin"
 DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 _INT64 = 1 << 63

@@ -146,6 +146,40 @@ class InsertReply(_message.Message):
     leader: str
     def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...
 
+class InsertPart(_message.Message):
+    __slots__ = ("session", "columns")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    session: bytes
+    columns: bytes
+    def __init__(self, session: _Optional[bytes] = ..., columns: _Optional[bytes] = ...) -> None: ...
+
+class InsertTogetherRequest(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[InsertPart]
+    def __init__(self, parts: _Optional[_Iterable[_Union[InsertPart, _Mapping]]] = ...) -> None: ...
+
+class InsertOutcome(_message.Message):
+    __slots__ = ("points", "leader", "code", "message", "pending")
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    points: int
+    leader: str
+    code: int
+    message: str
+    pending: bool
+    def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., pending: bool = ...) -> None: ...
+
+class InsertTogetherReply(_message.Message):
+    __slots__ = ("outcomes",)
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    outcomes: _containers.RepeatedCompositeFieldContainer[InsertOutcome]
+    def __init__(self, outcomes: _Optional[_Iterable[_Union[InsertOutcome, _Mapping]]] = ...) -> None: ...
+
 class FreezeRequest(_message.Message):
     __slots__ = ("since",)
     SINCE_FIELD_NUMBER: _ClassVar[int]
