@@ -187,6 +187,7 @@ class Region:
         """Carry out an entry that was checked. It deletes and drops nothing of partitions that are `spared`."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
+            self.staging.pass_by(staged.name)
             loaded = self.partitions.load(index, staged, self.staging.open)
             if loaded is None:
                 self.staging.discard([staged.name])

@@ -448,7 +448,7 @@ class CrashDisk:
             with self.operation("make_folder", f"make {path}") as failure:
                 if not failure:
                     self._move((path, Folder()))
-        if name not in above.durable:
+        if above.durable.get(name) is not above.names[name]:
             self.sync_folder(parent)
 
     def sync_folder(self, path: str) -> None:

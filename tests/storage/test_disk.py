@@ -4,6 +4,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from storage.crash_disk import CrashDisk
 
 from saros_storage.disk import LocalDisk
 
@@ -34,6 +35,20 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
         assert (tmp_path / "new").is_dir()
         disk.remove_tree(str(tmp_path / "new"))
     assert 2 == disk.synced.count(str(tmp_path))
+
+
+def test_a_folder_that_was_removed_and_made_again_stays_also_on_a_disk_of_crash_tests() -> None:
+    """Whether or not its removal was durable."""
+    disk = CrashDisk()
+    for data in (b"old", b"new"):
+        disk.make_folder("folder")
+        file = disk.create("folder/file")
+        file.write([data])
+        file.sync()
+        disk.sync_folder("folder")
+        assert {"folder/file": data} == disk.after_power_cut().files
+        if data == b"old":
+            disk.remove_tree("folder")
 
 
 class Forbidding(LocalDisk):

@@ -13,9 +13,17 @@ from random import Random
 
 import pytest
 from storage.crash_disk import CrashDisk
-from storage.store_crashes import enumerate_crashes, enumerate_failures, enumerate_kills
-from storage.store_model import Operation, flush, keep_from, write_rows
-from storage.store_opening import FOLDER, OPTIONS, open_store
+from storage.store_crashes import (
+    Crashes,
+    Figures,
+    Note,
+    enumerate_crashes,
+    enumerate_failures,
+    enumerate_kills,
+    tell_all,
+)
+from storage.store_model import Operation, State, flush, keep_from, load, write_rows
+from storage.store_opening import FOLDER, NOW_MS, OPTIONS, CountingClock, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
 from saros_storage.errors import StorageError
@@ -64,6 +72,22 @@ def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_kn
 def test_a_flush_makes_durable_what_is_in_no_file() -> None:
     told = [keep_from("root.a.d2", 114), flush(), write_rows("root.a.d2", (115,), 1)]
     assert enumerate_crashes(told, [], replace(OPTIONS, durability="os")).different > 10
+
+
+@pytest.mark.slow
+def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_still_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A replay removes the files of the one before, which its partition has."""
+    monkeypatch.setattr(CountingClock, "now_ns", lambda self: NOW_MS * 1_000_000)
+    told = [load(("root.a.d1", range(5), 1)), flush()]
+    *_, (left, note) = tell_all(CrashDisk(), OPTIONS, told, Note((State(),)))
+    figures = Figures()
+    for _ in Crashes(OPTIONS, figures).look(
+        tell_all(CrashDisk(left), OPTIONS, [load(("root.a.d1", range(50, 60), 2))], note)
+    ):
+        pass
+    assert figures.different > 10
 
 
 @pytest.mark.slow

@@ -3,12 +3,16 @@
     .staged/1700000000000000000/source.tsfile      the copy that is looked at, removed before the log entry
                                 1.tsfile .resource  durable, names included, before the log entry
 
-Whoever owns the region calls; `begin` and `cancel` from any thread.
+No name is given twice, though the clock be set back: a replay removes the files of a LOAD that its partitions have, by
+their names.
+
+Whoever owns the region calls; `begin`, `pass_by` and `cancel` from any thread.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import zlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -36,6 +40,9 @@ class Staging:
         self._folder = os.path.join(folder, STAGING_FOLDER)
         self._disk = disk
         self._report = report
+        self._lock = threading.Lock()
+        #: The highest name that was given to a LOAD.
+        self._last_ns = 0
 
     def path(self, name: str) -> str:
         """Where a staged file lies."""
@@ -45,10 +52,18 @@ class Staging:
 
     def begin(self, now_ns: int) -> str:
         """A new sub-folder; its name."""
-        while self._disk.exists(self.path(str(now_ns))):
-            now_ns += 1
-        self._disk.make_folder(self.path(str(now_ns)))
-        return str(now_ns)
+        with self._lock:
+            self._last_ns = max(now_ns, self._last_ns + 1)
+            load = str(self._last_ns)
+        self._disk.make_folder(self.path(load))
+        return load
+
+    def pass_by(self, name: str) -> None:
+        """An entry of the log has a staged file of this name: LOADs that `begin` get higher ones."""
+        load = os.path.dirname(name)
+        if load.isdecimal():  # the names of shipments in a cluster are not
+            with self._lock:
+                self._last_ns = max(self._last_ns, int(load))
 
     def copy(self, load: str, data: memoryview) -> tuple[str, int]:
         """Take a copy of a foreign file, which may go or change then: where it lies, and its CRC-32. Raises OSError."""
