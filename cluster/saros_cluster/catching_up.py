@@ -71,7 +71,9 @@ class CatchingUp:
         schema: ClusterSchema,
         pool: ThreadPoolExecutor,
         is_down: Callable[[NodeId], bool],
+        node: NodeId,
     ) -> None:
+        self._node = node
         self._host = host
         self._peers = peers
         self._clock = clock
@@ -89,8 +91,9 @@ class CatchingUp:
         self._learning = threading.Lock()
 
     def is_here(self, group: GroupId) -> bool:
-        """Whether this node has a replica."""
-        return group == META or group in self._replicas.machines
+        """Whether this node has a replica, which others may count on: one that is only coming to be is none."""
+        is_member = self._node in self._routes.now.members(group)
+        return group == META or (is_member and group in self._replicas.machines)
 
     def holders(self, group: GroupId) -> list[NodeId]:
         """The members of a group, whoever answered last first, whoever does not answer last."""
@@ -166,6 +169,10 @@ class CatchingUp:
         """Whether a group is elsewhere, and its schema not known up to an entry."""
         return not self.is_here(group) and self._known.get(group, 0) < index
 
+    def has(self, group: GroupId, index: int) -> bool:
+        """Whether this node has a replica that shows as much."""
+        return self.is_here(group) and self._has_applied(group, index)
+
     def _has_applied(self, group: GroupId, index: int) -> bool:
         status = self._host.status(group)
         return status is not None and status.applied >= index
@@ -223,7 +230,7 @@ class CatchingUp:
         """No entry behind these has changed what this node's tree shows."""
         found = {schema_of(META): self._schema.version}
         for group in groups:
-            machine = self._replicas.machines.get(group)
+            machine = self._replicas.machines.get(group) if self.is_here(group) else None
             index = self._changed.get(group, 0) if machine is None else machine.region.partitions.schema_index
             found[schema_of(group)] = index
         return found
@@ -267,7 +274,10 @@ class CatchingUp:
         index = 0
         if current:
             deadline_ns = self._clock.monotonic_ns() + int(min(seconds, _ATTEMPT_SECONDS) * 1e9)
-            index = self._wait_here([group], deadline_ns)[group]
+            found = self._wait_here([group], deadline_ns)
+            if group not in found:
+                raise NotHere(group, "the group has ended")
+            index = found[group]
         news = machine.news_since(known)
         return json.dumps({"index": index, "schema": news.words()}).encode()
 

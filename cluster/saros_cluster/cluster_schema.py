@@ -41,6 +41,8 @@ class ClusterSchema:
         self._agreed: frozenset[str] = frozenset()
         #: By database: the group that owns its series, since it told of them, and the move that brought them there.
         self._told_by: dict[str, tuple[GroupId, int]] = {}
+        #: By group: the entry up to which it has told.
+        self._known: dict[GroupId, int] = {}
         #: The entry of the meta group as of which it is known here.
         self.version = 0
         #: Drops that are begun and not ended, by rising number. Never changed in place.
@@ -70,8 +72,11 @@ class ClusterSchema:
         return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
 
     def learn_news(self, group: GroupId, news: SchemaNews) -> None:
-        """What a group tells, in its order."""
+        """What a group tells, in its order: a replica that is only coming to be knows less than others have told."""
         with self._lock:
+            if news.index < self._known.get(group, 0):
+                return
+            self._known[group] = news.index
             if news.whole:
                 self.tree = self._rebuilt(group, news)
             else:

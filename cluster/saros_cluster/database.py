@@ -148,7 +148,15 @@ class ClusterDatabase:
         self._lock = threading.Lock()
         self._views: WeakSet[RoutedView] = WeakSet()
         self._catching_up = CatchingUp(
-            parts.host, parts.peers, parts.clock, parts.routes, parts.replicas, parts.schema, self._pool, parts.is_down
+            parts.host,
+            parts.peers,
+            parts.clock,
+            parts.routes,
+            parts.replicas,
+            parts.schema,
+            self._pool,
+            parts.is_down,
+            parts.node,
         )
 
     @property
@@ -563,10 +571,7 @@ class ClusterDatabase:
 
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
-        routing, here, local = self._view_here()
-        if point.applied:
-            missing = [group for group in routing.groups if group not in point.applied]
-            point.applied = {**point.applied, **self._catch_up(missing, STRONG_SECONDS)}
+        routing, here, local = self._view_here(point)
         if len(here) == len(routing.groups) and point.horizon is None:
             return local
         query = QueryId(f"{self._parts.client:016x}-{next(self._queries)}")
@@ -590,16 +595,20 @@ class ClusterDatabase:
         for view in views:
             view.renew()
 
-    def _view_here(self) -> tuple[Routing, Mapping[GroupId, Known], LocalReadView]:
+    def _view_here(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, Known], LocalReadView]:
         """The routing of now, what is here by it, and a picture of that.
 
-        A replica that has not heard of slots that came to its group is none; nor is what was seen by a table of before
-        slots went for good. And a node leaves groups.
+        A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
+        seen by a table of before slots went for good. And a node joins and leaves groups.
         """
         for _ in range(_RENEWALS_MAX):
-            machines = self._parts.replicas.machines
             routing = self._routing
-            known = {group: routing.known(group) for group in routing.groups if group in machines}
+            if point.applied:
+                missing = [group for group in routing.groups if group not in point.applied]
+                point.applied = {**point.applied, **self._catch_up(missing, STRONG_SECONDS)}
+            machines = self._parts.replicas.machines
+            mine = [g for g in routing.groups if g in machines and self._catching_up.has(g, point.applied.get(g, 0))]
+            known = {group: routing.known(group) for group in mine}
             here = {group: found for group, found in known.items() if machines[group].has_heard(found)}
             try:
                 return routing, here, self._parts.replicas.view(here)

@@ -1,10 +1,12 @@
 """The groups that a node has replicas of, as the topology says: opened when it joins one, removed when it leaves.
 
     topology says      here                      then
-    group 4            nothing                   its log begins: with its members if the group is new, else with nobody,
-                                                 and its leader sends what there is
+    group 4            nothing                   its log begins: with its members if the group is new, else with nobody
     nothing            group 2                   it is left: state first, so that a crash does not leave half a replica
                                                  that is taken for a whole one; then region and log
+
+A group's log begins behind `FOUNDED`, an entry that nobody has. Whoever comes later thus gets what there is as a
+snapshot, and never carries out what was done before: that may have opened slots whose files are nowhere else any more.
 
 `settle` compares, and does what is missing; it may be called any time, by one thread.
 """
@@ -20,7 +22,7 @@ from functools import partial
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.growth.topology import META, Topology
+from saros_cluster.growth.topology import FIRST_VERSION, META, Topology
 from saros_cluster.host import GroupHost
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
@@ -41,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 _PULL_SECONDS = 10.0
 _NOBODY = Position(0, 0, Membership(0, ()))
+#: Where the logs of data groups begin. It says nothing: who begins a group has the same nothing.
+FOUNDED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +146,16 @@ class Groups:
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """The beginning of a group's log here, durably."""
-        wanted, change = topology.wanted[group], topology.change
-        is_new = group in self._ground.first.wanted or (change is not None and group in change.new_groups)
-        base = Position(0, 0, wanted) if is_new and self._ground.node in wanted.voters else _NOBODY
+        base = Position(FOUNDED, 0, topology.wanted[group]) if self._founds(group, topology) else _NOBODY
         self._ground.log.wait(self._ground.log.create(group, base))
         contents = self._contents[group] = LogContents(base, HardState(), ())
         return contents
+
+    def _founds(self, group: GroupId, topology: Topology) -> bool:
+        """Whether the node is one of those with which the group begins."""
+        wanted, change = topology.wanted[group], topology.change
+        begins_at = change.id if change is not None and group in change.new_groups else FIRST_VERSION
+        return wanted.version == begins_at and self._ground.node in wanted.voters
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +38,7 @@ from saros_cluster.raft.ready import (
     Persist,
     RaftOptions,
     Randomness,
+    Ready,
     Refusal,
     Refused,
     Restored,
@@ -98,6 +99,8 @@ class _Group:
     proposals: dict[int, tuple[int, Future[Outcome]]] = field(default_factory=dict)
     #: By number: futures of reads.
     reads: dict[int, Future[int | None]] = field(default_factory=dict)
+    #: Tokens of the snapshots that were made for others.
+    snapshots: set[bytes] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ class GroupHost:
             self._statuses.pop(group, None)
             if found is not None:
                 _fail(found, NotHere(group, reason))
+                self._let_go(found, found.snapshots)
             gone.set_result(None)
 
         self._put(None, remove, gone)
@@ -327,10 +331,7 @@ class GroupHost:
                     writes.append(Write(group, ready.persist))
                 if ready.committed:
                     applies.append((group, found, ready.committed))
-                if ready.fetch is not None:
-                    self._aside(partial(self._stage, group, found, ready.fetch))
-                for node in ready.snapshots_wanted:
-                    self._aside(partial(self._take_snapshot, group, found, node))
+                self._move_snapshots(group, found, ready)
                 for result in ready.reads:
                     future = found.reads.pop(result.read, None)
                     if future is not None:
@@ -514,6 +515,15 @@ class GroupHost:
 
     # ------------------------------------------------------------------ snapshots
 
+    def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
+        """Fetch one, make some, let go of those that were fetched."""
+        if ready.fetch is not None:
+            self._aside(partial(self._stage, group, found, ready.fetch))
+        for node in ready.snapshots_wanted:
+            self._aside(partial(self._take_snapshot, group, found, node))
+        if found.snapshots:
+            self._let_go(found, found.snapshots - found.node.offered)
+
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:
         """For a member that lags."""
         try:
@@ -524,6 +534,7 @@ class GroupHost:
             return
 
         def offer() -> None:
+            found.snapshots.add(token)
             position = found.node.position(index)
             if position is None:
                 found.node.no_snapshot(to)
@@ -532,6 +543,12 @@ class GroupHost:
                 found.node.offer_snapshot(to, Snapshot(position, token))
 
         self._put_all([(group, offer)])
+
+    def _let_go(self, found: _Group, tokens: Collection[bytes]) -> None:
+        """Of snapshots that nobody is to fetch any more."""
+        for token in list(tokens):
+            found.snapshots.discard(token)
+            self._aside(partial(found.machine.forget_snapshot, token))
 
     def _stage(self, group: GroupId, found: _Group, snapshot: Snapshot) -> None:
         """Fetch what a leader offered."""

@@ -34,6 +34,10 @@ class StateMachine(Protocol):
         """The state as of an entry that was applied, and a token by which another node gets it. May wait long."""
         ...
 
+    def forget_snapshot(self, token: bytes) -> None:
+        """A snapshot that was taken is offered to nobody any more."""
+        ...
+
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
         """Fetch a snapshot and put it beside the live state. May wait long. Raises if it cannot be had."""
         ...

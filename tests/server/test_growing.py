@@ -129,6 +129,23 @@ def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
         assert [] == cluster.run(number, "show timeseries root.b.**")
 
 
+def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
+    """Slots came to a group in one change; in the next it gets another member, and where they were they are no more."""
+    cluster = Growing(tmp_path, 3, 3)
+    try:
+        fill(cluster, 0, "root.a.d", 1)
+        for number in (4, 5):
+            cluster.change((cluster.add(tmp_path / f"node{number}"),))
+        for number in range(5):
+            for machine in cluster.database(number)._parts.replicas.machines.values():
+                assert [] == [
+                    partition.key for partition in machine.region.partitions if partition.underlay is not None
+                ]
+            assert [(SLICES,)] == cluster.run(number, "select count(x) from root.a.d")
+    finally:
+        cluster.close()
+
+
 @pytest.mark.parametrize("moment", ["join", "leave"])
 def test_a_strong_read_may_come_just_when_a_node_joins_or_leaves_a_group(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

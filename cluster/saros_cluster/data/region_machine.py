@@ -518,12 +518,12 @@ class RegionMachine:
 
     def arrivals(self) -> list[Arrival]:
         """What came here, and is not settled."""
-        with self.region.lock:
+        with self._applying, self.region.lock:  # else a snapshot might be half in its place
             return list(self.ownership.arrivals.values())
 
     def is_arriving(self, arrival: Arrival) -> bool:
         """Whether something of it is still read elsewhere."""
-        with self.region.lock:
+        with self._applying, self.region.lock:
             return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
 
     def _goes_along(self, change: SchemaChange, goes: Callable[[int], bool]) -> bool:
@@ -668,6 +668,10 @@ class RegionMachine:
         """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
         self.region.flush()
         return self._capture(everything)
+
+    def forget_snapshot(self, token: bytes) -> None:
+        """See `StateMachine.forget_snapshot`."""
+        self._shelf.release(token)
 
     def capture(self, chosen: Chosen = everything) -> bytes:
         """A capture of exactly one index, on this group's shelf; entries wait while what came meanwhile is flushed.

@@ -137,6 +137,9 @@ class MetaMachine:
         with self._lock:
             return self._applied, self._dump()
 
+    def forget_snapshot(self, token: bytes) -> None:
+        """See `StateMachine.forget_snapshot`: the token is all there is of it."""
+
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
         """See `StateMachine.stage`."""
 

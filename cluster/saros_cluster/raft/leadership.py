@@ -329,6 +329,11 @@ class Leadership:
         else:
             progress.offer(snapshot)
 
+    @property
+    def offered(self) -> frozenset[bytes]:
+        """See `RaftNode.offered`."""
+        return frozenset(p.offered.token for p in self._progress.values() if p.offered is not None)
+
     def take_snapshots_wanted(self) -> tuple[NodeId, ...]:
         """Who needs a snapshot that is yet to be made."""
         wanted, self._snapshots_wanted = tuple(self._snapshots_wanted), []

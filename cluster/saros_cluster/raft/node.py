@@ -323,6 +323,11 @@ class RaftNode:
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, snapshot)
 
+    @property
+    def offered(self) -> frozenset[bytes]:
+        """Tokens of the snapshots that members are told to fetch."""
+        return frozenset() if self._leadership is None else self._leadership.offered
+
     def no_snapshot(self, to: NodeId) -> None:
         """A snapshot that was wanted for a member cannot be made; after a while it is wanted again."""
         if self._leadership is not None:
