@@ -240,7 +240,7 @@ class RegionMachine:
     def _ship(self, index: int, shipping: Shipping) -> Outcome:
         """A file grows, or goes."""
         if isinstance(shipping, Piece):
-            self._shipments.write(shipping, self._wait_for_disk)
+            self._shipments.write(index, shipping, self._wait_for_disk)
         with self.region.lock:
             self.region.partitions.pass_by(index)
             is_new = index > self._judged

@@ -1,12 +1,13 @@
 """Files that come to a group through its log, in pieces, until an entry loads them.
 
-    entry 50   Piece  a3-1  from byte 0        .staged/a3-1/1.tsfile  begins
-          51   Piece  a3-1  from 1 MiB                                grows
-          51'  Piece  a3-1  from 1 MiB         once more: it is there, no effect
+    entry 50   Piece  a3-1  from byte 0        .staged/a3-1-50/1.tsfile  begins
+          51   Piece  a3-1  from 1 MiB                                   grows
+          52   Piece  a3-1  from 1 MiB         once more: it is there, no effect
           57   a mutation that loads a3-1/1.tsfile, of so many bytes with that checksum
                  whole      a LOAD's staged file like any other (`saros_storage.loading`), in the log's order
                  else       refused (LOST): whoever sent it begins again, under another name
-          58   Abandon a3-1                    what is left of it goes: nobody will continue it
+          58   Piece  a3-1  from byte 0        so late that it begins another file, and leaves that one alone
+          59   Abandon a3-1                    what is left of it goes: nobody will continue it
 
 So what a file is follows from the log alone: a member that lags, starts again or gets a snapshot comes to the same.
 Nothing of a piece is durable but in the log, which therefore keeps all from a file's first piece on until a manifest
@@ -18,10 +19,11 @@ Who applies entries calls; `first_needed` and `stale` under the region's lock fr
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from saros_storage.disk import FULL_ERRNOS, Disk
@@ -61,8 +63,13 @@ def shipment_name(client: int, sequence: int) -> str:
 
 
 def staged_name(name: str) -> str:
-    """Where a shipment lies within the staging folder."""
+    """What the entry that loads a shipment calls it."""
     return f"{name}/1.tsfile"
+
+
+def _place(name: str, first: int) -> str:
+    """Where a shipment that entry `first` began lies within the staging folder: no other one ever does."""
+    return f"{name}-{first}/1.tsfile"
 
 
 def check_name(name: str) -> None:
@@ -116,27 +123,28 @@ class Shipments:
         known = self._known.get(piece.name)
         return piece.offset <= (0 if known is None else known.size)
 
-    def write(self, piece: Piece, wait: Callable[[], bool]) -> None:
-        """Put down the bytes of a piece that is the next one, without a lock. Any other has no effect.
+    def write(self, index: int, piece: Piece, wait: Callable[[], bool]) -> None:
+        """Put down the bytes of entry `index`, a piece that is the next one, without a lock. Any other has no effect.
 
         A full disk is waited for: `wait` does, and says whether to go on. Raises OSError.
         """
         known = self._known.get(piece.name)
         if piece.offset != (0 if known is None else known.size):
             return
+        place = _place(piece.name, index if known is None else known.first)
         while True:
             try:
-                self._append(piece)
+                self._append(place, piece)
             except OSError as error:
                 if error.errno not in FULL_ERRNOS or not wait():
                     raise
             else:
                 return
 
-    def _append(self, piece: Piece) -> None:
-        path = self._staging.path(staged_name(piece.name))
+    def _append(self, place: str, piece: Piece) -> None:
+        path = self._staging.path(place)
         if piece.offset == 0:
-            self._disk.make_folder(self._staging.path(piece.name))
+            self._disk.make_folder(os.path.dirname(path))
             file = self._disk.create(path)
         else:
             if self._disk.size(path) > piece.offset:  # there was room for some of it only
@@ -163,7 +171,7 @@ class Shipments:
         if known is None or (known.size, known.crc32) != (wanted.size, wanted.crc32):
             raise UserMistake("the file has not come as a whole: send it again", code=LOST)
         try:
-            return self._staging.complete(wanted)
+            return self._staging.complete(replace(wanted, name=_place(_name_of(wanted), known.first)))
         except CorruptFile as error:
             raise UserMistake(f"what was sent is no TsFile: {error}", code=error.code) from error
 
@@ -173,8 +181,9 @@ class Shipments:
 
     def drop(self, name: str) -> None:
         """Nobody needs a shipment any more; under the region's lock. Raises OSError."""
-        if self._known.pop(name, None) is not None:
-            self._staging.discard([staged_name(name)])
+        known = self._known.pop(name, None)
+        if known is not None:
+            self._staging.discard([_place(name, known.first)])
 
     def drop_of(self, staged: StagedFile) -> None:
         """The same of a file that is not to be loaded."""
@@ -191,4 +200,5 @@ class Shipments:
 
 
 def _name_of(staged: StagedFile) -> str:
-    return staged.name.partition("/")[0]
+    """The shipment's name, of what an entry calls it or where it lies."""
+    return "-".join(staged.name.partition("/")[0].split("-")[:2])
