@@ -39,6 +39,7 @@ from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import decode_command
 from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.groups import FOUNDED
 from saros_cluster.growth.topology import META
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import PROPOSE
@@ -321,7 +322,7 @@ class Log:
     """A group's log as a node has it, and what its entries come to on a machine that begins with nothing."""
 
     def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
-        assert contents.base.index == 0
+        assert contents.base.index == FOUNDED  # nothing was cut off
         self.entries = [entry for entry in contents.entries if entry.kind is EntryKind.DATA]
         disk, clock = LocalDisk(), SystemClock()
         machine = RegionMachine(
