@@ -34,8 +34,9 @@ types: .venv/.installed ## mypy, strict
 imports: .venv/.installed ## who may import whom
 	@$(BIN)/lint-imports
 
-unit: .venv/.installed ## all tests
-	@$(BIN)/python -m pytest
+unit: .venv/.installed ## all tests: two files at a time, since many wait for clusters; what compares times, alone
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not speed" --durations=15
+	@$(BIN)/python -m pytest -m speed
 
 format: .venv/.installed ## rewrite the code as ruff wants it
 	@$(BIN)/ruff format .
@@ -78,14 +79,15 @@ campaign-storage: .venv/.installed ## crashes, failing disks, random operations 
 campaign-sql: .venv/.installed ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
 	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
 
-campaign-sync: .venv/.installed ## senders and receivers: crashes at any operation, random stories over bad lines, for MINUTES
+campaign-sync: .venv/.installed ## senders, servers and clusters: crashes and failing disks, random stories over bad lines, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
 campaign-sync-kill: .venv/.installed ## two instances of 10 million points to a server, over cut links, all sides killed; it must be exact
 	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
-mutants: .venv/.installed ## mistakes planted in storage one at a time; its suites must find each
+mutants: .venv/.installed ## mistakes planted in storage and sync one at a time; their suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
+	@$(BIN)/python benchmarks/campaign_sync.py --mutants
 
 clean:          ## remove what the other verbs made (not ./data)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

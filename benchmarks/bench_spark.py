@@ -107,7 +107,7 @@ def compare(spark: Any, url: str, folder: Path, rows: int, rounds: int) -> None:
     for method in ("tablet", "bulk"):
         target = source.withColumn("device", F.regexp_replace("device", "root.g0", f"root.{method}"))
         writer = target.write.format("saros").options(url=url, method=method, bulkFolder=str(folder / "bulk"))
-        seconds[method] = best(1, lambda writer=writer: writer.mode("append").save())
+        seconds[method] = best(rounds, lambda writer=writer: writer.mode("append").save())
         print(f"write {method}: {part / 1e6:.1f} M values: {part / seconds[method] / 1e6:.2f} M/s")
     print(f"  bulk is {seconds['tablet'] / seconds['bulk']:.1f} times as fast")
 

@@ -1,16 +1,14 @@
 """Nodes join and leave a cluster of real processes under load: nothing acknowledged may be lost, and writes go on.
 
-python benchmarks/campaign_growth.py [--faults 8] [--seed 1] [--folder F]
+python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--folder F]
 
     1  stage one without load: 4 -> 5 nodes                                                    limit 1.5 s
     2  with the clients of `campaign_cluster`: 3 -> 4 -> 5 -> 4 -> 3, then 3 -> 5 in one change
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
           calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
           acknowledged points of any 5 s that touch a change, to those before it               at least half
-    3  faults while a node joins: stage x role x kind, drawn without repetition from all 36    all of it ends, and is
-          kill       SIGKILL, and a new start after a second                                   right
-          lose       SIGKILL; the node is given up if it joins, else replaced by a new one
-          pause      SIGSTOP for six seconds: longer than an election takes
+    3  faults while a node joins: drawn without repetition from all of `growth_matrix`         all of it ends, and is
+                                                                                               right
 
 The faults and their moments are drawn from the seed; what they meet depends on the machine. The limits of time are
 those of a quiet machine: what is beyond them is told, and is no violation. Exit code 1 is for violations only, and then
@@ -28,16 +26,16 @@ import tempfile
 import time
 import traceback
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from campaign_cluster import OPTIONS, Campaign, CampaignFailed, say
 from cluster.campaign_verdict import LEDGER_SUFFIX
 from cluster.growth_effect import WINDOW_SECONDS, Effect, effect_of
-from cluster.growth_watch import CHANGE_SECONDS_MAX, Grown, Watch, add, begin, remove
+from cluster.growth_watch import Grown, add, remove
 from cluster.history import Violation
 from cluster.local_cluster import LocalCluster, NodeFailed
+from growth_matrix import CASES, POINT_ROLES, PROGRAM, Case, Matrix
 
 import saros
 
@@ -46,38 +44,9 @@ NODES, REPLICAS = 3, 3
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
 #: Between an audit and a change: the throughput before it.
 CALM_SECONDS = 8.0
-STAGES, ROLES, KINDS = (
-    ("preparing", "moving", "loading", "regrouping"),
-    ("leader of the meta group", "one that joins", "another one"),
-    ("kill", "lose", "pause"),
-)
-PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
-_RETRY_SECONDS = 0.2
 
 
-# ---------------------------------------------------------------------------------------------- faults
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A fault while a node joins."""
-
-    stage: str
-    role: str
-    kind: str
-
-    def text(self) -> str:
-        return f"{self.kind} {self.role} while {self.stage}"
-
-
-def victim(cluster: LocalCluster, case: Case, joining: int, rng: random.Random) -> int:
-    """The node that is befallen."""
-    if case.role == ROLES[1]:
-        return joining
-    leader = cluster.leaders().get(0)
-    if case.role == ROLES[0] and leader is not None:
-        return leader
-    return rng.choice([node for node in cluster.nodes if node not in (joining, leader)])
+# ---------------------------------------------------------------------------------------------- the campaign
 
 
 @dataclass(slots=True)
@@ -86,7 +55,8 @@ class Growth:
 
     idle: Grown | None = None
     effects: list[Effect] = field(default_factory=list)
-    cases: list[str] = field(default_factory=list)
+    #: And whether somebody got there.
+    cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 
 class GrowthCampaign(Campaign):
@@ -98,6 +68,19 @@ class GrowthCampaign(Campaign):
         self.growth = Growth()
 
     def _go_through(self) -> None:
+        if not self._arguments.only_faults:
+            self._grow_and_shrink()
+        matrix = Matrix(self._cluster, NODES + 1)
+        if len(self._cluster.nodes) == NODES:
+            add(self._cluster)  # one may be lost then
+        matrix.shrink()
+        for case in self._rng.sample(CASES, self._arguments.faults):
+            if self.tally.violations:
+                return
+            self._befall(matrix, case)
+            self._audit()
+
+    def _grow_and_shrink(self) -> None:
         for joining, leaving in ((1, None), (1, None), (0, 2), (0, 4), (2, None)):
             time.sleep(CALM_SECONDS)
             grown = add(self._cluster, joining) if leaving is None else remove(self._cluster, leaving)
@@ -109,90 +92,16 @@ class GrowthCampaign(Campaign):
             self._audit()
             if self.tally.violations:
                 return
-        self._cluster_of_four()
-        cases = self._rng.sample(list(product(STAGES, ROLES, KINDS)), self._arguments.faults)
-        for words in cases:
-            self._befall(Case(*words))
-            self._audit()
-            if self.tally.violations:
-                return
 
-    def _cluster_of_four(self) -> None:
-        """One node may be lost then, and another may join."""
-        while len(self._cluster.nodes) > NODES + 1:
-            remove(self._cluster, max(self._cluster.nodes))
-
-    def _befall(self, case: Case) -> None:
+    def _befall(self, matrix: Matrix, case: Case) -> None:
         began = time.monotonic()
-        cluster = self._cluster
-        joining = cluster.admit()
-        cluster.start([joining])
-        cluster.wait_ready([joining])
-        watch = begin(cluster, f"add node {joining}")
-        met = watch.wait(lambda stage: STAGES.index(stage) >= STAGES.index(case.stage) if stage in STAGES else True)
-        node = victim(cluster, case, joining, self._rng)
-        self.tally.faults[case.kind] += 1
-        if case.kind == "pause":
-            cluster.stop(node)
-            time.sleep(PAUSE_SECONDS)
-            cluster.resume(node)
-        else:
-            cluster.kill(node)
-            if case.kind == "kill":
-                time.sleep(AWAY_SECONDS)
-                cluster.start([node])
-        if case.kind == "lose":
-            self._do_without(watch, node, joining)
-        else:
-            cluster.wait_ready()
-            watch.wait()
-        watch.grown()
+        say(case.text())
+        node = matrix.befall(case)
         self._wait_for_writes(time.monotonic_ns())
-        self._cluster_of_four()
-        self.growth.cases.append(case.text())
-        say(f"{case.text()} (met: {met or 'the end'}), node {node}: over after {time.monotonic() - began:.1f} s")
-
-    def _do_without(self, watch: Watch, lost: int, joining: int) -> None:
-        """A node will not come back: the change ends without it if it joins, else the node is replaced."""
-        cluster = self._cluster
-        if lost == joining:
-            while watch.poll() is not None and not self._is_given_up(lost):
-                time.sleep(_RETRY_SECONDS)
-            watch.wait()
-            self._tell(f"remove node {lost}", f"dismiss node {lost}")
-            watch.wait()
-            cluster.forget(lost)
-            return
-        watch.wait()
-        new = cluster.admit()
-        cluster.start([new])
-        cluster.wait_ready([new])
-        self._tell(f"replace node {lost} with {new}")
-        watch.wait()
-        cluster.forget(lost)
-
-    def _is_given_up(self, node: int) -> bool:
-        """Whether the cluster goes on, or back, without a node that joins."""
-        try:
-            self._tell(f"give up node {node}", "abort change", seconds=0)
-        except saros.Error:
-            return False
-        return True
-
-    def _tell(self, *statements: str, seconds: float = CHANGE_SECONDS_MAX) -> None:
-        """The first that the cluster takes. Raises saros.Error: none of them is taken."""
-        limit = time.monotonic() + seconds
-        while True:
-            for statement in statements:
-                try:
-                    begin(self._cluster, statement)
-                except saros.Error as error:
-                    last = error
-                else:
-                    return
-            if time.monotonic() >= limit:
-                raise last
-            time.sleep(_RETRY_SECONDS)
+        matrix.shrink()
+        self.growth.cases.append((case, node is not None))
+        self.tally.faults[case.kind] += node is not None
+        say(f"{'not reached' if node is None else f'node {node}'}; over after {time.monotonic() - began:.1f} s")
 
 
 def idle_stage_one(folder: Path) -> Grown:
@@ -202,7 +111,9 @@ def idle_stage_one(folder: Path) -> Grown:
         cluster.wait_ready()
         with saros.connect("saros://" + ",".join(cluster.addresses)) as connection:
             connection.execute("insert into root.idle.d(time, x) values (1, 1.0)")
-        return add(cluster)
+        grown = add(cluster)
+    say(grown.text())
+    return grown
 
 
 # ---------------------------------------------------------------------------------------------- the report
@@ -220,7 +131,13 @@ def figures(growth: Growth) -> list[str]:
     for effect in growth.effects:
         beyond = "" if effect.throughput_share >= THROUGHPUT_SHARE_MIN else f" (limit {THROUGHPUT_SHARE_MIN:.0%})"
         lines.append(f"{effect.grown.text()}; least throughput of 5 s {effect.throughput_share:.0%}{beyond}")
-    lines.append(f"faults while a node joins: {len(growth.cases)} of {len(STAGES) * len(ROLES) * len(KINDS)}")
+    reached = [case for case, is_reached in growth.cases if is_reached]
+    points = len({case.point for case in reached})
+    lines.append(
+        f"faults while a node joins: {len(reached)} of {len(CASES)}, at {points} of {len(POINT_ROLES)} points;"
+        f" {len(growth.cases) - len(reached)} more were drawn, and not reached"
+    )
+    lines += [f"not reached: {case.text()}" for case, is_reached in growth.cases if not is_reached]
     return lines
 
 
@@ -230,7 +147,8 @@ def _judged(seconds: float, limit: float) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Nodes join and leave a cluster of real processes under load.")
-    parser.add_argument("--faults", type=int, default=8, help="of the 36 combinations of stage, role and kind")
+    parser.add_argument("--faults", type=int, default=8, help="how many of the matrix's")
+    parser.add_argument("--only-faults", action="store_true", help="without 1 and 2")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where to work (default: a new folder for temporary files)")
     return parser.parse_args()
@@ -242,11 +160,10 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)  # nodes and clients end with this process
     started = time.monotonic()
-    idle = idle_stage_one(folder / "idle")
-    say(idle.text())
+    idle = None if arguments.only_faults else idle_stage_one(folder / "idle")
     work = folder / "loaded"
     work.mkdir(parents=True)
-    with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS) as cluster:
+    with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS, program=PROGRAM) as cluster:
         campaign = GrowthCampaign(cluster, work, arguments)
         campaign.growth.idle = idle
         try:

@@ -6,6 +6,7 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
     raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
     cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
                (of odd seeds, nodes join and leave meanwhile)
+    growing    of all seeds they do: for planted mistakes only
 
 Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
@@ -32,7 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster import cluster_mutants, cluster_world, raft_mutants, raft_world
+from cluster import cluster_mutants, cluster_world, growth_mutants, raft_mutants, raft_world
 from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
@@ -41,7 +42,11 @@ from cluster.world_threads import Place
 BATCHES = {"raft": 25, "cluster": 1}
 #: One batch of so many is run a second time.
 TWICE_EVERY = 10
-MUTANTS: dict[str, Sequence[Mutant]] = {"raft": raft_mutants.MUTANTS, "cluster": cluster_mutants.MUTANTS}
+MUTANTS: dict[str, Sequence[Mutant]] = {
+    "raft": raft_mutants.MUTANTS,
+    "cluster": cluster_mutants.MUTANTS,
+    "growing": growth_mutants.MUTANTS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
     if world == "raft":
         raft = raft_world.World(seed, places).run()
         return raft.figures, f"{raft.trace:08x}"
-    whole = cluster_world.World(seed, places=places, growing=seed % 2 == 1).run()
+    whole = cluster_world.World(seed, places=places, growing=world == "growing" or seed % 2 == 1).run()
     return whole.figures, whole.trace.hexdigest()
 
 

@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from storage.backup_crashes import BackUp, crash_backups, crash_restores, fail_backups, fail_restores
 from storage.bad_files import Survivals, attack, attack_folder, attack_watching_memory, folder, kinds
 from storage.metamorphic import Metamorphic, Tally
+from storage.planting import hunt
 from storage.storage_mutants import MUTANTS
 from storage.store_crashes import enumerate_crashes, enumerate_failures
 from storage.store_model import Operation
@@ -45,7 +46,7 @@ from storage.store_stories import drawn_story
 #: Operations of a story, and of what goes on after a crash.
 STORY, AFTERWARDS = 14, 4
 ANSWERS = 60
-FILES, WATCHED_FILES, FOLDERS = 400, 10, 40
+FILES, WATCHED_FILES, FOLDERS = 2_000, 20, 80
 
 Round = Callable[[int], Counter[str]]
 
@@ -168,20 +169,6 @@ def campaign(minutes: float, seed: int, processes: int) -> int:
     return 1 if figures["violations"] else 0
 
 
-def hunt(only: str) -> int:
-    """Plant each mistake; 1 if one is not found."""
-    logging.disable(logging.CRITICAL)
-    missed = 0
-    for mutant in MUTANTS:
-        if only in mutant.name:
-            started = time.monotonic()
-            suite = mutant.found_by()
-            missed += suite is None
-            print(f"{time.monotonic() - started:6.1f} s  {mutant.name:55} {suite or 'NOT FOUND'}", flush=True)
-    print(f"{len(MUTANTS)} mistakes, {missed} not found")
-    return 1 if missed else 0
-
-
 def main() -> int:
     """Read the arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -192,7 +179,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutants whose name holds this")
     arguments = parser.parse_args()
     if arguments.mutants:
-        return hunt(arguments.only)
+        return hunt(MUTANTS, arguments.only)
     return campaign(arguments.minutes, arguments.seed, arguments.processes)
 
 

@@ -1,30 +1,41 @@
-"""The sync tool for MINUTES: random stories over bad lines, and crashes of either side at any operation on its disk.
+"""The sync tool for MINUTES: random stories over bad lines, and crashes and failing disks of either side.
 
     python benchmarks/campaign_sync.py --minutes 20 [--seed N]
+    python benchmarks/campaign_sync.py --mutants [--only name]
 
-Prints a line for each kind of trial every minute or so; exit code 1, with the seed, for the first thing that is wrong.
+Stories have a server as receiver, and a cluster. Crashes are at any operation on a sender's, a server's or a node's
+disk, and so are failures, once or until there is room again. Prints a line every minute or so; exit code 1, with the
+seed, for the first thing that is wrong. `--mutants` plants mistakes instead, one at a time: each must be found.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from storage.planting import hunt
 from storage.store_drawing import drawn
 from storage.store_model import Operation, flush
 from storage.store_opening import Wrong
-from sync.sync_crashes import centre_crashes, sender_crashes
+from sync.cluster_crashes import KEEPS, TAKES, cluster_crashes, cluster_failures
+from sync.sync_crashes import centre_crashes, centre_failures, sender_crashes, sender_failures
+from sync.sync_mutants import MUTANTS
 from sync.sync_stories import tell_story
 from sync.sync_world import Centre, Edge, devices_of
 
 #: Of all states after a crash so many are tried; of crashes in a recovery, of each of both.
-_SHARE, _SHARE_DEEP = 0.2, 0.02
+_SHARE, _SHARE_OF_NODES, _SHARE_DEEP = 0.2, 0.05, 0.02
+#: Of all operations so many may fail: each fifth. Once, a few, or until there is room again.
+_STEP = 5
+_FAILURES = ((errno.EIO, 1), (errno.EIO, 3), (errno.ENOSPC, 1), (errno.ENOSPC, 1_000_000))
 _TOLD_SECONDS = 60.0
 
 
@@ -47,26 +58,40 @@ def drawn_rounds(chance: Random) -> list[list[Operation]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--mutants", action="store_true")
+    parser.add_argument("--only", default="", help="mutants whose name holds this")
     options = parser.parse_args()
+    if options.mutants:
+        return hunt(MUTANTS, options.only)
     logging.disable(logging.CRITICAL)
     end = time.monotonic() + options.minutes * 60
     told, seed = time.monotonic(), options.seed
-    counts = {"stories": 0, "rounds": 0, "crashes of receivers": 0, "of senders": 0, "in recoveries": 0}
+    counts: Counter[str] = Counter()
     while time.monotonic() < end:
         seed += 1
         chance = Random(seed)
         try:
-            counts["rounds"] += tell_story(seed, edges=1 + seed % 4, steps=20 + seed % 60)
-            counts["stories"] += 1
+            for cluster in (False, True):
+                counts["rounds"] += tell_story(seed, edges=1 + seed % 4, steps=20 + seed % 60, cluster=cluster)
+                counts["stories"] += 1
             rounds = drawn_rounds(chance)
-            match seed % 3:
+            node, (number, failing) = chance.choice((TAKES, KEEPS)), chance.choice(_FAILURES)
+            match seed % 7:
                 case 0:
                     counts["crashes of receivers"] += centre_crashes(rounds, chance, _SHARE)
                 case 1:
                     counts["of senders"] += sender_crashes(rounds, chance, _SHARE)
+                case 2:
+                    counts["of nodes"] += cluster_crashes(rounds, chance, node, _SHARE_OF_NODES)
+                case 3:
+                    counts["failures of receivers"] += centre_failures(rounds, number, failing, _STEP)
+                case 4:
+                    counts["failures of senders"] += sender_failures(rounds, number, failing, _STEP)
+                case 5:
+                    counts["failures of nodes"] += cluster_failures(rounds, node, number, failing, _STEP)
                 case _:
                     counts["in recoveries"] += centre_crashes(rounds[:2], chance, _SHARE_DEEP, depth=2)
         except Wrong as error:

@@ -1,10 +1,12 @@
 """Two embedded instances to one server, as processes, over links that are cut and damaged, with kills on all sides.
 
-    python benchmarks/campaign_sync_kills.py [--points 10000000] [--kills 12] [--seed N]
+    python benchmarks/campaign_sync_kills.py [--points 10000000] [--kills 12] [--seed N] [--nodes 3]
 
 Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs beside it. The server
 and the senders are killed with SIGKILL now and then, the links refuse, stall, lose and damage. At the end the server
 has of every device exactly what its instance has (counts, sums, first and last times), and nothing is left over.
+
+With `--nodes`, the server is a cluster of so many nodes on this machine, which are killed one at a time.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 
 import saros
 from saros_server.server import serving
+from saros_storage.disk import LocalDisk
 from saros_storage.errors import FolderInUse
 from saros_storage.folder_lock import FolderLock, is_free
+from saros_sync.receiver.mirror import MirrorFolder, load_document
+from saros_sync.round import content_of
 
 _DEVICES, _PARTS = 10, 4
 _SUMMARY = "select count(x), sum(x), min_time(x), max_time(x) from {}"
@@ -40,7 +45,7 @@ _WEATHERS = (
     Weather(corruption=0.02),
     Weather(delay_s=0.05),
 )
-_END_SECONDS = 120.0
+_END_SECONDS = 300.0
 
 
 def saros_command(*words: str) -> subprocess.CompletedProcess[str]:
@@ -59,19 +64,26 @@ def _owner(path: Path) -> int | None:
 class World:
     """A server, two instances with senders, and the links between them."""
 
-    def __init__(self, folder: Path, proxy: TcpProxy, points: int, chance: Random) -> None:
+    def __init__(self, folder: Path, proxy: TcpProxy, points: int, chance: Random, nodes: int) -> None:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance
         self.edges = ["edge0", "edge1"]
-        self.port = 0
         self.kills = {"server": 0, "sender": 0}
-        self.start_server()
+        centre = folder / "centre"
+        #: Of the server, or of the cluster's nodes.
+        self.centres = [centre / f"node{number}" for number in range(1, nodes + 1)] or [centre]
+        if nodes:
+            words = ["--nodes", str(nodes), "--replicas", str(min(nodes, 3)), "--dir", str(centre)]
+            saros_command("cluster", "up", *words)
+        else:
+            saros_command("start", "--data", str(centre), "--port", "0")
+        self.ports = [self.await_server(path) for path in self.centres]
         for edge in self.edges:
             self.fill(edge, 0)
-            link = proxy.add_link(edge, HOST, self.port)
+            links = [proxy.add_link(f"{edge}-{port}", HOST, port) for port in self.ports]
             done = saros_command(
                 "sync",
                 "add-receiver",
-                f"saros://{HOST}:{link}",
+                "saros://" + ",".join(f"{HOST}:{link}" for link in links),
                 "--data",
                 str(folder / edge),
                 "--every",
@@ -84,18 +96,22 @@ class World:
             assert done.returncode == 0, done.stderr
             self.start_sender(edge)
 
-    def start_server(self) -> None:
-        done = saros_command("start", "--data", str(self.folder / "centre"), "--port", str(self.port))
+    def await_server(self, path: Path) -> int:
+        """The port of a server that was started; on a busy machine it may take longer than the command waits."""
         found, limit = None, time.monotonic() + _END_SECONDS
-        while found is None and time.monotonic() < limit:  # on a busy machine it may take longer than the command waits
-            found = serving(str(self.folder / "centre"))
+        while found is None and time.monotonic() < limit:
+            found = serving(str(path))
             time.sleep(0.1)
-        assert found is not None, done.stdout + done.stderr
-        self.port = int(found.address.rpartition(":")[2])
+        assert found is not None, f"{path} did not come up"
+        return int(found.address.rpartition(":")[2])
 
     def start_sender(self, edge: str) -> None:
+        """On a busy machine this, too, may take longer than the command waits."""
         done = saros_command("sync", "start", "--data", str(self.folder / edge))
-        assert done.returncode == 0, done.stdout + done.stderr
+        limit = time.monotonic() + _END_SECONDS
+        while _owner(self.folder / edge / "sync-sender") is None:
+            assert time.monotonic() < limit, done.stdout + done.stderr
+            time.sleep(0.1)
 
     def fill(self, edge: str, part: int) -> None:
         """A part of an instance's points, sealed; the third is followed by a deletion, the last by a merge."""
@@ -113,11 +129,14 @@ class World:
 
     def kill_something(self) -> None:
         if self.chance.random() < 0.5:
-            found = serving(str(self.folder / "centre"))
+            path, port = self.chance.choice(list(zip(self.centres, self.ports, strict=True)))
+            found = serving(str(path))
             assert found is not None
             os.kill(found.pid, signal.SIGKILL)
-            self._await_free(self.folder / "centre")
-            self.start_server()
+            self._await_free(path)
+            own_port = [] if path.name != "centre" else ["--port", str(port)]  # a node's stands in its cluster.json
+            saros_command("start", "--data", str(path), *own_port)
+            self.await_server(path)
             self.kills["server"] += 1
             return
         edge = self.chance.choice(self.edges)
@@ -134,12 +153,21 @@ class World:
             time.sleep(0.05)
 
     def bad_weather(self) -> None:
-        self.proxy.set_weather(self.chance.choice(self.edges), forth=self.chance.choice((*_WEATHERS, FAIR)))
+        link = f"{self.chance.choice(self.edges)}-{self.chance.choice(self.ports)}"
+        self.proxy.set_weather(link, forth=self.chance.choice((*_WEATHERS, FAIR)))
+
+    def fair_weather(self) -> None:
+        for edge in self.edges:
+            for port in self.ports:
+                self.proxy.set_weather(f"{edge}-{port}", forth=FAIR)
 
     def differences(self) -> list[str]:
-        """What the server does not have as the instances have it."""
+        """What the server, or one of the nodes, does not have as the instances have it."""
+        return [text for port in self.ports for text in self._differences(port)]
+
+    def _differences(self, port: int) -> list[str]:
         found = []
-        with saros.connect(f"saros://{HOST}:{self.port}") as centre:
+        with saros.connect(f"saros://{HOST}:{port}") as centre:
             for edge in self.edges:
                 with saros.connect(str(self.folder / edge)) as own:
                     for device in range(_DEVICES):
@@ -154,14 +182,19 @@ class World:
         return found
 
     def leftovers(self) -> list[str]:
+        """What is there but is not of one last round of a sender, or is missing of it; journals, snapshots."""
         found = []
         for edge in self.edges:
             for receiver in (self.folder / edge / "sync-sender").glob("*_*"):
                 found += [str(p) for p in receiver.iterdir() if p.name in ("snapshot", "sync.log")]
-        for sender in (self.folder / "centre" / "sync-receiver").iterdir():
-            if sender.is_dir():
-                found += [str(p) for p in sender.iterdir() if p.name == "load.log"]
-                found += [str(p) for p in (sender / "data").iterdir() if p.suffix in (".part", ".tmp", ".corrupt")]
+        for path in (path for centre in self.centres for path in (centre / "sync-receiver").glob("**/data")):
+            found += [str(p) for p in path.parent.iterdir() if p.name == "load.log"]
+            rounds = list(path.glob("*.round"))
+            names = {p.name for p in path.iterdir()}
+            if len(rounds) == 1:
+                folder, document = MirrorFolder(str(path.parent)), content_of(rounds[0].read_bytes())
+                names ^= folder.names(document, load_document(LocalDisk(), folder, document))
+            found += [str(path / name) for name in names]
         return found
 
 
@@ -170,12 +203,13 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=10_000_000, help="of each instance")
     parser.add_argument("--kills", type=int, default=12)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--nodes", type=int, default=0, help="of a cluster; 0: a server that is in none (default)")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="saros-sync-"))
     chance = Random(options.seed)
     print(f"seed {options.seed}, {folder}")
     with running_proxy(options.seed) as proxy:
-        world = World(folder, proxy, options.points, chance)
+        world = World(folder, proxy, options.points, chance, options.nodes)
         try:
             part = 1
             for number in range(options.kills):
@@ -187,15 +221,15 @@ def main() -> int:
                     world.bad_weather()
                     time.sleep(0.3 + chance.random())
                 world.kill_something()
-            for edge in world.edges:
-                world.proxy.set_weather(edge, forth=FAIR)
+            world.fair_weather()
             limit = time.monotonic() + _END_SECONDS
             while (wrong := [*world.differences(), *world.leftovers()]) and time.monotonic() < limit:
                 time.sleep(1.0)
         finally:
             for edge in world.edges:
                 saros_command("sync", "stop", "--data", str(folder / edge))
-            saros_command("stop", "--data", str(folder / "centre"))
+            for path in world.centres:
+                saros_command("stop", "--data", str(path))
     print(f"kills {world.kills}; " + ("; ".join(wrong[:10]) or "the server has exactly what the instances have"))
     if not wrong:
         shutil.rmtree(folder)

@@ -44,7 +44,7 @@ select
 
 selectItem: expression (AS (alias=name | header=STRING))?;
 
-sources: FROM path (COMMA path)*;
+sources: FROM (path (COMMA path)* | INFORMATION_SCHEMA DOT table=name);
 
 into: INTO target (COMMA target)*;
 
@@ -175,7 +175,10 @@ create
     | CREATE ROLE principal                                                            # createRole
     | CREATE continuousQueryWord id=name options+=continuousQueryOption* select END     # createContinuousQuery
     | CREATE LOGICAL? VIEW viewTarget (COMMA viewTarget)* AS viewSources                # createView
-    | CREATE what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC)
+    | CREATE FUNCTION id=name AS entry=STRING elsewhere?                                # createFunction
+    | CREATE (STATELESS | STATEFUL)? TRIGGER id=name event=(BEFORE | AFTER) INSERT ON path AS entry=STRING
+      elsewhere? (WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?           # createTrigger
+    | CREATE what=(PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC)
       anything*                                                                       # createOther
     ;
 
@@ -190,6 +193,9 @@ typeName: name | TIMESTAMP;
 alignedColumn: measurement=name (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)? seriesOptions;
 
 continuousQueryWord: CONTINUOUS QUERY | CQ;
+
+// USING URI 'https://...', which the builder refuses.
+elsewhere: USING name STRING;
 
 viewTarget
     : (ROOT DOT)? targetNode (DOT targetNode)*
@@ -229,8 +235,9 @@ drop
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
     | (DELETE | DROP) continuousQueryWord id=name                                        # dropContinuousQuery
     | (DELETE | DROP) LOGICAL? VIEW path (COMMA path)*                                  # dropViews
-    | (DELETE | DROP) what=(FUNCTION | TRIGGER | PIPE | PIPEPLUGIN | PIPESINK | MODEL
-                           | TOPIC | PARTITION) anything*                              # dropOther
+    | (DELETE | DROP) FUNCTION id=name                                                 # dropFunction
+    | (DELETE | DROP) TRIGGER id=name                                                  # dropTrigger
+    | (DELETE | DROP) what=(PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC | PARTITION) anything*   # dropOther
     ;
 
 alter
@@ -261,7 +268,7 @@ show
     | SHOW LOGICAL? VIEW path? showClause*                                             # showViews
     | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
-    | SHOW what=(VERSION | VARIABLES | FUNCTIONS | CURRENT_TIMESTAMP)                  # showPlain
+    | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP)       # showPlain
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
     | SHOW what=(SENDERS | RECEIVERS | SYNC)                                           # showSync
@@ -273,7 +280,7 @@ show
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
-    | SHOW what=(TRIGGERS | PIPES | PIPE | PIPEPLUGINS | PIPESINKS
+    | SHOW what=(PIPES | PIPE | PIPEPLUGINS | PIPESINKS
                 | PIPESINK | PIPESINKTYPE | DATANODES | CONFIGNODES | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
@@ -353,7 +360,7 @@ changeCluster
     | REPLACE NODE leaving+=INTEGER WITH joining+=INTEGER                              # changeNodes
     | REBALANCE CLUSTER                                                                # rebalance
     | ABORT CHANGE                                                                     # abortChange
-    | GIVE UP NODE id=INTEGER                                                          # giveUpNode
+    | GIVE UP NODE ids+=INTEGER (COMMA ids+=INTEGER)*                                  # giveUpNodes
     | DISMISS NODE id=INTEGER                                                          # dismissNode
     ;
 
@@ -375,18 +382,18 @@ anything: ~(SEMICOLON | UNRECOGNIZED);
 // Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
-    | ABORT | ADD | ADMIT | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC | ATTRIBUTES
-      | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER | CONFIGNODES | CONFIGURATION
-      | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP | DATABASE | DATABASES
-      | DATANODE | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS | DEVICE | DEVICES | DISMISS | DROP | ELSE | END
-      | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION | FUNCTIONS | GIVE | GRANT
-      | GROUP | HAVING | IN | INSERT | INTO | IS | KILL | LAST | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL
-      | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION
-      | OR | ORDER | PARTITION | PARTITIONS | PASSWORD | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK
-      | PIPESINKS | PIPESINKTYPE | PRIVILEGES | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECEIVERS | RECONSTRUCT
-      | REGEXP | REGIONS | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS
-      | SET | SETTLE | SHOW | SLIMIT | SOFFSET | START | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS
-      | TEMPLATE | TEMPLATES | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS
-      | TTL | UNSET | UP | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE
-      | WITH | WITHOUT | ZONE
+    | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC
+      | ATTRIBUTES | BEFORE | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER
+      | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP
+      | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS | DEVICE | DEVICES
+      | DISMISS | DROP | ELSE | END | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
+      | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE
+      | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITION | PARTITIONS | PASSWORD
+      | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK | PIPESINKS | PIPESINKTYPE | PRIVILEGES
+      | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECEIVERS | RECONSTRUCT | REGEXP | REGIONS | REMOVE | RENAME
+      | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SETTLE | SHOW | SLIMIT | SOFFSET
+      | START | STATEFUL | STATELESS | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
+      | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS | TTL | UNSET | UP
+      | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

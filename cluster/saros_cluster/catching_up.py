@@ -84,9 +84,7 @@ class CatchingUp:
         self._is_down = is_down
         #: By group: who answered last.
         self._answering: dict[GroupId, NodeId] = {}
-        #: By group that is not here: the entry up to which its schema is known.
-        self._known: dict[GroupId, int] = {}
-        #: Likewise: no entry behind this one has changed what is known.
+        #: By group that is not here: no entry behind this one has changed what is known of its schema.
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
 
@@ -108,6 +106,22 @@ class CatchingUp:
         found = self._wait_here([g for g in chosen if self.is_here(g)], deadline_ns)
         for group, answer in far:
             found[group] = answer.result()
+        return found
+
+    def catch_up_all(self, seconds: float) -> dict[int, int]:
+        """The same with all groups, those that began meanwhile too, and with whoever has what others let go of."""
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        found = self._catch_up_all(deadline_ns)
+        orphans = self._schema.orphans
+        if orphans:  # their groups were asked too early
+            found |= self._catch_up_all(deadline_ns)
+            self._schema.forget(orphans)
+        return found
+
+    def _catch_up_all(self, deadline_ns: int) -> dict[int, int]:
+        found: dict[int, int] = {}
+        while missing := [group for group in (META, *self._routes.now.groups) if group not in found]:
+            found |= self.catch_up(missing, self._left(deadline_ns))
         return found
 
     def _is_gone(self, group: GroupId) -> bool:
@@ -167,7 +181,7 @@ class CatchingUp:
 
     def _lacks(self, group: GroupId, index: int) -> bool:
         """Whether a group is elsewhere, and its schema not known up to an entry."""
-        return not self.is_here(group) and self._known.get(group, 0) < index
+        return not self.is_here(group) and self._schema.known(group) < index
 
     def has(self, group: GroupId, index: int) -> bool:
         """Whether this node has a replica that shows as much."""
@@ -199,18 +213,15 @@ class CatchingUp:
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
         """The member's answer; None if another thread learned of the schema meanwhile: ask again."""
-        known = self._known.get(group, 0)
+        known = self._schema.known(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
         news = SchemaNews.of_words(answer["schema"])
         with self._learning:
-            if self._known.get(group, 0) != known:
+            if not self._schema.learn_news(group, news, known):
                 return None
-            if news.index >= known:  # else this member is behind the one that was asked before
-                if news.whole or news.changes:
-                    self._changed[group] = news.index
-                self._schema.learn_news(group, news)
-                self._known[group] = news.index
+            if news.index >= known and (news.whole or news.changes):
+                self._changed[group] = news.index
         self._answering[group] = node
         return int(answer["index"])
 
@@ -218,7 +229,7 @@ class CatchingUp:
 
     def know(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Have been told once which series there are in groups that are elsewhere. Raises SchemaUnknown."""
-        unknown = [group for group in groups if not self.is_here(group) and group not in self._known]
+        unknown = [group for group in groups if not self.is_here(group) and not self._schema.known(group)]
         self._learn_all(dict.fromkeys(unknown, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
@@ -278,7 +289,7 @@ class CatchingUp:
             if group not in found:
                 raise NotHere(group, "the group has ended")
             index = found[group]
-        news = machine.news_since(known)
+        news = machine.replica.news_since(known)
         return json.dumps({"index": index, "schema": news.words()}).encode()
 
 

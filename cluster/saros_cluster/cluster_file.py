@@ -139,6 +139,11 @@ def save(folder: str, file: ClusterFile, disk: Disk) -> None:
     write_durably(disk, path, encode(file))
 
 
+def rewrite(folder: str, file: ClusterFile, disk: Disk) -> None:
+    """Put another file in the place of the folder's, durably; no node has the folder."""
+    write_durably(disk, os.path.join(folder, CLUSTER_FILE), encode(file))
+
+
 def encode(file: ClusterFile) -> bytes:
     """The file's bytes."""
     words: dict[str, object] = {

@@ -4,8 +4,9 @@
     group, here      each change as its entry is applied
     group, elsewhere what its members tell, from the last change known here on
 
-Series lie in the group that owns their database's first slice; so two groups never speak of the same device, and the
-order in which changes of different groups arrive does not matter. A change that is known already is passed by.
+Series lie in the group that owns their database's first slice. Where slots move, two groups speak of them for a while,
+and what they say arrives in any order: the later move counts, and who has let go of a database takes its series from
+nobody. A change that is known already is passed by.
 
 Thread-safe; `tree` may be looked at without a lock (see `SchemaTree`), and what `drops` says shows in the tree that is
 looked at afterwards.
@@ -14,17 +15,20 @@ looked at afterwards.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from saros_cluster.data.drops import Drop
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import UserMistake
 from saros_storage.schema import (
+    AlterSeries,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
+    DeleteSeries,
     SchemaChange,
     SchemaTree,
     decode_change,
@@ -39,8 +43,11 @@ class ClusterSchema:
         self._lock = threading.Lock()
         #: As the meta group had them last; a group may know of a database earlier, or of an earlier one's end later.
         self._agreed: frozenset[str] = frozenset()
-        #: By database: the group that owns its series, since it told of them, and the move that brought them there.
-        self._told_by: dict[str, tuple[GroupId, int]] = {}
+        #: By database: the group whose its series are, since it told of them, and the move that brought them there. The
+        #: group is None from when it has let go of them until the next one tells.
+        self._told_by: dict[str, tuple[GroupId | None, int]] = {}
+        #: Of these, the former have let go, and the next have not told. Never changed in place.
+        self.orphans: frozenset[str] = frozenset()
         #: By group: the entry up to which it has told.
         self._known: dict[GroupId, int] = {}
         #: The entry of the meta group as of which it is known here.
@@ -57,85 +64,131 @@ class ClusterSchema:
             before, self._agreed = self._agreed, frozenset(databases)
             for path in sorted(before - self._agreed):
                 if not self._is_made_anew(path):
-                    self._apply(DeleteDatabase(path))
+                    _apply(self.tree, DeleteDatabase(path))
             for path in sorted(self._agreed):
                 if not self.tree.is_database(path):
-                    self._apply(CreateDatabase(path))
+                    _apply(self.tree, CreateDatabase(path))
 
     def _is_made_anew(self, path: str) -> bool:
         """Whether a dropped database is not the one that its group tells of: the meta group's log may be behind.
 
         Of a drop whose number nobody says here any more, the group will tell.
         """
-        group, _ = self._told_by.get(path, (None, 0))
+        group, _ = self._told_by.get(path, _NOBODY)
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
         return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
 
-    def learn_news(self, group: GroupId, news: SchemaNews) -> None:
-        """What a group tells, in its order: a replica that is only coming to be knows less than others have told."""
-        with self._lock:
-            if news.index < self._known.get(group, 0):
-                return
-            self._known[group] = news.index
-            if news.whole:
-                self.tree = self._rebuilt(group, news)
-            else:
-                for change in news.changes:
-                    self._learn(group, change, news.since)
-            if news.drop > self.drops.get(group, 0):
-                self.drops = {**self.drops, group: news.drop}
+    def known(self, group: GroupId) -> int:
+        """The entry up to which a group has told; 0: it has not."""
+        return self._known.get(group, 0)
 
-    def _learn(self, group: GroupId, change: SchemaChange, since: Mapping[str, int]) -> None:
-        if isinstance(change, CreateSeries):
-            self._add_series(change)
-            return
-        self._apply(change)
-        if isinstance(change, CreateDatabase):
-            self._told_by[change.path] = group, since.get(change.path, 0)
-        elif isinstance(change, DeleteDatabase):
-            self._told_by.pop(change.path, None)
-            if change.path in self._agreed:
-                self._apply(CreateDatabase(change.path))
+    def learn_news(self, group: GroupId, news: SchemaNews, behind: int | None = None) -> bool:
+        """What a group tells, in its order: a replica that is only coming to be knows less than others have told.
 
-    def _rebuilt(self, group: GroupId, news: SchemaNews) -> SchemaTree:
-        """A new tree, whose readers never see half of it: this one, with some databases as the news make them.
-
-        A group that series have left may tell of them until it lets go of them: the one that has them now knows more.
+        `behind`: what was known when it was asked; False if that is another entry by now, and nothing is learned.
         """
-        changes = news.changes
-        made = {change.path: news.since.get(change.path, 0) for change in changes if isinstance(change, CreateDatabase)}
-        told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, (group, 0))[1]}
-        gone = {path for path, (by, _) in self._told_by.items() if by == group} - told.keys()
-        self._told_by = {path: by for path, by in self._told_by.items() if by[0] != group} | told
-        left = SchemaTree()
-        for path in made.keys() - told.keys():
-            left.apply(CreateDatabase(path))
+        with self._lock:
+            known = self.known(group)
+            if behind is not None and behind != known:
+                return False
+            if news.index >= known:
+                self._known[group] = news.index
+                self._learn(group, news)
+                self.orphans = frozenset(path for path, (by, _) in self._told_by.items() if by is None)
+                if news.drop > self.drops.get(group, 0):
+                    self.drops = {**self.drops, group: news.drop}
+            return True
+
+    def forget(self, orphans: Collection[str]) -> None:
+        """All groups have told since these were orphans: those that still are have no series."""
+        with self._lock:
+            gone = self.orphans.intersection(orphans)
+            if gone:
+                for path in gone:
+                    del self._told_by[path]
+                self.orphans -= gone
+                self.tree = self._without(gone)
+
+    def _learn(self, group: GroupId, news: SchemaNews) -> None:
+        made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
+        told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, _NOBODY)[1]}
+        if news.whole:
+            replaced = told.keys() | self._silent(group, told, news.left)
+        else:
+            replaced = {path for path in told if self._told_by.get(path, (group, 0))[0] != group}
+        tree = self._without(replaced) if replaced else self.tree
+        self._told_by |= told
+        passed_by = made.keys() - told.keys()
+        for change in news.changes:
+            if isinstance(change, CreateDatabase):
+                _apply(tree, change)
+                if not tree.is_database(change.path):  # it overlaps others: the meta group knows more
+                    passed_by.add(change.path)
+            elif isinstance(change, DeleteDatabase):
+                self._end(tree, group, change)
+            elif not isinstance(change, _OF_SERIES) or self._may_speak(group, _path(change), tree, passed_by):
+                _apply(tree, _new_in(tree, change) if isinstance(change, CreateSeries) else change)
+        self.tree = tree
+
+    def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
+        """The databases that a group had series of and has no more; those that went with a move become orphans."""
+        gone = set()
+        for path, (by, at) in list(self._told_by.items()):
+            if by == group and path not in told:
+                if left > at and path in self._agreed:
+                    self._told_by[path] = None, at
+                else:
+                    del self._told_by[path]
+                    gone.add(path)
+        return gone
+
+    def _may_speak(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
+        """Whether the group's word counts for a series or device: another one may have it by now."""
+        if any(path == other or path.startswith(f"{other}.") for other in passed_by):
+            return False
+        database = tree.database_of(path)
+        return database is None or self._told_by.get(database, (group, 0))[0] == group
+
+    def _end(self, tree: SchemaTree, group: GroupId, change: DeleteDatabase) -> None:
+        if self._told_by.get(change.path, _NOBODY)[0] in (group, None):
+            self._told_by.pop(change.path, None)
+            _apply(tree, change)
+            if change.path in self._agreed:
+                _apply(tree, CreateDatabase(change.path))
+
+    def _without(self, databases: Collection[str]) -> SchemaTree:
+        """A new tree, whose readers never see half of it: this one without the series of some databases.
+
+        They themselves stay if the meta group has them.
+        """
         tree = SchemaTree()
         for line in self.tree.dump().splitlines():
             change = decode_change(line)
             if isinstance(change, CreateDatabase):
-                if change.path not in gone or change.path in self._agreed:
-                    tree.apply(change)
-            elif not isinstance(change, CreateSeries) or self.tree.database_of(change.device) not in told.keys() | gone:
+                stays = change.path not in databases or change.path in self._agreed
+            else:
+                stays = not isinstance(change, CreateSeries) or self.tree.database_of(change.device) not in databases
+            if stays:
                 tree.apply(change)
-        for change in changes:
-            # A database may be new to this node; one that overlaps others is older than what the meta group says.
-            with suppress(UserMistake):
-                if isinstance(change, CreateSeries) and left.database_of(change.device) is not None:
-                    continue
-                if not (isinstance(change, CreateDatabase) and tree.is_database(change.path)):
-                    tree.check(change)
-                    tree.apply(change)
         tree.version += self.tree.version + 1
         return tree
 
-    def _add_series(self, change: CreateSeries) -> None:
-        known = self.tree.device(change.device)
-        new = tuple(s for s in change.series if known is None or s.measurement not in known.series)
-        if new:
-            self._apply(CreateSeries(change.device, change.aligned, new))
 
-    def _apply(self, change: SchemaChange) -> None:
-        with suppress(UserMistake):  # known already, or of something that is gone
-            self.tree.check(change)
-            self.tree.apply(change)
+_NOBODY = None, 0
+_OF_SERIES = (CreateSeries, AlterSeries, DeleteSeries)
+
+
+def _path(change: CreateSeries | AlterSeries | DeleteSeries) -> str:
+    """The device, or the series: groups tell of each that goes."""
+    return change.pattern if isinstance(change, DeleteSeries) else change.device
+
+
+def _new_in(tree: SchemaTree, change: CreateSeries) -> CreateSeries:
+    known = tree.device(change.device)
+    return replace(change, series=tuple(s for s in change.series if known is None or s.measurement not in known.series))
+
+
+def _apply(tree: SchemaTree, change: SchemaChange) -> None:
+    with suppress(UserMistake):  # known already, or of something that is gone
+        tree.check(change)
+        tree.apply(change)

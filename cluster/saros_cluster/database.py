@@ -2,32 +2,25 @@
 
     write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
     load          pieces of files -> the groups of their slices, whose entries take them in      (`loading`)
-    drop          meta group numbers it -> all groups carry it out -> meta group ends it        (`data.drops`)
-    catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot
-                  mid     the same if it is quick, else what is here, and the result is called stale
-                  weak    what is here, and what its session was shown before, here or elsewhere: else it is stale
-    view          the regions of this node, and readers at the holders of the others
+    schema        to the group that keeps it, or to all groups                                   (`registering`)
+    drop          to all groups, by the meta group's number                                      (`dropping`)
+    read          three consistencies; the regions of this node, and readers at others           (`views`)
 
-Each entry carries the client's request, so a repetition has no second effect (`data.requests`). A write that spans
-groups is one entry in each: each is all or nothing, the write as a whole may be done in part if a group fails, and then
-says so (`partly`). Thread-safe.
+Writes are entries in the logs of groups (`entries`). Thread-safe.
 """
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
-from weakref import WeakSet
+from dataclasses import dataclass, replace
 
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
-from saros_cluster.data.command import NO_REQUEST, Known, Request, check_command, current_request, encode_command
-from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
-from saros_cluster.data.ownership import MOVED
+from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command
+from saros_cluster.dropping import Dropping
+from saros_cluster.entries import Entries
 from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
@@ -35,32 +28,30 @@ from saros_cluster.loading import Here, abandon, load_file
 from saros_cluster.machine import Lost, Outcome
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
-from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, CreateDatabase, EndDrop, Grow, MetaCommand
-from saros_cluster.partly import raise_failures
+from saros_cluster.meta.notes import Notes, PutNotes
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
 from saros_cluster.peers import CallHandler, Peers
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import DEADLINE_SECONDS, PROPOSE, NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.remote.questions import ReadTarget
-from saros_cluster.remote.remote_reader import Holder
-from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.registering import Registering, devices_of
 from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes, Routing
+from saros_cluster.sent import refuse_sent, sender_of
 from saros_cluster.users.commands import Command as UsersCommand
-from saros_scheduler.task import QueryId
-from saros_storage import schema as changes_of
+from saros_cluster.views import Views
 from saros_storage.capture.frozen import Frozen
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.disk import Disk
-from saros_storage.errors import StorageError, StoreClosed, UserMistake
+from saros_storage.errors import StorageError, UserMistake
 from saros_storage.latest_cache import LatestCache
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.partition_status import PartitionStatus
-from saros_storage.paths import join_nodes, parse_pattern, split_path
+from saros_storage.paths import parse_pattern
 from saros_storage.placing import Fitting, frames_of
 from saros_storage.read_point import Horizon, ReadPoint
 from saros_storage.reading import ReadView, TimeRange
@@ -69,23 +60,13 @@ from saros_storage.schema import SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import TabletFrame
-from saros_storage.view import LocalReadView
 
-STRONG_SECONDS = 10.0
-MID_SECONDS = 0.5
-#: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
-SHOWN_SECONDS = 0.3
-#: To be told of series elsewhere: for a read, once after a start; and in the background.
-KNOW_SECONDS, REFRESH_SECONDS = 5.0, 1.0
+#: To be told of series elsewhere, in the background.
+_REFRESH_SECONDS = 1.0
 #: Groups that one request talks to at a time, for all requests of the node.
 _THREADS = 16
-_EXISTS, _SERIES_EXISTS = 501, 503
 #: A file of which nothing more has come for so long is given up.
 _SHIPMENT_LEASE_NS = 600_000_000_000
-#: How often something is prepared anew because drops overtake it, or slots move.
-_RENEWALS_MAX = 100
-#: A move of slots takes a few trips from node to node.
-_MOVE_SECONDS = 0.02
 #: Devices of which it is known where they were written last.
 _WRITTEN_MAX = 50_000
 
@@ -115,6 +96,8 @@ class Parts:
     disk: Disk
     #: Of files that are loaded at this node, until their groups have them.
     staging: Staging
+    #: As the meta group has them, as far as this node has applied it.
+    notes: Callable[[], Notes] = Notes
 
 
 class HandedOver:
@@ -139,28 +122,21 @@ class ClusterDatabase:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._sequence = itertools.count(1)
         self._fitting = Fitting()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
-        self._queries = itertools.count(1)
         #: By device: the group of its newest rows.
         self._written: dict[str, GroupId] = {}
-        self._lock = threading.Lock()
-        self._views: WeakSet[RoutedView] = WeakSet()
-        self._catching_up = CatchingUp(
-            parts.host,
-            parts.peers,
-            parts.clock,
-            parts.routes,
-            parts.replicas,
-            parts.schema,
-            self._pool,
-            parts.is_down,
-            parts.node,
+        schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
+        self._catching_up = catching_up = CatchingUp(
+            parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
         )
+        self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool)
+        self.dropping = Dropping(schema, routes, parts.proposer, self.entries, catching_up, clock)
+        self._registering = Registering(schema, routes, self.entries, self.dropping, catching_up)
+        self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up)
 
     @property
-    def _routing(self) -> Routing:
+    def routing(self) -> Routing:
         """As of now: it may be another one the next time."""
         return self._parts.routes.now
 
@@ -178,22 +154,15 @@ class ClusterDatabase:
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
         """See `Database.write`. Raises PartlyDone."""
-        request = self._request()
+        request = self.entries.request()
         frames = frames_of(tablets)
-        for _ in range(_RENEWALS_MAX):
-            try:
-                self._write(request, frames, creates)
-            except UserMistake as error:
-                overtaken = error
-                self.prepare_anew(error, [*(f.head.device for f in frames), *_devices(creates)])
-            else:
-                return
-        raise overtaken
+        devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
+        self.dropping.until_taken(lambda: self._write(request, frames, creates), devices)
 
     def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
         """See `Database.hand_over`: those that are one entry of a group which is led here."""
         drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
-        tree, routing = self.schema, self._routing
+        tree, routing = self.schema, self.routing
         ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
         return [None if command is None else HandedOver(next(futures)) for command in ready]
@@ -203,73 +172,42 @@ class ClusterDatabase:
     ) -> tuple[GroupId, bytes] | None:
         """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
         try:
-            placed = [Placed(self._fitting.depth(f.head, tree), f.frame, f) for f in frames_of([tablet])]
+            placed = self._fitting.place(frames_of([tablet]), tree)
         except UserMistake:
             return None
         parts = [part for whole in placed for part in routing.hand_out(whole)]
-        if len(parts) != 1 or request == NO_REQUEST:
+        if len(parts) != 1 or request == NO_REQUEST or sender_of(tree.device(tablet.device)) is not None:
             return None
         ((group, part),) = parts
         if self._parts.proposer.leader_of(group) != self._parts.node:
             return None
         self._note_written(tablet.device, group)
-        seen = self._seen(drops, placed) if drops else 0
-        return group, encode_command(request, Mutation(tablets=[part]), seen)
-
-    def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
-        """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""
-        if error.code == MOVED:
-            self._catching_up.pause(_MOVE_SECONDS)
-            self._see([META])
-        elif error.code == OVERTAKEN:
-            self._see_drops(devices)
-        else:
-            raise error
+        seen = self.dropping.seen(drops, placed) if drops else 0
+        return group, encode_command(request, Mutation(tablets=[part]), seen, routing.known(group))
 
     def _write(self, request: Request, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
         if creates:
-            self._look(creates)
+            self._registering.look(creates)
         drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
         tree = self.schema
         if creates:
             tree = tree.rehearse(creates, [frame.head.device for frame in frames])
-        placed = [Placed(self._fitting.depth(frame.head, tree), frame.frame, frame) for frame in frames]
-        seen = self._seen(drops, placed) if drops else 0
+        refuse_sent(tree, (frame.head.device for frame in frames))
+        placed = self._fitting.place(frames, tree)
+        seen = self.dropping.seen(drops, placed) if drops else 0
         rows: dict[GroupId, list[Placed]] = {}
-        routing = self._routing
+        routing = self.routing
         for frame, tablet in zip(frames, placed, strict=True):
             for group, part in routing.hand_out(tablet):
                 rows.setdefault(group, []).append(part)
                 self._note_written(frame.head.device, group)
         if creates:
-            self._create(request, creates, rows, tree, drops)
+            self._registering.create(request, creates, rows, tree, drops, routing)
             for frame in frames:  # what was created may have been dropped since
                 self._fitting.depth(frame.head, self.schema)
-        self._propose_all({group: Mutation(tablets=parts) for group, parts in rows.items()}, request, seen)
-
-    def _look(self, creates: Sequence[SchemaChange]) -> None:
-        """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
-        if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
-            self._see({g for g in self._schema_groups(_devices(creates)) if not self._catching_up.is_here(g)})
-
-    def _schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
-        databases = {found for device in devices if (found := self.schema.database_of(device)) is not None}
-        return {self._routing.schema_group(database) for database in databases}
-
-    def _seen(self, drops: Mapping[GroupId, int], placed: Sequence[Placed]) -> int:
-        """The newest drop that shows in what is known of all these tablets' series."""
-        databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
-        return min((drops.get(self._routing.schema_group(d), 0) for d in databases), default=0)
-
-    def _see_drops(self, devices: Sequence[str]) -> None:
-        """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
-        groups = self._schema_groups(devices)
-        before = self._parts.schema.drops
-        self._see(groups)
-        if before == self._parts.schema.drops:
-            self._see([META])
-            self.finish_drops()
-            self._see(groups)
+            refuse_sent(self.schema, (frame.head.device for frame in frames))
+        mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
+        self.entries.propose_all(mutations, request, routing, seen)
 
     def _note_written(self, device: str, group: GroupId) -> None:
         if len(self._written) >= _WRITTEN_MAX:
@@ -282,143 +220,54 @@ class ClusterDatabase:
         return None if group is None else self._parts.proposer.leader_of(group)
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
-        """See `Database.change_schema`."""
-        request = self._request()
-        if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
-            self._change_all(request, changes)
-            return
-        self._see([META])
-        self._see(self._schema_groups(_devices(changes)))
-        if len(changes) > 1:  # a database that is made on the way may be there by now
-            changes = [change for change in changes if not self._is_known_database(change)]
-        for _ in range(_RENEWALS_MAX):
-            drops = self._parts.schema.drops
-            tree = self._rehearse(changes)
-            try:
-                self._create(request, changes, {}, tree, drops)
-            except UserMistake as error:
-                overtaken = error
-                self.prepare_anew(error, _devices(changes))
-            else:
-                return
-        raise overtaken
-
-    def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
-        """Rules of TTL and the catalogue are known to all groups. Raises PartlyDone."""
-        self._see(self._routing.groups)
-        numbered = self.schema.numbered(changes)
-        self.schema.rehearse(numbered)
-        try:
-            self._tell_all(Mutation(numbered), request)
-        finally:
-            self._see(self._routing.groups)
-
-    def _tell_all(self, mutation: Mutation, request: Request) -> None:
-        """An entry in each group. One that meets a move of slots is sent to all again.
-
-        What came too early for slots that were about to come, or too late for some that were gone, missed them.
-        """
-        for _ in range(_RENEWALS_MAX):
-            routing = self._routing
-            try:
-                self._propose_all(dict.fromkeys(routing.groups, mutation), request, routing=routing)
-            except UserMistake as error:
-                moved = error
-                self.prepare_anew(error, ())
-                request = self.own_request()
-            else:
-                return
-        raise moved
+        """See `Database.change_schema`, and `registering`. Raises PartlyDone."""
+        self._registering.change(changes)
 
     def load(self, path: str, options: LoadOptions) -> int:
         """See `Database.load`, and `loading`. Raises LoadedInPart too."""
         parts = self._parts
-        here = Here(parts.staging, parts.disk, parts.clock, parts.options, parts.proposer)
-        return load_file(path, options, self._request(), self, here)
+        here = Here(parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.dropping)
+        return load_file(path, options, self.entries.request(), self, here)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
         """In the groups that this node leads, give up files that nobody has continued to send for long."""
         before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
         for group in led:
             machine = self._parts.replicas.machines.get(group)
-            for name in () if machine is None else machine.stale_shipments(before_ns):
+            for name in () if machine is None else machine.replica.stale_shipments(before_ns):
                 abandon(self._parts.proposer, group, name)
 
     def drops_seen(self) -> Mapping[GroupId, int]:
         """By group, the newest drop that shows in the schema."""
         return self._parts.schema.drops
 
-    def owner(self, database: str, slice_: int) -> GroupId:
-        """The group that owns a slice."""
-        return self._routing.group_at(database, slice_)
+    # ------------------------------------------------------------------ deleting
 
-    def _is_known_database(self, change: SchemaChange) -> bool:
-        return isinstance(change, changes_of.CreateDatabase) and self.schema.is_database(change.path)
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """See `Database.delete`."""
+        for pattern in patterns:
+            parse_pattern(pattern)
+        if patterns and not time.empty:
+            deletion = Mutation(deletions=[Deletion(tuple(patterns), time)])
+            self._registering.tell_all(deletion, self.entries.request())
 
-    def _rehearse(self, changes: Sequence[SchemaChange]) -> SchemaTree:
-        """The schema afterwards. What a client asks for again may be there: its group knows if that is a mistake."""
-        try:
-            return self.schema.rehearse(changes)
-        except UserMistake as error:
-            if error.code not in (_EXISTS, _SERIES_EXISTS) or current_request.get() == NO_REQUEST:
-                raise
-            return self.schema
+    def delete_series(self, pattern: str) -> int:
+        """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
+        found = self.schema.match_series(parse_pattern(pattern))
+        if found:
+            self.dropping.drop(BeginDropSeries(pattern))
+            self.entries.see({self.routing.schema_group(device.database) for device, _ in found})
+        return len(found)
 
-    def _create(
-        self,
-        request: Request,
-        changes: Sequence[SchemaChange],
-        rows: dict[GroupId, list[Placed]],
-        tree: SchemaTree,
-        drops: Mapping[GroupId, int],
-    ) -> None:
-        """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`."""
-        self._await_drops(changes, drops)
-        for change in changes:
-            if isinstance(change, changes_of.CreateDatabase):
-                self._create_database(change.path, None if _devices(changes) else request)
-        by_group: dict[GroupId, list[SchemaChange]] = {}
-        for change in changes:
-            if isinstance(change, changes_of.CreateSeries | changes_of.AlterSeries):
-                database = tree.database_of(change.device)
-                assert database is not None
-                known = by_group.setdefault(self._routing.schema_group(database), [])
-                made = changes_of.CreateDatabase(database)
-                known += [change] if made in known else [made, change]
-        mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
-        try:
-            self._propose_all(mutations, request, min((drops.get(group, 0) for group in mutations), default=0))
-        finally:
-            self._see(mutations)
+    def delete_database(self, path: str) -> None:
+        """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
+        self.dropping.drop(BeginDrop(path))
 
-    def _await_drops(self, changes: Sequence[SchemaChange], drops: Mapping[GroupId, int]) -> None:
-        """Nothing is made under a drop that is not over: end it."""
-        schema = self._parts.schema
-        if max(drops.values(), default=0) > schema.version:
-            self._see([META])
-        paths = [change.path for change in changes if isinstance(change, changes_of.CreateDatabase)]
-        paths += _devices(changes)
-        if any(reaches(drop, path) for drop in schema.pending.values() for path in paths):
-            self.finish_drops()
-
-    def _create_database(self, path: str, wanted: Request | None) -> None:
-        """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""
-        try:
-            self._change_meta(CreateDatabase(path), wanted)
-        except UserMistake as error:
-            if wanted or error.code != _EXISTS or not self.schema.is_database(path):
-                raise
-
-    def _change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
-        """By default a command has a number of its own: one request may need several."""
-        try:
-            self._parts.proposer.propose(META, encode_meta_entry(request or self.own_request(), command))
-        finally:
-            self._see([META])
+    # ------------------------------------------------------------------ the meta group
 
     def change_users(self, change: UsersCommand, seconds: float) -> None:
         """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
-        entry = encode_meta_entry(self.own_request(), ChangeUsers(change))
+        entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
         self._parts.proposer.propose(META, entry, seconds)
         try:
             self.see_users(seconds)
@@ -430,203 +279,47 @@ class ClusterDatabase:
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
-        self._parts.proposer.propose(META, encode_meta_entry(self.own_request(), Grow(step)))
-        self._see([META])
+        self._parts.proposer.propose(META, encode_meta_entry(self.entries.own_request(), Grow(step)))
+        self.entries.see([META])
+
+    def see_all(self) -> None:
+        """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""
+        self.entries.see([META, *self.routing.groups])
+
+    def see_notes(self) -> Notes:
+        """All notes that were acknowledged. Raises NoLeader."""
+        self.entries.see([META])
+        return self._parts.notes()
+
+    def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
+        """Write notes (`meta.notes`). Raises UserMistake 2064 (another one was faster), NoLeader, OutcomeUnknown."""
+        self.entries.change_meta(PutNotes(version, texts))
 
     def see_users(self, seconds: float) -> None:
         """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""
-        self._catch_up([META], seconds)
-
-    def _see(self, groups: Iterable[GroupId]) -> None:
-        """Wait until what was just written to these groups shows in this node's schema."""
-        self._catch_up(groups, STRONG_SECONDS)
-
-    # ------------------------------------------------------------------ deleting
-
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
-        """See `Database.delete`."""
-        for pattern in patterns:
-            parse_pattern(pattern)
-        if patterns and not time.empty:
-            self._tell_all(Mutation(deletions=[Deletion(tuple(patterns), time)]), self._request())
-
-    def delete_series(self, pattern: str) -> int:
-        """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
-        found = self.schema.match_series(parse_pattern(pattern))
-        if found:
-            self._drop(BeginDropSeries(pattern))
-            self._see({self._routing.schema_group(device.database) for device, _ in found})
-        return len(found)
-
-    def delete_database(self, path: str) -> None:
-        """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
-        self._drop(BeginDrop(path))
-
-    def _drop(self, command: BeginDrop | BeginDropSeries) -> None:
-        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile."""
-        deadline_ns = self._parts.clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
-        steps: list[Callable[[], None]] = [lambda: self._change_meta(command), self.finish_drops]
-        while steps:
-            try:
-                steps[0]()
-            except UserMistake as error:
-                if self._parts.clock.monotonic_ns() > deadline_ns:
-                    raise
-                self.prepare_anew(error, ())
-            else:
-                del steps[0]
-
-    def finish_drops(self, seconds: float | None = None) -> None:
-        """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
-
-        The meta group's leader does so now and then, for those who could not.
-        """
-        pending = sorted(self._parts.schema.pending.items())
-        if not pending:
-            return
-        self._in_all_groups(
-            {group: effect_of(pending[-1][1]) for group in self._routing.groups},
-            lambda group: self._carry_out(group, pending, seconds),
-        )
-        for number, _ in pending:
-            self._change_meta(EndDrop(number))
-
-    def _carry_out(self, group: GroupId, pending: Sequence[tuple[int, Drop]], seconds: float | None) -> None:
-        for number, drop in pending:
-            self._parts.proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
-
-    # ------------------------------------------------------------------ entries
-
-    def _request(self) -> Request:
-        """The client's request, or one of this node's own."""
-        request = current_request.get()
-        return self.own_request() if request == NO_REQUEST else request
-
-    def own_request(self) -> Request:
-        """A new one of this node's."""
-        return Request(self._parts.client, next(self._sequence))
-
-    def _propose_all(
-        self, mutations: Mapping[GroupId, Mutation], request: Request, seen: int = 0, routing: Routing | None = None
-    ) -> None:
-        """An entry in each group, at once; `seen`: the newest drop that they take into account.
-
-        `routing`: that which says which groups there are, of what concerns all.
-        """
-
-        def propose(group: GroupId) -> None:
-            known = None if routing is None else routing.known(group)
-            self._parts.proposer.propose(group, encode_command(request, mutations[group], seen, known))
-
-        self._in_all_groups(mutations, propose)
-
-    def _in_all_groups(self, mutations: Mapping[GroupId, Mutation], act: Callable[[GroupId], None]) -> None:
-        """Carry out something in each group, at once. Raises what `raise_failures` does, after all are over."""
-        if len(mutations) == 1:
-            act(next(iter(mutations)))
-            return
-        running = {group: self._pool.submit(act, group) for group in mutations}
-        wait(running.values())
-        failures: dict[GroupId, StorageError] = {}
-        for group, future in running.items():
-            try:
-                future.result()
-            except StorageError as error:
-                failures[group] = error
-        raise_failures(mutations, failures)
+        self._catching_up.catch_up([META], seconds)
 
     # ------------------------------------------------------------------ reading
 
     def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
-        """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
-        everything = (META, *self._routing.groups)
-        wanted = {} if horizon is None else horizon.shown
-        match consistency:
-            case "weak":
-                self._catching_up.know(everything, KNOW_SECONDS)
-                complete = self._catching_up.await_shown(wanted, SHOWN_SECONDS)
-                return ReadPoint(stale=not complete, wanted=wanted, horizon=horizon)
-            case "mid":
-                try:
-                    return ReadPoint(False, self._catch_up(everything, MID_SECONDS), horizon=horizon)
-                except NoLeader:
-                    self._catching_up.know(everything, KNOW_SECONDS)
-                    return ReadPoint(stale=True, wanted=wanted, horizon=horizon)
-            case "strong":
-                return ReadPoint(False, self._catch_up(everything, STRONG_SECONDS))
-            case _:
-                raise AssertionError(consistency)
+        """See `Database.catch_up`, and `Views.catch_up`."""
+        return self.views.catch_up(consistency, horizon)
 
     def looked_at_schema(self, point: ReadPoint) -> None:
         """See `Database.looked_at_schema`."""
-        if point.horizon is not None:
-            point.horizon.note(self._catching_up.schema_shown(self._routing.groups))
+        self.views.looked_at_schema(point)
 
     def refresh_schema(self) -> None:
         """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
-        self._catching_up.refresh(self._routing.groups, REFRESH_SECONDS)
-
-    def _catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
-        return self._catching_up.catch_up(groups, seconds)
+        self._catching_up.refresh(self.routing.groups, _REFRESH_SECONDS)
 
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
-        routing, here, local = self._view_here(point)
-        if len(here) == len(routing.groups) and point.horizon is None:
-            return local
-        query = QueryId(f"{self._parts.client:016x}-{next(self._queries)}")
+        return self.views.view(point)
 
-        def routes(device: str, time: TimeRange) -> Sequence[GroupId]:
-            database = self.schema.database_of(device)
-            return () if database is None else routing.groups_for(database, time)
-
-        def holders(group: GroupId) -> list[Holder]:
-            return [] if group in here else self._holders(point, routing, group)
-
-        view = RoutedView(query, local, routes, holders, self._parts.peers, point)
-        with self._lock:
-            self._views.add(view)
-        return view
-
-    def renew_views(self) -> None:
-        """Tell the holders that queries still run; well within their lease."""
-        with self._lock:
-            views = list(self._views)
-        for view in views:
-            view.renew()
-
-    def _view_here(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, Known], LocalReadView]:
-        """The routing of now, what is here by it, and a picture of that.
-
-        A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
-        seen by a table of before slots went for good. And a node joins and leaves groups.
-        """
-        for _ in range(_RENEWALS_MAX):
-            routing = self._routing
-            if point.applied:
-                missing = [group for group in routing.groups if group not in point.applied]
-                point.applied = {**point.applied, **self._catch_up(missing, STRONG_SECONDS)}
-            machines = self._parts.replicas.machines
-            mine = [g for g in routing.groups if g in machines and self._catching_up.has(g, point.applied.get(g, 0))]
-            known = {group: routing.known(group) for group in mine}
-            here = {group: found for group, found in known.items() if machines[group].has_heard(found)}
-            try:
-                return routing, here, self._parts.replicas.view(here)
-            except (UserMistake, NotHere) as error:
-                moved: Exception = error
-                self._catching_up.pause(_MOVE_SECONDS)
-        raise moved
-
-    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[Holder]:
-        """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
-        nodes = [node for node in self._catching_up.holders(group) if node != self._parts.node]
-        if not nodes:
-            raise UserMistake("slots have moved: run the query again", code=MOVED)
-        known, shown = routing.known(group), point.wanted.get(group)
-        targets = [ReadTarget(group, point.applied.get(group), *known)]
-        if shown is not None:
-            targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))
-        return [Holder(node, target) for target in targets for node in nodes]
+    def hold(self, point: ReadPoint) -> ReadView:
+        """See `Database.hold`: the holders of all groups are asked."""
+        return self.views.hold(point)
 
     # ------------------------------------------------------------------ the rest
 
@@ -634,33 +327,15 @@ class ClusterDatabase:
         """See `Database.flush`: on all nodes that answer."""
         self._parts.flush_all(databases)
 
-    def call_handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
-        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._catching_up.handlers()}
-
-    def flush_here(self, databases: Sequence[str] | None) -> None:
-        """This node's part of it."""
-        for machine in self._parts.replicas.machines.values():
-            machine.region.flush(databases)
-
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Stopped = lambda: False
     ) -> None:
         """See `Database.merge`: on all nodes that answer."""
         self._parts.merge_all(databases, full, stopped)
 
-    def merge_here(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
-        """This node's part of it; a `MergeHere`."""
-        for machine in self._parts.replicas.machines.values():
-            while not stopped():
-                region = machine.region
-                try:
-                    region.merge(databases, full=full, stopped=stopped)
-                except StoreClosed:
-                    if machine.region is region:  # else a snapshot took its place
-                        raise
-                else:
-                    break
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._catching_up.handlers()}
 
     @property
     def compaction(self) -> CompactionCounters:
@@ -674,22 +349,8 @@ class ClusterDatabase:
 
     def status(self) -> StoreStatus:
         """Figures of this node's regions; databases and devices of the cluster."""
-        parts = [machine.region.status(0) for machine in self._parts.replicas.machines.values()]
-        return StoreStatus(
-            databases=len(self.schema.databases()),
-            devices=self.schema.device_count,
-            partitions=sum(p.partitions for p in parts),
-            files=sum(p.files for p in parts),
-            file_bytes=sum(p.file_bytes for p in parts),
-            memtable_bytes=sum(p.memtable_bytes for p in parts),
-            log_bytes=0,
-            views=sum(p.views for p in parts),
-            problems=tuple(problem for p in parts for problem in p.problems),
-            unsequence_files=sum(p.unsequence_files for p in parts),
-            unsequence_file_bytes=sum(p.unsequence_file_bytes for p in parts),
-            partition_files_max=max((p.partition_files_max for p in parts), default=0),
-            flushed_bytes=sum(p.flushed_bytes for p in parts),
-        )
+        here = self._parts.replicas.status()
+        return replace(here, databases=len(self.schema.databases()), devices=self.schema.device_count)
 
     @property
     def shelf(self) -> Shelf:
@@ -698,22 +359,15 @@ class ClusterDatabase:
 
     def freeze(self, since: int | None = None) -> Frozen:  # noqa: ARG002 (a group's log stays in its group)
         """See `Database.freeze`: what this node has, each group as of one entry; then the schema of the cluster."""
-        ids: list[bytes] = []
-        try:
-            ids.extend(machine.capture() for machine in self._parts.replicas.machines.values())
-            captures = tuple(map(self.shelf.capture, ids))
-        except BaseException:
-            for id_ in ids:
-                self.shelf.release(id_)
-            raise
-        self._see(self._routing.groups)
+        ids, captures = self._parts.replicas.capture(self.shelf)
+        self.entries.see(self.routing.groups)
         options = self.options
         unit = options.time_unit.suffix
-        return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), tuple(ids), captures)
+        return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
 
     def partitions(self) -> list[PartitionStatus]:
         """See `Database.partitions`."""
-        return [p for machine in self._parts.replicas.machines.values() for p in machine.region.partition_status()]
+        return self._parts.replicas.partitions()
 
     def blocked_by(self) -> str | None:
         """See `Database.blocked_by`."""
@@ -721,8 +375,7 @@ class ClusterDatabase:
         if failures:
             group, why = next(iter(failures.items()))
             return f"group {group} was stopped: {why}"
-        blocked = [machine.region.blocked_by() for machine in self._parts.replicas.machines.values()]
-        return next((why for why in blocked if why is not None), None)
+        return self._parts.replicas.blocked_by()
 
     def close(self) -> None:
         """Wait for what is under way."""
@@ -735,7 +388,3 @@ def _check_entry(group: GroupId, data: bytes) -> None:
         decode_meta_entry(data)
     else:
         check_command(data)
-
-
-def _devices(changes: Sequence[SchemaChange]) -> list[str]:
-    return [c.device for c in changes if isinstance(c, changes_of.CreateSeries | changes_of.AlterSeries)]

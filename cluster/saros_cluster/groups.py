@@ -3,10 +3,15 @@
     topology says      here                      then
     group 4            nothing                   its log begins: with its members if the group is new, else with nobody
     nothing            group 2                   it is left: state first, so that a crash does not leave half a replica
-                                                 that is taken for a whole one; then region and log
+                                                 that is taken for a whole one; then the region, durably: without a log,
+                                                 nobody would remove what came back; then the log
 
-A group's log begins behind `FOUNDED`, an entry that nobody has. Whoever comes later thus gets what there is as a
+A group's log begins behind an entry that nobody has (`founding`). Whoever comes later thus gets what there is as a
 snapshot, and never carries out what was done before: that may have opened slots whose files are nowhere else any more.
+
+A group that is new in a change may have been new in one before that was aborted, with the same number. Each begins
+above all entries and terms that the one before has had, so nobody takes the old for the new; and what there still is of
+the old is left first.
 
 `settle` compares, and does what is missing; it may be called any time, by one thread.
 """
@@ -43,8 +48,10 @@ logger = logging.getLogger(__name__)
 
 _PULL_SECONDS = 10.0
 _NOBODY = Position(0, 0, Membership(0, ()))
-#: Where the logs of data groups begin. It says nothing: who begins a group has the same nothing.
-FOUNDED = 1
+#: Where the logs of the cluster's first groups begin.
+_FOUNDED = 1
+#: More entries, and more terms, than a group that is new has for each entry of the meta group's.
+_PER_META_ENTRY = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +91,41 @@ class Groups:
 
     def open(self, topology: Topology) -> None:
         """The groups that were here at the end, or that the node begins with; before the host's first turn."""
-        wanted = self._wanted(topology)
-        for group in wanted:
+        for group in self._wanted(topology):
+            found = self._contents.get(group)
+            if found is not None and _last_index(found) < founding(group, topology).index and found.base != _NOBODY:
+                self._remove(group)
             self._add(group, topology, self._ground.host.add)
         for group in [group for group in self._contents if group != META]:
             self._remove(group)  # it was being left
 
     def is_settled(self, topology: Topology) -> bool:
         """Whether nothing is to be done."""
-        return not self._leaving and set(self._replicas.machines) == set(self._wanted(topology))
+        wanted = self._wanted(topology)
+        is_there = not self._leaving and set(self._replicas.machines) == set(wanted)
+        return is_there and not any(self._is_former(group, topology) for group in wanted)
+
+    def _is_former(self, group: GroupId, topology: Topology) -> bool:
+        """Whether what is here is of another group, that had the number before."""
+        status = self._ground.host.status(group)
+        if status is None or not status.membership.nodes:
+            return False
+        return status.last_index < founding(group, topology).index
 
     def settle(self, topology: Topology) -> None:
         """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
         for group in sorted(self._leaving):
             self._remove(group)
         wanted = set(self._wanted(topology))
+        for group in sorted(self._replicas.machines.keys()):
+            if group not in wanted or self._is_former(group, topology):
+                logger.info("leaving a group", extra={"group": group})
+                self._leave(group)
         for group in sorted(wanted - self._replicas.machines.keys()):
             logger.info("joining a group", extra={"group": group})
             self._add(group, topology, self._ground.host.join)
             if topology.change is not None and NodeId(group) == self._ground.node:
                 self._ground.host.campaign(group)
-        for group in sorted(self._replicas.machines.keys() - wanted):
-            logger.info("leaving a group", extra={"group": group})
-            self._leave(group)
 
     def _wanted(self, topology: Topology) -> list[GroupId]:
         return [group for group in topology.groups_of(self._ground.node) if group != META]
@@ -121,7 +140,7 @@ class Groups:
         contents = self._contents.get(group) or self._begin(group, topology)
         machine = RegionMachine(
             group,
-            os.path.join(ground.folder, "groups", str(group)),
+            self._folder(group),
             self._state_path(group),
             ground.options,
             ground.disk,
@@ -134,7 +153,7 @@ class Groups:
             lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS),
             ground.compactor,
         )
-        restored = Restored(contents.base, contents.hard_state, contents.entries, machine.installed)
+        restored = Restored(contents.base, contents.hard_state, contents.entries, machine.replica.installed)
         try:
             machine.start(partial(ground.host.compact, group), ground.log.sync_due)
             add(group, restored, machine, ground.raft)
@@ -146,7 +165,7 @@ class Groups:
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """The beginning of a group's log here, durably."""
-        base = Position(FOUNDED, 0, topology.wanted[group]) if self._founds(group, topology) else _NOBODY
+        base = founding(group, topology) if self._founds(group, topology) else _NOBODY
         self._ground.log.wait(self._ground.log.create(group, base))
         contents = self._contents[group] = LogContents(base, HardState(), ())
         return contents
@@ -154,7 +173,8 @@ class Groups:
     def _founds(self, group: GroupId, topology: Topology) -> bool:
         """Whether the node is one of those with which the group begins."""
         wanted, change = topology.wanted[group], topology.change
-        begins_at = change.id if change is not None and group in change.new_groups else FIRST_VERSION
+        is_new = change is not None and group in change.new_groups
+        begins_at = change.anew.get(group, change.id) if change is not None and is_new else FIRST_VERSION
         return wanted.version == begins_at and self._ground.node in wanted.voters
 
     def _leave(self, group: GroupId) -> None:
@@ -167,13 +187,19 @@ class Groups:
         self._remove(group)
 
     def _remove(self, group: GroupId) -> None:
-        ground = self._ground
-        ground.disk.remove(self._state_path(group))
-        ground.disk.sync_folder(os.path.dirname(self._state_path(group)))
-        ground.disk.remove_tree(os.path.join(ground.folder, "groups", str(group)))
-        ground.log.wait(ground.log.drop(group))
+        disk, log = self._ground.disk, self._ground.log
+        disk.remove(self._state_path(group))
+        disk.sync_folder(os.path.dirname(self._state_path(group)))
+        regions = os.path.dirname(self._folder(group))
+        disk.remove_tree(self._folder(group))
+        disk.make_folder(regions)
+        disk.sync_folder(regions)
+        log.wait(log.drop(group))
         self._contents.pop(group, None)
         self._leaving.discard(group)
+
+    def _folder(self, group: GroupId) -> str:
+        return os.path.join(self._ground.folder, "groups", str(group))
 
     def _state_path(self, group: GroupId) -> str:
         return os.path.join(self._ground.folder, "meta", f"group-{group}")
@@ -182,3 +208,26 @@ class Groups:
         """End all; what is in memory stays in the log. Idempotent."""
         for machine in self._replicas.machines.values():
             machine.close()
+
+
+def founding(group: GroupId, topology: Topology) -> Position:
+    """Where the log of a group begins, as far as a change says that it does. It says nothing of what was before."""
+    change = topology.change
+    if change is None or group not in change.new_groups:
+        return Position(_FOUNDED, 0, topology.wanted[group])
+    first = change.anew.get(group, change.id) * _PER_META_ENTRY
+    return Position(first, first, topology.wanted[group])
+
+
+def counted(term: int, index: int) -> int:
+    """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`founding`)."""
+    return max(index - term // _PER_META_ENTRY * _PER_META_ENTRY, 0)
+
+
+def is_founding(position: Position) -> bool:
+    """Whether nothing was ever before a log that begins there."""
+    return position.index == _FOUNDED or position.index % _PER_META_ENTRY == 0
+
+
+def _last_index(contents: LogContents) -> int:
+    return contents.base.index + len(contents.entries)

@@ -200,8 +200,7 @@ class GroupHost:
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
         """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, NotHere."""
-        future: Future[Outcome] = Future()
-        self._put(group, lambda: self._propose(group, data, future), future)
+        (future,) = self.propose_all([(group, data)])
         return future
 
     def propose_all(self, commands: Sequence[tuple[GroupId, bytes]]) -> list[Future[Outcome]]:
@@ -248,7 +247,7 @@ class GroupHost:
     def leads(self, group: GroupId) -> bool:
         """Whether this node leads the group, as far as it knows."""
         status = self._statuses.get(group)
-        return status is not None and status.role is Role.LEADER
+        return status is not None and status.leads
 
     def leader_of(self, group: GroupId) -> NodeId | None:
         """Who leads the group, as far as this node knows."""
@@ -258,6 +257,10 @@ class GroupHost:
     def campaign(self, group: GroupId) -> None:
         """Lead a group that nobody leads, if the others want that; for one that has just been made."""
         self._put(group, lambda: self._campaign(group), None)
+
+    def go_on_alone(self, group: GroupId, target: Membership) -> None:
+        """See `RaftNode.go_on_alone`."""
+        self._put(group, lambda: self._go_on_alone(group, target), None)
 
     def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
         with self._lock:
@@ -399,6 +402,11 @@ class GroupHost:
         found = self._groups.get(group)
         if found is not None:
             found.node.campaign()
+
+    def _go_on_alone(self, group: GroupId, target: Membership) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.go_on_alone(target)
 
     def _compact(self, group: GroupId, index: int) -> None:
         found = self._groups.get(group)

@@ -22,9 +22,13 @@ from typing import Protocol
 from saros_cluster.data.command import Request, carrying_out, encode_command, encode_shipping
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.shipments import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
+from saros_cluster.dropping import Dropping
+from saros_cluster.entries import Entries
 from saros_cluster.peers import Unreachable
 from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import Routing
+from saros_cluster.sent import refuse_sent
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import DiskFull, StorageError, UserMistake
@@ -66,20 +70,13 @@ class Cluster(Protocol):
         """By group, the newest drop that shows in the schema."""
         ...
 
-    def owner(self, database: str, slice_: int) -> GroupId:
-        """The group that owns a slice."""
+    @property
+    def routing(self) -> Routing:
+        """As of now: it may be another one the next time."""
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
         """Make what is missing."""
-        ...
-
-    def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
-        """Learn why a group refused what was prepared for it; raises the error if it is another mistake."""
-        ...
-
-    def own_request(self) -> Request:
-        """A new one of this node's."""
         ...
 
 
@@ -92,6 +89,8 @@ class Here:
     clock: Clock
     options: StoreOptions
     proposer: Proposer
+    entries: Entries
+    dropping: Dropping
 
 
 def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: Here) -> int:
@@ -142,10 +141,12 @@ class _Load:
             schema = self._cluster.schema
             if not self._load.fits(schema):
                 raise UserMistake("databases were created or dropped during the LOAD: try again", code=OVERTAKEN)
+            for staged in self._load.staged:
+                refuse_sent(schema, staged.known.devices if staged.known is not None else ())
             changes = self._load.changes(schema)
             if not changes:
                 return seen
-            with carrying_out(self._cluster.own_request()):
+            with carrying_out(self._here.entries.own_request()):
                 try:
                     self._cluster.change_schema(changes)
                 except UserMistake as error:
@@ -163,7 +164,7 @@ class _Load:
                 refused = error
                 if error.code != LOST:
                     assert staged.known is not None
-                    self._cluster.prepare_anew(error, list(staged.known.devices))
+                    self._here.dropping.prepare_anew(error, list(staged.known.devices))
                     seen = self._make_schema()
             else:
                 return seen
@@ -171,16 +172,17 @@ class _Load:
 
     def _ship(self, staged: StagedFile, request: Request, seen: Mapping[GroupId, int]) -> None:
         """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
-        group = self._cluster.owner(staged.database, staged.slice)
-        name = shipment_name(*self._cluster.own_request())
+        routing = self._cluster.routing
+        group = routing.group_at(staged.database, staged.slice)
+        name = shipment_name(*self._here.entries.own_request())
         data = self._here.disk.map(self._here.staging.path(staged.name))
         sent = StagedFile(staged.database, staged.slice, staged_name(name), staged.size, staged.crc32, 0)
-        drop = seen.get(self._cluster.owner(staged.database, 0), 0)
+        drop = seen.get(routing.schema_group(staged.database), 0)
         propose = self._here.proposer.propose
         try:
             for offset in range(0, len(data), PIECE_BYTES):
                 propose(group, encode_shipping(Piece(name, offset, data[offset : offset + PIECE_BYTES])))
-            propose(group, encode_command(request, Mutation(loads=[sent]), drop))
+            propose(group, encode_command(request, Mutation(loads=[sent]), drop, routing.known(group)))
         except BaseException:
             abandon(self._here.proposer, group, name)
             raise

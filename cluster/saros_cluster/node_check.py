@@ -18,7 +18,7 @@ from functools import partial
 
 from saros_cluster.cluster_file import load
 from saros_cluster.data.state_file import load_state
-from saros_cluster.groups import FOUNDED
+from saros_cluster.groups import is_founding
 from saros_cluster.growth.topology import META
 from saros_cluster.meta.machine import decode_meta_file
 from saros_cluster.raft.messages import GroupId
@@ -112,7 +112,7 @@ class _NodeCheck:
         self._result.groups += 1
         self._result.entries += len(contents.entries)
         base = contents.base.index
-        if base > max(held, FOUNDED):
+        if base > held and not is_founding(contents.base):
             raise CorruptFile(path, 0, f"it holds entries up to {held}, and the log has those behind {base} only")
         if group != META:
             self._check_partitions(group, state.generation, max(reached, base + len(contents.entries)))

@@ -25,6 +25,7 @@ from saros_cluster.machine import Lost
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.node import ENTRY_BYTES_MAX
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 
@@ -93,6 +94,10 @@ class Proposer:
 
         Gives up after some seconds, by default DEADLINE_SECONDS.
         """
+        if len(data) > ENTRY_BYTES_MAX:
+            raise UserMistake(
+                f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
+            )
         deadline_ns = self._clock.monotonic_ns() + int((seconds or DEADLINE_SECONDS) * 1e9)
         search = _Search(self.leader_of(group))
         for turn in itertools.count():

@@ -15,10 +15,15 @@ from functools import partial
 from saros_cluster.data.command import Known
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.host import NotHere
+from saros_cluster.merges import Stopped
 from saros_cluster.raft.messages import GroupId
+from saros_storage.capture.capture import Capture
+from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
+from saros_storage.errors import StoreClosed
 from saros_storage.latest_cache import LatestCache
-from saros_storage.region import Region
+from saros_storage.partition_status import PartitionStatus
+from saros_storage.region import Region, StoreStatus
 from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.view import LocalReadView
 
@@ -64,7 +69,7 @@ class Replicas:
             try:
                 if group not in machines:
                     raise NotHere(group, "this node has no replica of it")
-                region, found, shown[group] = machines[group].pin(known[group])
+                region, found, shown[group] = machines[group].replica.pin(known[group])
             except BaseException:
                 _unpin(regions)
                 raise
@@ -73,6 +78,70 @@ class Replicas:
         expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
         united, scope = self._unite(tuple(pinned)), tuple(known)
         return LocalReadView(united, self._cache, partial(_unpin, regions), expiry, shown, self._latest, scope)
+
+    # ------------------------------------------------------------------ all of them
+
+    def flush(self, databases: Sequence[str] | None) -> None:
+        """Put what is in memory into files. Raises what `Region.flush` does."""
+        for machine in self.machines.values():
+            machine.region.flush(databases)
+
+    def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
+        """Merge files, and wait for it; a `MergeHere`."""
+        for machine in self.machines.values():
+            while not stopped():
+                region = machine.region
+                try:
+                    region.merge(databases, full=full, stopped=stopped)
+                except StoreClosed:
+                    if machine.region is region:  # else a snapshot took its place
+                        raise
+                else:
+                    break
+
+    def status(self) -> StoreStatus:
+        """Figures of the regions together; databases and devices are the cluster's to count."""
+        parts = [machine.region.status(0) for machine in self.machines.values()]
+        return StoreStatus(
+            databases=0,
+            devices=0,
+            partitions=sum(p.partitions for p in parts),
+            files=sum(p.files for p in parts),
+            file_bytes=sum(p.file_bytes for p in parts),
+            memtable_bytes=sum(p.memtable_bytes for p in parts),
+            log_bytes=0,
+            views=sum(p.views for p in parts),
+            problems=tuple(problem for p in parts for problem in p.problems),
+            unsequence_files=sum(p.unsequence_files for p in parts),
+            unsequence_file_bytes=sum(p.unsequence_file_bytes for p in parts),
+            partition_files_max=max((p.partition_files_max for p in parts), default=0),
+            flushed_bytes=sum(p.flushed_bytes for p in parts),
+        )
+
+    def partitions(self) -> list[PartitionStatus]:
+        """Their partitions, and the files of these."""
+        return [p for machine in self.machines.values() for p in machine.region.partition_status()]
+
+    def blocked_by(self) -> str | None:
+        """Why one of them takes nothing at the moment; None: all do."""
+        blocked = [machine.region.blocked_by() for machine in self.machines.values()]
+        return next((why for why in blocked if why is not None), None)
+
+    def capture(self, shelf: Shelf) -> tuple[tuple[bytes, ...], tuple[Capture, ...]]:
+        """What each has, as of one entry of its group: ids on the shelf, to be released, and captures."""
+        ids: list[bytes] = []
+        try:
+            ids.extend(machine.capture() for machine in self.machines.values())
+            return tuple(ids), tuple(map(shelf.capture, ids))
+        except BaseException:
+            for id_ in ids:
+                shelf.release(id_)
+            raise
+
+    @property
+    def cache(self) -> ChunkCache:
+        """What this node keeps of what it has read."""
+        return self._cache
 
     @property
     def latest(self) -> LatestCache:

@@ -45,7 +45,8 @@ class Routing:
 
     def known(self, group: GroupId) -> Known:
         """What an entry or a reader says of this table to a group."""
-        return Known(self.table.epoch, self.table.inbound.get(NodeId(group), 0))
+        head = NodeId(group)
+        return Known(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
 
     def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
         """The data groups that a node is a member of."""
@@ -89,6 +90,8 @@ class Routes:
     def __init__(self, topology: Topology, interval: int) -> None:
         self._interval = interval
         self._now = Routing(topology, interval)
+        #: This node was removed from the cluster: its meta group's log does not tell it.
+        self.is_removed = False
 
     @property
     def now(self) -> Routing:

@@ -26,6 +26,7 @@ from saros.errors import (
     ProgrammingError,
     Warning,  # noqa: A004 - PEP 249 gives the name
 )
+from saros.prepared import Prepared
 from saros.types import (
     BINARY,
     BOOLEAN,
@@ -41,6 +42,7 @@ from saros.types import (
     Timestamp,
     TimestampFromTicks,
 )
+from saros_wire.read_point import ReadPoint
 
 __version__ = "0.1.0"
 
@@ -70,7 +72,9 @@ __all__ = [
     "InternalError",
     "NotSupportedError",
     "OperationalError",
+    "Prepared",
     "ProgrammingError",
+    "ReadPoint",
     "Time",
     "TimeFromTicks",
     "Timestamp",

@@ -11,8 +11,9 @@ share a connection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import saros
@@ -76,6 +77,15 @@ class AsyncCursor:
         await self._wait(self._cursor.execute, statement, parameters)
         return self
 
+    async def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
+        """See `Cursor.executemany`."""
+        await self._wait(self._cursor.executemany, statement, rows)
+        return self
+
+    def prepare(self, statement: str) -> AsyncPrepared:
+        """See `Cursor.prepare`."""
+        return AsyncPrepared(self, self._cursor.prepare(statement).statement)
+
     @property
     def description(self) -> list[Any] | None:
         """See `Cursor.description`."""
@@ -136,3 +146,19 @@ class AsyncCursor:
             with suppress(Error):  # that it was cancelled: the cause is ours
                 await running
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncPrepared:
+    """A statement with `?`; made by `AsyncCursor.prepare`."""
+
+    cursor: AsyncCursor
+    statement: str
+
+    async def execute(self, parameters: Sequence[object] = ()) -> AsyncCursor:
+        """See `Prepared.execute`."""
+        return await self.cursor.execute(self.statement, parameters)
+
+    async def executemany(self, rows: Iterable[Sequence[object]]) -> AsyncCursor:
+        """See `Prepared.executemany`."""
+        return await self.cursor.executemany(self.statement, rows)

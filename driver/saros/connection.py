@@ -9,6 +9,7 @@ Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` 
 
 from __future__ import annotations
 
+import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from saros_wire.grpc_log import quieten
 if TYPE_CHECKING:
     from saros.bulk import BulkProgress, BulkWriter
     from saros.session import Session
+    from saros_wire.read_point import ReadPoint
 
 Timestamps = Literal["datetime", "epoch"]
 Consistency = Literal["strong", "mid", "weak"]
@@ -116,9 +118,26 @@ class Connection:
             self._cursors.add(cursor)
         return cursor
 
-    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Cursor:
-        """A new cursor that has executed `statement`."""
-        return self.cursor().execute(statement, parameters)
+    def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Cursor:
+        """A new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
+        return self.cursor().execute(statement, parameters, at=at)
+
+    def hold(self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None) -> ReadPoint:
+        """A moment that later SELECTs, of other connections and processes too, see alike: give it to `execute`.
+
+        What is written or deleted after it does not show there; series that are dropped do. The node keeps it until
+        nothing was read at it for `lease_s` seconds, or `let_go`. `name`: who first holds a name decides the moment;
+        `like`: at the node of that one.
+
+        Raises OperationalError (2032: the node of `like` was started anew), ProgrammingError (2003).
+        """
+        with translated_errors():
+            return self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
+
+    def let_go(self, point: ReadPoint) -> None:
+        """Have the node keep a moment no longer. Idempotent. Raises OperationalError."""
+        with translated_errors():
+            self._open_session().let_go(point)
 
     def insert(
         self,

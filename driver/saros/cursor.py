@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from saros.errors import InterfaceError
+from saros.prepared import Prepared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from saros.connection import Connection
     from saros.session import Outcome, Session
+    from saros_wire.read_point import ReadPoint
 
 Row = tuple[Any, ...]
 #: (name, type name, None, None, None, None, True): what PEP 249 asks for.
@@ -40,8 +42,10 @@ class Cursor:
 
     # ------------------------------------------------------------------ executing
 
-    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Self:
+    def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Self:
         """Run one statement; `parameters` are bound to its `?`s as values, never as text.
+
+        `at`: the moment that a SELECT sees (`Connection.hold`).
 
         Raises the PEP 249 error for the status code (docs/errors.md).
         """
@@ -50,7 +54,7 @@ class Cursor:
         self._check_open()
         self._finish()
         with translated_errors():
-            self._outcome = self._session.execute(statement, parameters, self._timeout)
+            self._outcome = self._session.execute(statement, parameters, self._timeout, at=at)
         return self
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
@@ -59,6 +63,11 @@ class Cursor:
         for parameters in rows:
             self.execute(statement, parameters)
         return self
+
+    def prepare(self, statement: str) -> Prepared:
+        """A statement that is executed again and again; what is wrong with it shows when it is."""
+        self._check_open()
+        return Prepared(self, statement)
 
     def cancel(self) -> None:
         """Stop the running statement; its fetch raises OperationalError. Any thread."""

@@ -37,12 +37,17 @@ from saros.sequences import Sequences
 from saros.target import Target
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
+from saros_wire.read_point import ReadPoint
 
 _OPEN_SECONDS = 10.0
 #: A node of a cluster that has not answered a write after this may hang: another one is asked, which is safe there.
 _HANGS_SECONDS = 5.0
 #: Saying goodbye is a courtesy.
 _CLOSE_SECONDS = 1.0
+#: Keeping a moment may wait for other nodes to catch up.
+_HOLD_SECONDS = 30.0
+#: Before a node is asked again in whose place no other one may be.
+_SAME_NODE_PAUSE_SECONDS = 0.2
 T = TypeVar("T")
 
 
@@ -66,6 +71,7 @@ class _Opened:
         self.memory = Memory(reply.memory, reply.protocol >= protocol.PROTOCOL_SEQUENCES)
         #: The zone that is set here; None: the one it was opened with.
         self.zone: _Zone | None = None
+        self._hold = _unary(channel, protocol.HOLD, client_pb2.HoldReply.FromString)
         self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
         self._execute = channel.unary_stream(
             protocol.path_of(protocol.EXECUTE),
@@ -82,6 +88,10 @@ class _Opened:
     def execute(self, request: client_pb2.ExecuteRequest) -> _Answer:
         stream = self._execute(request, metadata=self.metadata)
         return _Answer(stream, client_pb2.ResultHead.FromString(next(stream)), self)
+
+    def hold(self, request: client_pb2.HoldRequest) -> int:
+        reply = self._hold(request, metadata=self.metadata, timeout=_HOLD_SECONDS)
+        return int(reply.instance)
 
     def close(self) -> None:
         self._close(client_pb2.CloseRequest(), metadata=self.metadata, timeout=_CLOSE_SECONDS)
@@ -100,6 +110,10 @@ def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:
     return channel.unary_unary(protocol.path_of(name), request_serializer=_encoded, response_deserializer=decode)
 
 
+def _named(point: ReadPoint) -> client_pb2.ReadPoint:
+    return client_pb2.ReadPoint(name=point.name, instance=point.instance)
+
+
 def _encoded(request: Any) -> bytes:
     encoded: bytes = request if isinstance(request, bytes) else request.SerializeToString()
     return encoded
@@ -108,13 +122,18 @@ def _encoded(request: Any) -> bytes:
 class RemoteSession:
     """Implements the driver's `Session`."""
 
-    def __init__(self, target: Target, *, time_zone: str | None, failover_s: float) -> None:
-        """Connect. Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file)."""
+    def __init__(
+        self, target: Target, *, time_zone: str | None, failover_s: float, client_id: int | None = None
+    ) -> None:
+        """Connect. Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file).
+
+        `client_id`: who sends the same writes in the same order under one number has one effect, over processes too.
+        """
         self._target = target
         self._time_zone = time_zone or ""
         self._failover_s = failover_s
         self._authority = read_authority(target.tls_ca)
-        self._client_id = secrets.randbits(64) or 1
+        self._client_id = client_id or secrets.randbits(64) or 1
         self._sequences = Sequences()
         self._random = random.SystemRandom()
         self._closed = threading.Event()
@@ -153,7 +172,9 @@ class RemoteSession:
 
     # ------------------------------------------------------------------ the driver's Session
 
-    def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> RemoteOutcome:
+    def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> RemoteOutcome:
         """See `Session.execute`."""
         try:
             values = protocol.encode_values(parameters)
@@ -168,9 +189,13 @@ class RemoteSession:
             request = client_pb2.ExecuteRequest(
                 statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown
             )
+            if at is not None:
+                request.read_point.CopyFrom(_named(at))
+            only = None if at is None else at.address
 
             def ask() -> _Answer:
-                return self._somewhere(attempts, lambda opened: opened.execute(request), read=kind is Kind.READ)
+                read = kind is Kind.READ
+                return self._somewhere(attempts, lambda opened: opened.execute(request), read=read, only=only)
 
             answer = ask()
         if kind is Kind.ZONE:
@@ -189,6 +214,21 @@ class RemoteSession:
         with self._lock:
             for group, index in end.shown.items():
                 self._shown[group] = max(index, self._shown.get(group, 0))
+
+    def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """See `Session.hold`."""
+        wanted = client_pb2.ReadPoint(name=name, instance=0 if like is None else like.instance)
+        request = client_pb2.HoldRequest(read_point=wanted, lease_ms=max(round(lease_s * 1_000), 1))
+
+        def ask(opened: _Opened) -> ReadPoint:
+            return ReadPoint(name, lease_s, opened.address, opened.hold(request))
+
+        return self._somewhere(Attempts(self._failover_s), ask, only=None if like is None else like.address)
+
+    def let_go(self, point: ReadPoint) -> None:
+        """See `Session.let_go`."""
+        request = client_pb2.HoldRequest(read_point=_named(point))
+        self._somewhere(Attempts(self._failover_s), lambda opened: opened.hold(request), only=point.address)
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
@@ -231,11 +271,20 @@ class RemoteSession:
     # ------------------------------------------------------------------ which node
 
     def _somewhere(
-        self, attempts: Attempts, ask: Callable[[_Opened], T], *, read: bool = False, device: str | None = None
+        self,
+        attempts: Attempts,
+        ask: Callable[[_Opened], T],
+        *,
+        read: bool = False,
+        device: str | None = None,
+        only: str | None = None,
     ) -> T:
-        """Ask a node; if it fails, others, as long as `attempts` allows. Raises the error that ended it."""
+        """Ask a node; if it fails, others, as long as `attempts` allows. Raises the error that ended it.
+
+        `only`: no other one will do.
+        """
         while True:
-            address = self._choose(attempts, read=read, device=device)
+            address = self._choose(attempts, read=read, device=device) if only is None else only
             opened: _Opened | None = None
             try:
                 opened = self._session_at(address)
@@ -245,6 +294,8 @@ class RemoteSession:
                 failure = failure_of(error, address)
                 self._failed(address, failure, opened)
                 attempts.failed(failure, None if opened is None else opened.memory, time.monotonic())
+                if only is not None and self._closed.wait(_SAME_NODE_PAUSE_SECONDS):
+                    raise self._closed_error() from error
             except ValueError as error:  # gRPC's word for a channel that was closed
                 raise self._closed_error() from error
             else:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from saros_wire.read_point import ReadPoint
+
 
 class Outcome(Protocol):
     """What one statement gave: rows (`names` not None) or the fact that it was done."""
@@ -57,8 +59,21 @@ class Outcome(Protocol):
 class Session(Protocol):
     """One client's conversation: its time zone, its time-out, its statements."""
 
-    def execute(self, text: str, parameters: Sequence[object], timeout_s: float | None) -> Outcome:
-        """Run one statement; errors carry a status `code`."""
+    def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> Outcome:
+        """Run one statement; errors carry a status `code`. `at`: the moment that a SELECT sees."""
+        ...
+
+    def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """Keep the moment of now under a name, or find the one that is kept under it.
+
+        `like`: at that one's node, which must be the same process.
+        """
+        ...
+
+    def let_go(self, point: ReadPoint) -> None:
+        """Keep it no longer."""
         ...
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:

@@ -32,7 +32,9 @@ from saros_engine.count_if import CountIf
 from saros_engine.expression import InputColumn
 from saros_engine.mode import Mode
 from saros_engine.plan import AggregateCall
+from saros_engine.registered_call import RegisteredCall
 from saros_engine.text import text_ranks
+from saros_grammar.ast import Call
 from saros_storage.block import Column
 from saros_storage.kernels.windows import window_moments
 from saros_storage.reading import SpanStatistics
@@ -62,17 +64,27 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 def aggregate_of(call: AggregateCall) -> Aggregate:
     """The function of a call, with its attributes."""
-    return AGGREGATES[call.function].of(call)
+    return _function_of(call).of(call)
 
 
-def state_types(function: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Types of the state columns of `function` over arguments of `types`."""
-    return AGGREGATES[function].state_types(types)
+def _function_of(call: AggregateCall) -> Aggregate:
+    return AGGREGATES[call.function] if call.own is None else call.own
+
+
+def aggregate_named(call: Call) -> Aggregate | None:
+    """The aggregate that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else AGGREGATES.get(call.name.lower())
+    return found if isinstance(found, Aggregate) else None
+
+
+def state_types(call: AggregateCall) -> tuple[DataType, ...]:
+    """Types of the state columns of a call over rows."""
+    return _function_of(call).state_types([argument.type for argument in call.arguments])
 
 
 def uses_summaries(call: AggregateCall) -> bool:
     """Whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
-    summarised = AGGREGATES[call.function].summarised
+    summarised = _function_of(call).summarised
     if summarised is None or len(call.arguments) != 1:
         return False
     argument = call.arguments[0]

@@ -23,7 +23,8 @@ from saros_cluster.users.users import Users
 from saros_engine.access import Access, NoPermission, PasswordMustChange
 from saros_engine.analysis.scope import paths_of
 from saros_engine.database import Database
-from saros_engine.plan import AggregateScan, AggregateScans, LastScan, Node, QueryPlan, Scan
+from saros_engine.information_schema import TABLES
+from saros_engine.plan import AggregateScan, AggregateScans, LastScan, Node, Scan
 from saros_engine.readable_schema import ReadableSchema, SchemaReader
 from saros_engine.views import View, ViewedSchema, texts_of_views
 from saros_grammar import ast
@@ -86,6 +87,16 @@ def authorize_backup(access: Access) -> None:
         access.require(privilege)
 
 
+def authorize_load(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless files may be loaded."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    access.require(Privilege.MAINTAIN)
+    access.require(Privilege.MANAGE_DATABASE)
+    access.require_all(Privilege.WRITE_DATA, ["root.**"])
+    access.require_all(Privilege.WRITE_SCHEMA, ["root.**"])
+
+
 def authorize_sync(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless there is something that a sender of this user may bring."""
     if access.must_change:
@@ -102,10 +113,10 @@ def may_send(access: Access, device: str) -> bool:
     )
 
 
-def authorize_plan(plan: QueryPlan, access: Access) -> None:
+def authorize_plan(plan: Node, access: Access) -> None:
     """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
     if not access.unrestricted:
-        access.require(Privilege.READ_DATA, series_read(plan.logical))
+        access.require(Privilege.READ_DATA, series_read(plan))
 
 
 def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
@@ -184,6 +195,8 @@ def _needs(privilege: Privilege) -> Callable[[ast.Statement, Asked], None]:
 
 def _select(select: ast.Select, asked: Asked) -> None:
     """Series that are named in full must be readable; whether they are there makes no difference."""
+    if select.table in TABLES:
+        _show(TABLES[select.table], asked)
     expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
     suffixes = {path for expression in expressions for path in paths_of(expression)}
     for suffix in suffixes:
@@ -260,6 +273,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.QUERIES: None,
     ast.ShowKind.VERSION: None,
     ast.ShowKind.FUNCTIONS: None,
+    ast.ShowKind.TRIGGERS: Privilege.USE_TRIGGER,
     ast.ShowKind.CURRENT_TIMESTAMP: None,
     ast.ShowKind.TIME_ZONE: None,
     ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
@@ -298,10 +312,7 @@ def _explain(explain: ast.Explain, asked: Asked) -> None:
 
 def _load(_: ast.Load, asked: Asked) -> None:
     """What a file holds is not known before: all that a write may need, everywhere; and it reads files."""
-    asked.access.require(Privilege.MAINTAIN)
-    asked.access.require(Privilege.MANAGE_DATABASE)
-    asked.access.require_all(Privilege.WRITE_DATA, ["root.**"])
-    asked.access.require_all(Privilege.WRITE_SCHEMA, ["root.**"])
+    authorize_load(asked.access)
 
 
 def _alter_user(alter: ast.AlterUser, asked: Asked) -> None:
@@ -382,6 +393,10 @@ RULES: dict[type, Rule] = {
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it reads and writes as who created it
     ast.DropContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),
+    ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
+    ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
+    ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
+    ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_anyone),
     ast.Explain: Rule(_explain),
@@ -399,7 +414,7 @@ RULES: dict[type, Rule] = {
     ast.AdmitNode: Rule(_administrator, _CLUSTER),
     ast.ChangeNodes: Rule(_administrator, _CLUSTER),
     ast.AbortChange: Rule(_administrator, _CLUSTER),
-    ast.GiveUpNode: Rule(_administrator, _CLUSTER),
+    ast.GiveUpNodes: Rule(_administrator, _CLUSTER),
     ast.DismissNode: Rule(_administrator, _CLUSTER),
     ast.TransferDevice: Rule(_administrator, _SYNC),
     ast.DropSender: Rule(_administrator, _SYNC),

@@ -116,6 +116,11 @@ class ChangeRow:
 class ClusterInfo(Protocol):
     """See the module."""
 
+    @property
+    def node(self) -> NodeId:
+        """This one."""
+        ...
+
     def nodes(self) -> Sequence[NodeRow]:
         """All nodes, by id."""
         ...
@@ -129,7 +134,7 @@ class ClusterInfo(Protocol):
         ...
 
     def change(self) -> ChangeRow | None:
-        """The change under way, as far as this node knows."""
+        """The change under way, as far as this node knows. Raises UserMistake if it was removed from the cluster."""
         ...
 
 
@@ -151,8 +156,8 @@ class ClusterAdmin(Protocol):
         """Back to how it was before the change."""
         ...
 
-    def give_up(self, node: NodeId) -> None:
-        """Do not wait for a node that joins and has been lost."""
+    def give_up(self, nodes: Sequence[NodeId]) -> None:
+        """Nodes are lost for good: groups that they were most of go on with what the others have."""
         ...
 
     def dismiss(self, node: NodeId) -> None:
@@ -166,6 +171,11 @@ class OneNode:
     def __init__(self, store: Database, version: str) -> None:
         self._store = store
         self._version = version
+
+    @property
+    def node(self) -> NodeId:
+        """See `ClusterInfo.node`."""
+        return _SELF
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""

@@ -25,8 +25,8 @@ def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) 
             admin.begin([NodeId(node) for node in joining], [NodeId(node) for node in leaving])
         case ast.AbortChange():
             admin.abort()
-        case ast.GiveUpNode(node):
-            admin.give_up(NodeId(node))
+        case ast.GiveUpNodes(nodes):
+            admin.give_up([NodeId(node) for node in nodes])
         case ast.DismissNode(node):
             admin.dismiss(NodeId(node))
     return None

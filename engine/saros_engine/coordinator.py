@@ -1,6 +1,6 @@
 """The coordinator: one statement from its text to its result.
 
-    text --statement cache--> tree --bind ?--> SELECT   plan (cached by text, schema and zone) -> execution -> blocks
+    text --statement cache--> tree --bind ?--> SELECT   plan (`plan_cache`) -> execution -> blocks
                                                INSERT   tablets -> store
                                                others   schema, show, delete, flush, queries, users
 
@@ -37,25 +37,27 @@ from saros_engine.cluster_statements import run_cluster_statement
 from saros_engine.continuous import ContinuousQuery, continuous_query, creation, removal
 from saros_engine.database import Database, Writing
 from saros_engine.distribution import distribute
-from saros_engine.errors import EngineError, NotSupportedError, QueryNotFound, SemanticError
+from saros_engine.errors import EngineError, NotSupportedError, SemanticError
+from saros_engine.every_node import EveryNode, OtherNodes
 from saros_engine.execution import QueryExecution
 from saros_engine.explain import explain, explain_analysis
-from saros_engine.functions import FUNCTIONS
+from saros_engine.extension_statements import Installations, extension_changes, show_functions, show_triggers
+from saros_engine.extensions.triggers import Triggers
+from saros_engine.information_schema import plan_table, show_of
 from saros_engine.inserting import ColumnBatch, Inserting
 from saros_engine.loading import load_files
 from saros_engine.memory import QueryMemory
 from saros_engine.merging import MergeExecution
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
-from saros_engine.plan import Field, QueryPlan
+from saros_engine.plan import Field, Node, QueryPlan
+from saros_engine.plan_cache import Asking, PlanCache
 from saros_engine.planner import LastItem, LogicalPlan, PlanContext, last_scan, plan_select
 from saros_engine.planner.into import targets_of
-from saros_engine.points import POINT_FUNCTIONS
-from saros_engine.query_registry import Execution, QueryRegistry, RunningQuery
+from saros_engine.query_registry import Execution, QueryRegistry
 from saros_engine.result import Result, fixed_result
 from saros_engine.select_into import write_into, written
-from saros_engine.show import count_schema, show_cluster, show_schema
-from saros_engine.show_stored import show_stored
+from saros_engine.show import Shown, count_schema, show_cluster, show_schema
 from saros_engine.sync_statements import SyncDesk, run_sync_statement, show_sync
 from saros_engine.templates import change_templates
 from saros_engine.time_filter import Moment, constant_time, time_range
@@ -65,13 +67,13 @@ from saros_engine.view_statements import create_views, drop_views, planned_views
 from saros_engine.writing import Writer, points_of
 from saros_grammar import ast
 from saros_grammar.bind import ParameterBinder
-from saros_grammar.cache import RecentMap, StatementCache
+from saros_grammar.cache import StatementCache
 from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
 from saros_storage.paths import split_series
-from saros_storage.read_point import Horizon, ReadPoint
+from saros_storage.read_point import HERE, Horizon, ReadPoint
 from saros_storage.reading import TimeRange
 from saros_storage.tablet import Tablet
 from saros_storage.types import DataType, Int64Array
@@ -85,6 +87,7 @@ _LOOK_FIRST = (
     ast.AlterDatabase,
     ast.CreateContinuousQuery,
     ast.DropContinuousQuery,
+    *get_args(ast.ExtensionStatement),
     ast.DeleteDatabases,
     ast.DeleteTimeseries,
     ast.AlterTimeseries,
@@ -107,6 +110,18 @@ class SessionContext:
     horizon: Horizon = field(default_factory=Horizon)
     #: Folders that LOAD may read from; None: whatever the process may.
     load_folders: tuple[str, ...] | None = None
+    #: What its reads see; None: what there is when they begin.
+    point: ReadPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A statement as it came: `given` are the values of its `?`."""
+
+    text: str
+    parsed: ast.Parsed
+    given: tuple[ast.Literal, ...]
+    timeout_ms: int | None
 
 
 @dataclass(slots=True)
@@ -117,6 +132,9 @@ class EngineCounters:
     #: Statements and batches that ended by an error before their first row.
     failures: int = 0
     points_written: int = 0
+    #: Plans of SELECTs: made, and used again.
+    plans_made: int = 0
+    plans_reused: int = 0
 
 
 class QueryEngine:
@@ -132,8 +150,14 @@ class QueryEngine:
         users: UserStatements | None = None,
         admin: ClusterAdmin | None = None,
         sync: SyncDesk | None = None,
+        installations: Installations | None = None,
+        others: OtherNodes | None = None,
     ) -> None:
-        """`users`: None if this database keeps none; `admin`: None if it is no cluster's, `sync`: if it is one's."""
+        """`users`: None if this database keeps none; `admin`: None if it is no cluster's, `sync`: if it is one's.
+
+        `installations`: what the other nodes have installed, `others`: what they tell; None: there are none.
+        """
+        self._installations = installations
         self._admin = admin
         self._sync = sync
         self._store = store
@@ -145,9 +169,13 @@ class QueryEngine:
         self._unit = store.options.time_unit
         self._statements = StatementCache(options.statements_cached)
         self._binder = ParameterBinder(self._unit.value)
-        self._plans: RecentMap[tuple[int, QueryPlan]] = RecentMap(options.plans_cached)
-        self._registry = QueryRegistry(clock)
-        self._writer = Writer(store, options.default_database_level, clock)
+        self._plans = PlanCache(options.plans_cached)
+        node = self._cluster.node
+        self._registry = QueryRegistry(clock, node)
+        #: What is told, and asked of, node by node.
+        self.every_node = EveryNode(self._registry, store, clock, node, others)
+        self._triggers = Triggers(lambda: store.schema.catalogue)
+        self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._idle = threading.Condition()
         self._open = 0
         self._counters = EngineCounters()
@@ -182,14 +210,14 @@ class QueryEngine:
         self, text: str, session: SessionContext, parameters: Sequence[object], timeout_ms: int | None
     ) -> Result:
         parsed = self._statements.get(text)
-        statement, bound = parsed.statement, False
+        question = _Question(text, parsed, (), timeout_ms)
         if parsed.parameters or parameters:
-            statement, bound = self._binder.bind(statement, parameters), True
+            question = replace(question, given=tuple(self._binder.literals(parsed.statement, parameters)))
         if session.trail is None and session.access.unrestricted:
-            return self._run(statement, session, text, timeout_ms, cached=not bound)
-        with _recorded(session.trail, RULES[type(statement)].event, parsed.redacted or text):
-            authorize(statement, self._asked(session.access))
-            return self._run(statement, session, text, timeout_ms, cached=not bound)
+            return self._run(question, session)
+        with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or text):
+            authorize(parsed.statement, self._asked(session.access))
+            return self._run(question, session)
 
     def _asked(self, access: Access) -> Asked:
         return Asked(access, self._store, Users() if self._users is None else self._users.users())
@@ -240,8 +268,9 @@ class QueryEngine:
 
     def counters(self) -> EngineCounters:
         """What was done so far."""
+        made, reused = self._plans.counts()
         with self._counting:
-            return replace(self._counters)
+            return replace(self._counters, plans_made=made, plans_reused=reused)
 
     @property
     def open_queries(self) -> int:
@@ -249,7 +278,8 @@ class QueryEngine:
         return self._open
 
     def close(self) -> None:
-        """End all queries and wait until nothing of them is left."""
+        """End all queries and wait until nothing of them is left; let triggers run out."""
+        self._triggers.calls.close()
         for running in self._registry.running():
             running.execution.cancel("the database is closing")
         with self._idle:
@@ -258,14 +288,14 @@ class QueryEngine:
 
     # ------------------------------------------------------------------ statements
 
-    def _run(
-        self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
-    ) -> Result:
+    def _run(self, question: _Question, session: SessionContext) -> Result:
+        parsed, text, timeout_ms = question.parsed, question.text, question.timeout_ms
+        if isinstance(parsed.statement, ast.Select) and parsed.statement.into is None:
+            return self._select(question, session) if parsed.statement.table is None else self._table(question, session)
+        statement = self._binder.filled(parsed.statement, question.given) if question.given else parsed.statement
         match statement:
-            case ast.Select() if statement.into is not None:
-                return self._select_into(statement, session, text, timeout_ms)
             case ast.Select():
-                return self._select(statement, session, text, timeout_ms, cached=cached)
+                return self._select_into(statement, session, text, timeout_ms)
             case ast.Insert():
                 moment = Moment(session.zone, self._unit, self._now())
 
@@ -330,7 +360,7 @@ class QueryEngine:
             case ast.Flush(databases):
                 store.flush([str(path) for path in databases] or None)
             case ast.KillQuery(query_id):
-                return self._kill(query_id, session.access)
+                return self.every_node.kill(query_id, session.access)
             case ast.SetTimeZone(zone):
                 zone_of(zone)
                 session.zone = zone
@@ -370,6 +400,8 @@ class QueryEngine:
                 return self._create_continuous(statement, session, text)
             case ast.DropContinuousQuery(name):
                 store.change_schema(removal(name, store.schema))
+            case _ if isinstance(statement, ast.ExtensionStatement):
+                store.change_schema(extension_changes(statement, store.schema.catalogue, self._installations))
             case _:
                 raise AssertionError(statement)
         return 1
@@ -413,30 +445,17 @@ class QueryEngine:
         finally:
             self._ended(execution)
 
-    def _kill(self, query_id: str | None, access: Access) -> int:
-        running = [r for r in self._running(access) if query_id in (None, r.query)]
-        if query_id is not None and not running:
-            raise QueryNotFound(query_id)
-        return sum(r.execution.cancel("the query was killed") for r in running)
-
-    def _running(self, access: Access) -> list[RunningQuery]:
-        """What a user may see and end: all, or only the user's own."""
-        everyone = access.may(Privilege.MAINTAIN)
-        return [r for r in self._registry.running() if everyone or r.user == access.user]
-
     # ------------------------------------------------------------------ SELECT
 
-    def _select(
-        self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, *, cached: bool
-    ) -> Result:
+    def _select(self, question: _Question, session: SessionContext) -> Result:
         point = self._catch_up(session)
-        plan = self._cached_plan(select, session, text) if cached else self._plan(select, session)
+        plan = self._cached_plan(question, session)
         self._store.looked_at_schema(point)
-        execution = self._start(plan, text, session.access.user, timeout_ms, point)
+        execution = self._start(plan, question.text, session.access.user, question.timeout_ms, point)
         return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
 
     def _catch_up(self, session: SessionContext) -> ReadPoint:
-        return self._store.catch_up(session.consistency, session.horizon)
+        return self._store.catch_up(session.consistency, session.horizon) if session.point is None else session.point
 
     def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         point = self._store.catch_up(session.consistency)
@@ -456,16 +475,16 @@ class QueryEngine:
         names = [field.name for field in logical.fields[len(logical.fields) - len(logical.sources) :]]
         return fixed_result(*written(targets, names, counts))
 
-    def _cached_plan(self, select: ast.Select, session: SessionContext, text: str) -> QueryPlan:
-        key = f"{session.access.key}\0{session.zone}\0{text}"
-        version = self._store.schema.version
-        kept = self._plans.get(key)
-        if kept is not None and kept[0] == version:
-            return kept[1]
-        plan = self._plan(select, session)
-        if "now" not in text.lower():
-            self._plans.put(key, (version, plan))
-        return plan
+    def _cached_plan(self, question: _Question, session: SessionContext) -> QueryPlan:
+        asking = Asking(
+            session.access.key,
+            Moment(session.zone, self._unit, self._now()),
+            self._store.schema.version,
+            lambda: self._plan_context(session),
+            lambda root: authorize_plan(root, session.access),
+        )
+        planned = self._plans.plan(question.parsed, question.given, asking)
+        return self._distributed(planned.fields, planned.root, timed=planned.timed)
 
     def _plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
         return self._physical(plan_select(select, self._plan_context(session)), session)
@@ -476,12 +495,14 @@ class QueryEngine:
 
     def _physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
         root = optimize(logical.root)
-        plan = QueryPlan(logical.fields, logical.timed, root, distribute(root, self._options.parallelism))
-        authorize_plan(plan, session.access)
-        return plan
+        authorize_plan(root, session.access)
+        return self._distributed(logical.fields, root, timed=logical.timed)
+
+    def _distributed(self, fields: tuple[Field, ...], root: Node, *, timed: bool) -> QueryPlan:
+        return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
 
     def _start(self, plan: QueryPlan, text: str, user: str, timeout_ms: int | None, point: ReadPoint) -> QueryExecution:
-        view = self._store.view(point)
+        view = self._store.view(point) if point.picture is None else point.picture()
         execution = QueryExecution(
             self._registry.next_id(),
             plan,
@@ -530,42 +551,52 @@ class QueryEngine:
     # ------------------------------------------------------------------ SHOW
 
     def _show(self, statement: ast.Show, session: SessionContext) -> Result:
+        shown, point = self._shown(statement, session)
+        return fixed_result(shown.fields, shown.rows, point=point)
+
+    def _table(self, question: _Question, session: SessionContext) -> Result:
+        """A SELECT from information_schema."""
+        select = self._binder.filled(question.parsed.statement, question.given)
+        assert isinstance(select, ast.Select)
+        shown, point = self._shown(show_of(select), session)
+        logical = plan_table(select, shown, Moment(session.zone, self._unit, self._now()))
+        plan = self._physical(logical, session)
+        execution = self._start(plan, question.text, session.access.user, question.timeout_ms, point)
+        return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
+
+    def _shown(self, statement: ast.Show, session: SessionContext) -> tuple[Shown, ReadPoint]:
+        """What SHOW shows, and up to where it looked."""
         kind = statement.kind
-        if kind is ast.ShowKind.QUERIES:
-            return self._show_queries(session)
-        if kind is ast.ShowKind.FUNCTIONS:
-            return fixed_result(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), _function_rows())
-        if kind is ast.ShowKind.VERSION:
-            return fixed_result(_texts("Version"), [(_version(),)])
-        if kind is ast.ShowKind.TIME_ZONE:
-            return fixed_result(_texts("TimeZone"), [(session.zone,)])
-        if kind is ast.ShowKind.CURRENT_TIMESTAMP:
-            now = format_time(self._now(), session.zone, self._unit)
-            return fixed_result(_texts("CurrentTimestamp"), [(now,)])
-        if kind is ast.ShowKind.VARIABLES:
-            return fixed_result(_texts("Variable", "Value"), self._variables())
-        if kind in (
-            ast.ShowKind.CLUSTER,
-            ast.ShowKind.CLUSTER_CHANGE,
-            ast.ShowKind.REGIONS,
-        ):  # also without a leader: nothing is caught up with
-            shown = show_cluster(statement, self._cluster)
-            return fixed_result(shown.fields, shown.rows)
-        if kind in (ast.ShowKind.SENDERS, ast.ShowKind.RECEIVERS, ast.ShowKind.SYNC):
-            shown = show_sync(
-                kind,
-                self._sync_desk(),
-                lambda seconds: format_time(seconds * self._unit.value, session.zone, self._unit),
-            )
-            return fixed_result(shown.fields, shown.rows)
-        if kind in (ast.ShowKind.PARTITIONS, ast.ShowKind.FILES):
-            shown = show_stored(statement, self._store.partitions(), lambda t: format_time(t, session.zone, self._unit))
-            return fixed_result(shown.fields, shown.rows)
+
+        def time(ticks: int) -> str:
+            return format_time(ticks, session.zone, self._unit)
+
+        match kind:
+            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES:
+                return self.every_node.show(statement, session.zone, session.access), HERE
+            case ast.ShowKind.FUNCTIONS:
+                self._catch_up(session)
+                return show_functions(self._store.schema.catalogue), HERE
+            case ast.ShowKind.TRIGGERS:
+                self._catch_up(session)
+                return show_triggers(self._triggers), HERE
+            case ast.ShowKind.VERSION:
+                return Shown(_texts("Version"), [(_version(),)]), HERE
+            case ast.ShowKind.TIME_ZONE:
+                return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
+            case ast.ShowKind.CURRENT_TIMESTAMP:
+                return Shown(_texts("CurrentTimestamp"), [(time(self._now()),)]), HERE
+            case ast.ShowKind.VARIABLES:
+                return Shown(_texts("Variable", "Value"), list(self._variables())), HERE
+            case ast.ShowKind.CLUSTER | ast.ShowKind.CLUSTER_CHANGE | ast.ShowKind.REGIONS:
+                return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
+            case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
+                return show_sync(kind, self._sync_desk(), lambda seconds: time(seconds * self._unit.value)), HERE
         point = self._catch_up(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
         self._store.looked_at_schema(point)
-        return fixed_result(shown.fields, shown.rows, point=point)
+        return shown, point
 
     def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:
         """The time of each series' latest point; series without points, or that may not be read, are missing."""
@@ -588,20 +619,6 @@ class QueryEngine:
         finally:
             execution.close()
         return found
-
-    def _show_queries(self, session: SessionContext) -> Result:
-        now = self._clock.monotonic_ns()
-        rows = [
-            (
-                format_time(r.started_ns * self._unit.value // 1_000_000_000, session.zone, self._unit),
-                r.query,
-                "1",
-                f"{(now - r.ticks_ns) / 1e9:.3f}",
-                r.statement,
-            )
-            for r in self._running(session.access)
-        ]
-        return fixed_result(_texts("Time", "QueryId", "DataNodeId", "ElapsedTime", "Statement"), rows)
 
     def _variables(self) -> list[tuple[str, str]]:
         options = self._store.options
@@ -640,14 +657,5 @@ def _version() -> str:
     return version("saros")
 
 
-def _texts(*names: str) -> list[Field]:
-    return [Field(name, _TEXT) for name in names]
-
-
-def _function_rows() -> list[tuple[str, str, str, str]]:
-    from saros_engine.aggregates import AGGREGATES
-
-    kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
-    kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
-    kinds |= dict.fromkeys(POINT_FUNCTIONS, "built-in series function")
-    return [(name.upper(), kinds[name], "", "AVAILABLE") for name in sorted(kinds)]
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, _TEXT) for name in names)

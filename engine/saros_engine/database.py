@@ -65,6 +65,10 @@ class Database(Protocol):
         """A picture of all data; close it."""
         ...
 
+    def hold(self, point: ReadPoint) -> ReadView:
+        """A picture for many statements: all of it, on other nodes too, is of now; close it."""
+        ...
+
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
         """Write batches after the schema changes that they need."""
         ...

@@ -4,11 +4,14 @@ EngineError            root: `code` (see `saros_wire.status`) and a sentence tha
  ├─ SemanticError      the statement does not fit the schema or itself: change it
  ├─ NotSupportedError  part of the dialect that is not built yet: use another way
  ├─ MemoryExceeded     the query holds too much: narrow it
+ ├─ ExtensionFailed    a function that a user wrote raised, or answered what it may not
  ├─ QueryKilled        somebody ended the query
  └─ QueryNotFound      there is no such query
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class EngineError(Exception):
@@ -43,6 +46,12 @@ class MemoryExceeded(EngineError):
     code = 709
 
 
+class ExtensionFailed(EngineError):
+    """Code that is no part of Saros failed; the message says which, where, and why."""
+
+    code = 2080
+
+
 class QueryKilled(EngineError):
     """The query was ended before it was done."""
 
@@ -54,6 +63,8 @@ class QueryNotFound(EngineError):
 
     code = 714
 
-    def __init__(self, query: str) -> None:
-        super().__init__(f"no query {query} is running: look with SHOW QUERIES")
+    def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
+        """`silent`: why some nodes do not say what runs there."""
+        message = f"no query {query} is running: look with SHOW QUERIES"
+        super().__init__("; ".join([message, *silent]))
         self.query = query

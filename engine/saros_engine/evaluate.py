@@ -25,6 +25,7 @@ from saros_engine.expression import (
     Constant,
     Conversion,
     FunctionCall,
+    Given,
     InputColumn,
     InputTime,
     Membership,
@@ -35,7 +36,7 @@ from saros_engine.expression import (
     PatternMatch,
 )
 from saros_engine.function import FunctionKind
-from saros_engine.functions import FUNCTIONS
+from saros_engine.functions import function_of
 from saros_engine.text import check_pattern, compare_text, is_in, match_text, repeat_text
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block, Column, TextArray
@@ -95,6 +96,8 @@ def compile_expression(expression: Bound) -> Compiled:
             return lambda block: convert(inner(block), type_)
         case Choice():
             return _choice(expression)
+        case Given(number, _):
+            raise AssertionError(f"value {number} is not there yet")
 
 
 def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
@@ -351,7 +354,7 @@ def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Colu
 
 
 def _holds_series(expression: Bound) -> bool:
-    if isinstance(expression, FunctionCall) and FUNCTIONS[expression.name].kind is FunctionKind.SERIES:
+    if isinstance(expression, FunctionCall) and function_of(expression).kind is FunctionKind.SERIES:
         return True
     return any(_holds_series(part) for part in parts_of(expression))
 
@@ -377,7 +380,7 @@ def parts_of(expression: Bound) -> tuple[Bound, ...]:
 
 
 def _function(expression: FunctionCall) -> Compiled:
-    function = FUNCTIONS[expression.name]
+    function = function_of(expression)
     arguments = [compile_expression(argument) for argument in expression.arguments]
     evaluate_columns = function.make(expression)
     return lambda block: evaluate_columns([argument(block) for argument in arguments], block)

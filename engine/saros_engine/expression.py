@@ -8,10 +8,14 @@ Pure data: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from saros_grammar.ast import BinaryOperator
 from saros_storage.types import DataType, Scalar
+
+if TYPE_CHECKING:
+    from saros_engine.function import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,14 @@ class Constant:
     """A literal; `value` None is null of `type`."""
 
     value: Scalar
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that is known when the plan is used; what evaluates a plan meets the `Constant` in its place."""
+
+    number: int
     type: DataType
 
 
@@ -71,6 +83,8 @@ class FunctionCall:
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
+    #: The function, if a user wrote it.
+    own: Function | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +138,7 @@ Bound = (
     InputColumn
     | InputTime
     | Constant
+    | Given
     | Negate
     | Not
     | Operation

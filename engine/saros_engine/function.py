@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from saros_engine.expression import Constant, FunctionCall
+from saros_engine.times import duration_ticks
+from saros_grammar.literals import LiteralError, duration_of, is_duration
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, Scalar
+from saros_storage.types import DataType, Scalar, TimeUnit
 
 #: Argument columns and the block they come from -> the result column.
 Evaluator = Callable[[Sequence[Column], Block], Column]
@@ -88,6 +90,18 @@ def integer_attribute(
     if not low <= value <= high:
         raise UserMistake(f"{name}: '{key}' must be from {low} to {high} and is {value}", code=701)
     return value
+
+
+def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUnit) -> int:
+    """An attribute such as `5m`, in ticks."""
+    text = required(name, attributes, key)
+    try:
+        ticks = duration_ticks(duration_of(text), unit) if is_duration(text) else 0
+    except LiteralError as error:
+        raise UserMistake(f"{name}: '{key}': {error}", code=701) from error
+    if ticks <= 0:
+        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m and is {text!r}", code=701)
+    return ticks
 
 
 def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:

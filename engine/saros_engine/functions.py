@@ -33,13 +33,26 @@ from saros_engine.function import (
     required,
 )
 from saros_engine.regex_functions import REGEX_FUNCTIONS
+from saros_engine.registered_call import RegisteredCall
 from saros_engine.series_functions import SERIES_FUNCTIONS
 from saros_engine.text import Arrow, arrow_compute, from_arrow, map_text, match_text, numbers_of, repeat_text, to_arrow
+from saros_grammar.ast import Call
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, NumericArray, Scalar
 
 FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
+
+
+def function_named(call: Call) -> Function | None:
+    """The function that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else FUNCTIONS.get(call.name.lower())
+    return found if isinstance(found, Function) else None
+
+
+def function_of(call: FunctionCall) -> Function:
+    """The function of a bound call."""
+    return FUNCTIONS[call.name] if call.own is None else call.own
 
 
 def _register(function: Function) -> None:

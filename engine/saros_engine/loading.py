@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from saros_engine.database import Database
+from saros_engine.views import require_no_views
 from saros_grammar.ast import Load
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.layout import RESOURCE, FileName
@@ -30,9 +31,9 @@ _FAILURES_MAX = 5
 def load_files(store: Database, statement: Load, level: int, folders: Sequence[str] | None) -> int:
     """Carry out a LOAD; how many files were loaded. `folders`: those that may be read; None: any.
 
-    Raises UserMistake 2050, 2051, and what `Database.load` raises.
+    Raises UserMistake 2050, 2051, 503 (a view is where a series would be made), and what `Database.load` raises.
     """
-    options = LoadOptions(statement.level or level, statement.verify is not False)
+    options = LoadOptions(statement.level or level, statement.verify is not False, require_no_views)
     paths = list(_files(statement.source, folders))
     failures: list[StorageError] = []
     for path in paths:

@@ -22,13 +22,17 @@ Pure data: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from saros_engine.expression import Bound, FunctionCall
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest
 from saros_storage.types import DataType, Scalar
+
+if TYPE_CHECKING:
+    from saros_engine.aggregate import Aggregate as AggregateFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ class AggregateCall:
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
+    #: The aggregate, if a user wrote it.
+    own: AggregateFunction | None = field(default=None, compare=False, repr=False)
 
 
 # ---------------------------------------------------------------------------------------------- nodes

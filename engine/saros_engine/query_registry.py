@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from saros_cluster.placement import NodeId
 from saros_scheduler.task import QueryId
 from saros_storage.clock import Clock
 
@@ -42,8 +43,9 @@ class RunningQuery:
 class QueryRegistry:
     """See the module."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, node: NodeId) -> None:
         self._clock = clock
+        self._node = node
         self._lock = threading.Lock()
         self._number = 0
         self._running: dict[QueryId, RunningQuery] = {}
@@ -54,7 +56,7 @@ class QueryRegistry:
             self._number = (self._number + 1) % _NUMBERS
             number = self._number
         second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
-        return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_1")
+        return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_{self._node}")
 
     def add(self, statement: str, user: str, execution: Execution) -> None:
         """Before the execution starts."""

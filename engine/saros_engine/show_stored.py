@@ -1,15 +1,16 @@
-"""SHOW PARTITIONS and SHOW FILES: what lies on this node's disk, as rows.
+"""SHOW PARTITIONS and SHOW FILES: what lies on a node's disk, as rows.
 
 IoTDB has no such statements; columns are named after those of its SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from saros_cluster.placement import NodeId
 from saros_engine.plan import Field
-from saros_engine.show import Row, Shown
-from saros_grammar.ast import Show, ShowKind
+from saros_engine.show import Row
+from saros_grammar.ast import ShowKind
 from saros_storage.partition_status import FileStatus, PartitionStatus
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.types import DataType
@@ -26,6 +27,8 @@ _PARTITION_FIELDS = (
     Field("MemTableBytes", _INT64),
     Field("Tombstones", _INT32),
     Field("SetAside", _INT32),
+    Field("Reason", _TEXT),
+    Field("DataNodeId", _INT64),
 )
 _FILE_FIELDS = (
     Field("Database", _TEXT),
@@ -38,21 +41,31 @@ _FILE_FIELDS = (
     Field("EndTime", _TEXT),
     Field("Bytes", _INT64),
     Field("Reason", _TEXT),
+    Field("DataNodeId", _INT64),
 )
+FIELDS = {ShowKind.PARTITIONS: _PARTITION_FIELDS, ShowKind.FILES: _FILE_FIELDS}
 TimeText = Callable[[int], str]
 
 
-def show_stored(statement: Show, partitions: Iterable[PartitionStatus], time: TimeText) -> Shown:
-    """Rows by database and slice; `time` prints a time."""
-    patterns = [parse_pattern(str(path)) for path in statement.databases]
+def show_stored(
+    kind: ShowKind, databases: Sequence[str], partitions: Iterable[PartitionStatus], time: TimeText, node: NodeId
+) -> list[Row]:
+    """A node's rows by database and slice, for `FIELDS`; `databases`: patterns, none for all; `time` prints a time."""
+    patterns = [parse_pattern(database) for database in databases]
     chosen = [p for p in partitions if not patterns or any(w.matches(split_path(p.database)) for w in patterns)]
     chosen.sort(key=lambda p: (p.database, p.slice))
-    if statement.kind is ShowKind.PARTITIONS:
-        return Shown(_PARTITION_FIELDS, [_partition_row(partition, time) for partition in chosen])
-    return Shown(_FILE_FIELDS, [row for partition in chosen for row in _file_rows(partition, time)])
+    if kind is ShowKind.PARTITIONS:
+        return [_partition_row(partition, time, node) for partition in chosen]
+    return [row for partition in chosen for row in _file_rows(partition, time, node)]
 
 
-def _partition_row(partition: PartitionStatus, time: TimeText) -> Row:
+def silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
+    """The row of a node that does not tell."""
+    told: dict[str, int | str] = {"Status": "Unknown", "Reason": why, "DataNodeId": node}
+    return tuple(told.get(field.name) for field in FIELDS[kind])
+
+
+def _partition_row(partition: PartitionStatus, time: TimeText, node: NodeId) -> Row:
     sequence = sum(file.sequence for file in partition.files)
     return (
         partition.database,
@@ -65,16 +78,18 @@ def _partition_row(partition: PartitionStatus, time: TimeText) -> Row:
         partition.memtable_bytes,
         partition.tombstones,
         len(partition.set_aside),
+        None,
+        node,
     )
 
 
-def _file_rows(partition: PartitionStatus, time: TimeText) -> Iterable[Row]:
+def _file_rows(partition: PartitionStatus, time: TimeText, node: NodeId) -> Iterable[Row]:
     place = (partition.database, partition.slice)
     for file in partition.files:
         span = (time(file.start), time(file.end))
-        yield (*place, file.name, _status(file), file.version, file.devices, *span, file.bytes, None)
+        yield (*place, file.name, _status(file), file.version, file.devices, *span, file.bytes, None, node)
     for name, reason in partition.set_aside:
-        yield (*place, name, "SetAside", None, None, None, None, None, reason)
+        yield (*place, name, "SetAside", None, None, None, None, None, reason, node)
 
 
 def _status(file: FileStatus) -> str:

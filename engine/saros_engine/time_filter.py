@@ -89,7 +89,7 @@ def split_time(where: Expression | None, moment: Moment) -> tuple[TimeRange, Exp
     time = ALL_TIME
     rest: Expression | None = None
     for part in conjuncts(where):
-        found = _range(part, moment)
+        found = range_of(part, moment)
         if found is not None:
             time = time.intersect(found)
         else:
@@ -117,8 +117,8 @@ def conjuncts(where: Expression | None) -> Iterator[Expression]:
         yield where
 
 
-def _range(part: Expression, moment: Moment) -> TimeRange | None:
-    """The range of one conjunct; None if it is not just about a range of time."""
+def range_of(part: Expression, moment: Moment) -> TimeRange | None:
+    """The range of one conjunct; None if it is not just about a range of time. Raises SemanticError (no date)."""
     match part:
         case Binary(operator, TimeReference(), value) if operator in _TURNED:
             return _compared(operator, _constant(value, moment))

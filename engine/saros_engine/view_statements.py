@@ -9,6 +9,7 @@ from saros_engine.altering import altered
 from saros_engine.analysis.scope import any_part, paths_of, with_paths
 from saros_engine.database import Database
 from saros_engine.errors import SemanticError
+from saros_engine.extensions.registered import calls_registered
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.body import is_aggregate, makes_points
 from saros_engine.planner.into import targets_by_column
@@ -28,6 +29,8 @@ def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
     """The views of a CREATE VIEW, to be made. Raises SemanticError."""
     sources = plan_select(statement.select, context).sources
     for source in sources:
+        if calls_registered(source):
+            raise SemanticError(f"create view: {source} calls a function that may be dropped: name series only")
         if any_part(source, _needs_more):
             raise SemanticError(f"create view: {source} is not computed from the values of one row")
     if not sources:

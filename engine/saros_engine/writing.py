@@ -23,6 +23,7 @@ import numpy as np
 
 from saros_engine.conversion import check_conversion, convert
 from saros_engine.database import Database
+from saros_engine.extensions.triggers import Triggers
 from saros_engine.literal_values import column_of_literals, inferred_type
 from saros_engine.templates import Template, template_for, with_template
 from saros_engine.views import require_no_views
@@ -76,8 +77,9 @@ class _Shape:
 class Writer:
     """See the module. `level`: nodes below root of a database that is created by writing."""
 
-    def __init__(self, store: Database, level: int, clock: Clock) -> None:
+    def __init__(self, store: Database, level: int, clock: Clock, triggers: Triggers) -> None:
         self._store = store
+        self._triggers = triggers
         self._clock = clock
         self._level = level
         self._shapes: dict[tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None], _Shape] = {}
@@ -111,7 +113,7 @@ class Writer:
     def known_tablet(
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
     ) -> Tablet | None:
-        """The batch as it is written, if it is of a shape that was seen before, and all of it is; else None."""
+        """The batch as it is written, if its shape was seen before, all of it is written, and no trigger fires."""
         names, values, rows = tuple(columns), tuple(columns.values()), len(times)
         shape = self._shapes.get((device, names, tuple([c.type for c in values]), aligned))
         schema = self._store.schema
@@ -119,7 +121,8 @@ class Writer:
             return None
         if schema.ttl and self._living(shape.device, times) is not None:
             return None
-        return Tablet(shape.device, names, times, values, shape.aligned)
+        tablet = Tablet(shape.device, names, times, values, shape.aligned)
+        return tablet if self._triggers.firing(tablet) is None else None
 
     def _write_as_known(
         self, shape: _Shape, names: tuple[str, ...], times: Int64Array, columns: tuple[Column, ...]
@@ -128,7 +131,7 @@ class Writer:
         if shape.version != self._store.schema.version:
             return False
         try:
-            self._store.write([Tablet(shape.device, names, times, columns, shape.aligned)])
+            self._write(Tablet(shape.device, names, times, columns, shape.aligned))
         except UserMistake as error:
             if not self._is_overtaken(error, shape.version):
                 raise
@@ -154,13 +157,22 @@ class Writer:
             missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
             fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
             own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
-            self._store.write([Tablet(path, own, times, tuple(fitted), aligned)], self._creates(path, missing, aligned))
+            self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
             if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
                 if len(self._shapes) >= _SHAPES_MAX:
                     self._shapes.clear()
                 self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
 
         self._creating(write)
+
+    def _write(self, tablet: Tablet, creates: Sequence[SchemaChange] = ()) -> None:
+        """Write a batch, and fire what is to be fired for it."""
+        firing = self._triggers.firing(tablet)
+        if firing is not None:
+            firing.before()
+        self._store.write([tablet], creates)
+        if firing is not None:
+            firing.after()
 
     def _creating(self, write: Callable[[], None]) -> None:
         """Do a write that creates what is missing; again, if others have created or dropped it meanwhile."""
@@ -201,7 +213,7 @@ class Writer:
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
-                self._store.write([tablet if living is None else _compressed(tablet, living)], creates)
+                self._write(tablet if living is None else _compressed(tablet, living), creates)
 
         if living is None or living.any():
             self._creating(write)

@@ -32,10 +32,10 @@ class AbortChange:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUpNode:
-    """GIVE UP NODE 4."""
+class GiveUpNodes:
+    """GIVE UP NODE 4, 5."""
 
-    node: int
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class DismissNode:
     node: int
 
 
-ClusterStatement = AdmitNode | ChangeNodes | AbortChange | GiveUpNode | DismissNode
+ClusterStatement = AdmitNode | ChangeNodes | AbortChange | GiveUpNodes | DismissNode
 
 
 # ---------------------------------------------------------------------------------------------- what senders have sent

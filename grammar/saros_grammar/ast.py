@@ -23,7 +23,7 @@ from saros_grammar.administration_tree import (
     ClusterStatement,
     DismissNode,
     DropSender,
-    GiveUpNode,
+    GiveUpNodes,
     SyncStatement,
     TransferDevice,
 )
@@ -48,6 +48,7 @@ from saros_grammar.expression_tree import (
     TimeReference,
     Unary,
 )
+from saros_grammar.extension_tree import CreateFunction, CreateTrigger, DropFunction, DropTrigger, ExtensionStatement
 
 #: What is defined next door and taken from here.
 __all__ = [
@@ -61,12 +62,17 @@ __all__ = [
     "Cast",
     "ChangeNodes",
     "ClusterStatement",
+    "CreateFunction",
+    "CreateTrigger",
     "DismissNode",
+    "DropFunction",
     "DropSender",
+    "DropTrigger",
     "Duration",
     "EndTimeReference",
     "Expression",
-    "GiveUpNode",
+    "ExtensionStatement",
+    "GiveUpNodes",
     "InList",
     "IsNull",
     "Keep",
@@ -221,6 +227,8 @@ class Select:
     last: bool = False
     into: Into | None = None
     without_null: WithoutNull | None = None
+    #: FROM information_schema.TABLE, in lower case; then there are no paths.
+    table: str | None = None
 
 
 # ---------------------------------------------------------------------------------------------- writing
@@ -466,6 +474,7 @@ class ShowKind(Enum):
     VERSION = "version"
     VARIABLES = "variables"
     FUNCTIONS = "functions"
+    TRIGGERS = "triggers"
     CURRENT_TIMESTAMP = "current_timestamp"
     TIME_ZONE = "time zone"
     CLUSTER = "cluster"
@@ -741,6 +750,7 @@ Statement = (
     | ViewStatement
     | CreateContinuousQuery
     | DropContinuousQuery
+    | ExtensionStatement
     | UserStatement
     | ClusterStatement
     | SyncStatement

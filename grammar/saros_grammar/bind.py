@@ -42,12 +42,20 @@ class ParameterBinder:
 
     def bind(self, statement: Statement, values: Sequence[object]) -> Statement:
         """The statement with `values` for its `?`, in their order. Raises BindError (2003)."""
-        count, rebuild = self._template(statement)
+        return self.filled(statement, self.literals(statement, values))
+
+    def literals(self, statement: Statement, values: Sequence[object]) -> list[Literal]:
+        """The values as literals, in the order of the statement's `?`. Raises BindError (2003)."""
+        count, _ = self._template(statement)
         if len(values) != count:
             raise BindError(f"the statement has {count} parameters (?), and {len(values)} values were given")
+        return [self.literal(value, index) for index, value in enumerate(values)]
+
+    def filled(self, statement: Statement, literals: Sequence[Literal]) -> Statement:
+        """The statement with as many literals as it has `?` in their place."""
+        _, rebuild = self._template(statement)
         if rebuild is None:
             return statement
-        literals = [self.literal(value, index) for index, value in enumerate(values)]
         bound: Statement = rebuild(literals)
         return bound
 

@@ -2,7 +2,8 @@
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
-    templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`.
+    templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`,
+    functions and triggers of users to `extension_builder`.
 
 What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
 hold (a clause twice, a row of the wrong width) raises ParseError with its place.
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 from saros_grammar import (
     ast,
     continuous_builder,
+    extension_builder,
     load_builder,
     select_builder,
     series_builder,
@@ -34,9 +36,6 @@ from saros_grammar.subjects import subject_filter
 _AREAS = {
     "user": "users",
     "role": "roles",
-    "function": "user-defined functions",
-    "trigger": "triggers",
-    "triggers": "triggers",
     "pipe": "pipes",
     "pipes": "pipes",
     "pipeplugin": "pipes",
@@ -67,7 +66,12 @@ _AREAS = {
 
 
 #: Rules of whole areas, by name of the rule or of its alternative.
-_BUILDERS = {**template_builder.RULES, **continuous_builder.RULES, **view_builder.RULES}
+_BUILDERS = {
+    **template_builder.RULES,
+    **continuous_builder.RULES,
+    **view_builder.RULES,
+    **extension_builder.RULES,
+}
 
 
 class StatementBuilder:
@@ -483,7 +487,7 @@ class StatementBuilder:
         "ChangeNodes": _change_nodes,
         "Rebalance": lambda _, __: ast.ChangeNodes(),
         "AbortChange": lambda _, __: ast.AbortChange(),
-        "GiveUpNode": lambda _, context: ast.GiveUpNode(int(context.id_.text)),
+        "GiveUpNodes": lambda _, context: ast.GiveUpNodes(tuple(int(token.text) for token in context.ids)),
         "ShowSync": _show_plain,
         "Transfer": _transfer,
         "DropSender": _drop_sender,

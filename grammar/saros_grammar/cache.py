@@ -19,6 +19,7 @@ Any thread: look-ups take no lock, storing takes one.
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -34,21 +35,22 @@ _CACHED_CHARACTERS_MAX = 20_000
 #: Templates below one stripped text; `LEVEL = n` and attribute strings rarely take more values.
 _TEMPLATES_MAX = 64
 
+_Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
 
-class RecentMap(Generic[_Value]):
+class RecentMap(Generic[_Key, _Value]):
     """The entries used lately, at most 2 * `capacity`: a young half that is written and an old half that fades."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._lock = threading.Lock()
         #: Entries put or met since the halves last changed places.
-        self._young: dict[str, _Value] = {}
+        self._young: dict[_Key, _Value] = {}
         #: Entries of the time before; never written.
-        self._old: dict[str, _Value] = {}
+        self._old: dict[_Key, _Value] = {}
 
-    def get(self, key: str) -> _Value | None:
+    def get(self, key: _Key) -> _Value | None:
         """The value, which moves to the young half; None if it is unknown."""
         value = self._young.get(key)
         if value is None:
@@ -57,7 +59,7 @@ class RecentMap(Generic[_Value]):
                 self.put(key, value)
         return value
 
-    def put(self, key: str, value: _Value) -> None:
+    def put(self, key: _Key, value: _Value) -> None:
         """Stores; a full young half becomes the old one, and what was old is forgotten."""
         with self._lock:
             if len(self._young) >= self._capacity and key not in self._young:
@@ -90,8 +92,8 @@ class StatementCache:
 
     def __init__(self, capacity: int = 1024) -> None:
         assert capacity > 0
-        self._texts: RecentMap[Parsed] = RecentMap(capacity)
-        self._shapes: RecentMap[_Shape] = RecentMap(capacity)
+        self._texts: RecentMap[str, Parsed] = RecentMap(capacity)
+        self._shapes: RecentMap[str, _Shape] = RecentMap(capacity)
 
     def get(self, text: str) -> Parsed:
         """The statement of `text`, as `parse` gives it. Raises ParseError."""

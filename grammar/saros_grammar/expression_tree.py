@@ -73,9 +73,13 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The `index`-th `?` (from 0), before values are bound."""
+    """The `index`-th `?` (from 0), before values are bound.
+
+    `kind`: of the value that it will have, where a statement is planned without values.
+    """
 
     index: int
+    kind: LiteralKind | None = None
 
     def __str__(self) -> str:
         return "?"

@@ -8,7 +8,7 @@ The grammar hands over a flat chain `operand (operator operand)*`; this module c
 
 `!` binds tightest, as in IoTDB. The word NOT binds below comparisons (`NOT a > 1` means `NOT (a > 1)`), where IoTDB
 reads `(NOT a) > 1` and then refuses it for its types. A minus right before a number belongs to the number.
-`1h` is a duration after a time and a sign (`now() - 1h`), a series elsewhere.
+`1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), a series elsewhere.
 
 Every literal that came from one token is noted in `slots`, with its place: that is what the statement cache re-binds.
 Parse-tree contexts are generated code without types, hence `Any`.
@@ -388,7 +388,7 @@ def _is_time(expression: Expression) -> bool:
     if isinstance(expression, Call):
         return expression.name.lower() == "now" and not expression.arguments
     if isinstance(expression, Literal):
-        return expression.kind is LiteralKind.TIME
+        return expression.kind in (LiteralKind.TIME, LiteralKind.INTEGER)
     return isinstance(expression, TimeReference | EndTimeReference | Parameter)
 
 

@@ -1,7 +1,7 @@
 r"""Text to statement: lexer, parser, builder, and errors that help.
 
-    text --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
-          \--on a mistake: ANTLR, LL, real listener--> tree or ParseError(line, column, caret, what was expected)
+    text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
+      \--on a mistake: ANTLR's lexer, LL, real listener--> tree or ParseError(line, column, caret, what was expected)
 
 SLL is fast and in rare cases too strict, so a mistake is only believed when LL, which is exact, finds it too.
 INSERT ... VALUES with plain values does not come here at all (`insert_fast`).
@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antlr4 import CommonTokenStream, InputStream
 from antlr4.atn.PredictionMode import PredictionMode
 from antlr4.error.Errors import ParseCancellationException
 from antlr4.error.ErrorStrategy import BailErrorStrategy
@@ -31,8 +30,8 @@ from saros_grammar.builder import StatementBuilder
 from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.expressions import ExpressionBuilder, LiteralSlot
 from saros_grammar.generated.Sql import Sql
-from saros_grammar.generated.SqlLexer import SqlLexer
 from saros_grammar.insert_fast import parse_insert
+from saros_grammar.lexer import exact_tokens_of, tokens_of
 from saros_grammar.listener import MistakeListener
 from saros_grammar.rebuild import Rebuild, compile_template
 from saros_grammar.redaction import hidden_mistake, may_hold_password, redacted
@@ -110,8 +109,7 @@ def parse_source(text: str) -> Source:
     if len(text) > STATEMENT_CHARACTERS_MAX:
         message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are taken"
         raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
-    tokens = CommonTokenStream(SqlLexer(InputStream(text)))
-    tokens.fill()
+    tokens = tokens_of(text)
     try:
         return _parse_tokens(text, tokens)
     except ParseError:
@@ -145,8 +143,7 @@ def _tree(text: str, tokens: Any) -> Any:
     try:
         return parser.singleStatement().statement()
     except ParseCancellationException:
-        tokens.seek(0)
-    exact: Any = Sql(tokens)
+        exact: Any = Sql(exact_tokens_of(text))
     exact.removeErrorListeners()
     exact.addErrorListener(MistakeListener(text))
     return exact.singleStatement().statement()

@@ -23,10 +23,24 @@ def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild
         return _hole(hole)
     if isinstance(node, tuple):
         return _compound(tuple, node, hole_of)
-    if is_dataclass(node) and not isinstance(node, type):
-        kind = type(node)
-        return _compound(lambda parts: kind(*parts), [getattr(node, f.name) for f in fields(node)], hole_of)
-    return None
+    kind = type(node)
+    names = field_names(kind)
+    if not names:
+        return None
+    return _compound(lambda parts: kind(*parts), [getattr(node, name) for name in names], hole_of)
+
+
+#: By type: the names of its fields.
+_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; of any other type none."""
+    names = _FIELD_NAMES.get(kind)
+    if names is None:
+        names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        _FIELD_NAMES[kind] = names
+    return names
 
 
 def _hole(index: int) -> Rebuild:

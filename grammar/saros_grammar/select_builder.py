@@ -66,6 +66,8 @@ def build(expressions: ExpressionBuilder, context: Any) -> Select:
         fields.update(found)
     if fields.pop("align_by_time", False) and fields.get("align_by_device"):
         raise expressions.error(context, "ALIGN BY is given twice")
+    if sources is not None and sources.table is not None:
+        fields["table"] = expressions.name(sources.table).lower()
     return Select(items, paths, last=context.LAST() is not None, into=into, **fields)
 
 

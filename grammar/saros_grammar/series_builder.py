@@ -89,14 +89,14 @@ def alter(expressions: ExpressionBuilder, path: PathExpression, context: Any) ->
         names = ((_text(expressions, context.old), _text(expressions, context.new)),)
         return AlterTimeseries(path, AlterKind.RENAME, names)
     if kind == Sql.SET:
-        return AlterTimeseries(path, AlterKind.SET, _pairs(expressions, context.pair()))
+        return AlterTimeseries(path, AlterKind.SET, pairs(expressions, context.pair()))
     if kind == Sql.DROP:
         return AlterTimeseries(path, AlterKind.DROP, tuple((_text(expressions, key), "") for key in context.key()))
     if kind == Sql.ADD:
-        pairs = _pairs(expressions, context.pair())
+        added = pairs(expressions, context.pair())
         if context.kind.type == Sql.TAGS:
-            return AlterTimeseries(path, AlterKind.ADD_TAGS, tags=pairs)
-        return AlterTimeseries(path, AlterKind.ADD_ATTRIBUTES, attributes=pairs)
+            return AlterTimeseries(path, AlterKind.ADD_TAGS, tags=added)
+        return AlterTimeseries(path, AlterKind.ADD_ATTRIBUTES, attributes=added)
     alias = None if context.alias is None else _alias(expressions, context.alias)
     tags, attributes = _labels(expressions, context.labels())
     return AlterTimeseries(path, AlterKind.UPSERT, alias=alias, tags=tags, attributes=attributes)
@@ -114,11 +114,12 @@ def _labels(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[_P
         kind = context.kind.type
         if kind in found:
             raise expressions.error(context, f"{context.kind.text.upper()} is given twice")
-        found[kind] = _pairs(expressions, context.pair())
+        found[kind] = pairs(expressions, context.pair())
     return found.get(Sql.TAGS, ()), found.get(Sql.ATTRIBUTES, ())
 
 
-def _pairs(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> _Pairs:
+def pairs(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> _Pairs:
+    """`k = v` pairs, as texts."""
     return tuple((_text(expressions, pair.key()), _text(expressions, pair.value())) for pair in contexts)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, encode, is_address
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.commands import Abort, Admit, Begin, Dismiss, GiveUp
+from saros_cluster.growth.rescue import Rescue
 from saros_cluster.growth.steps import NO_SUCH_NODE, NOT_NOW
 from saros_cluster.growth.topology import Standing, Topology
 from saros_cluster.placement.ring import NodeId
@@ -18,8 +19,9 @@ from saros_storage.errors import UserMistake
 class Administration:
     """See the module."""
 
-    def __init__(self, file: ClusterFile, database: ClusterDatabase, routes: Routes) -> None:
+    def __init__(self, file: ClusterFile, database: ClusterDatabase, routes: Routes, rescue: Rescue) -> None:
         self._file = file
+        self._rescue = rescue
         self._database = database
         self._routes = routes
 
@@ -44,9 +46,10 @@ class Administration:
         """See `ClusterAdmin.abort`."""
         self._database.grow(Abort(self._change()))
 
-    def give_up(self, node: NodeId) -> None:
-        """See `ClusterAdmin.give_up`."""
-        self._database.grow(GiveUp(self._change(), node))
+    def give_up(self, nodes: Sequence[NodeId]) -> None:
+        """See `ClusterAdmin.give_up`. The meta group comes first: without it nothing can be agreed on."""
+        self._rescue.regain_meta(nodes)
+        self._database.grow(GiveUp(tuple(nodes)))
 
     def dismiss(self, node: NodeId) -> None:
         """See `ClusterAdmin.dismiss`."""

@@ -86,7 +86,7 @@ class Chores:
         while not self._stopped.wait(_INTERVAL_SECONDS):
             rounds += 1
             if rounds % _RENEW_EVERY == 0:
-                self._do(self._database.renew_views)
+                self._do(self._database.views.renew)
             for chore in (
                 self._expire,
                 self._finish_drops,
@@ -116,7 +116,7 @@ class Chores:
 
     def _finish_drops(self) -> None:
         if self.leads_meta():
-            self._database.finish_drops(_DROPS_SECONDS)
+            self._database.dropping.finish(_DROPS_SECONDS)
 
     def _abandon_loads(self) -> None:
         self._database.abandon_loads(self._led())
@@ -131,7 +131,7 @@ class Chores:
             self.host.transfer(group, NodeId(group))
 
     def _led(self) -> list[GroupId]:
-        return [group for group in self.host.statuses() if self.host.leads(group)]
+        return [group for group, status in self.host.statuses().items() if status.leads]
 
     def hand_over(self) -> None:
         """Let others lead what this node leads, as far as they can: it is about to stop."""

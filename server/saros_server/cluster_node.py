@@ -25,7 +25,7 @@ from functools import partial
 from saros_cluster.cluster_file import CLUSTER_FILE, ClusterFile
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data import snapshots
-from saros_cluster.database import ClusterDatabase, Parts
+from saros_cluster.database import Parts
 from saros_cluster.groups import Ground, Groups
 from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.growth.worker import Worker
@@ -38,7 +38,7 @@ from saros_cluster.peers import BadRequest, CallHandler, Unreachable
 from saros_cluster.placement import NodeId
 from saros_cluster.proposer import Proposer
 from saros_cluster.raft.membership import Membership
-from saros_cluster.raft.messages import GroupId, HardState, Position
+from saros_cluster.raft.messages import GroupId, HardState, Message, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
 from saros_cluster.remote.opening import opener
@@ -49,10 +49,14 @@ from saros_cluster.routing import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.users.cluster_directory import ClusterDirectory
+from saros_engine.every_node import TELL
 from saros_server.cluster_admin import Administration
 from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
+from saros_server.cluster_sync_desk import ClusterSyncDesk
 from saros_server.growing import Growing
+from saros_server.installed_everywhere import INSTALLED, InstalledEverywhere, say_installed
+from saros_server.other_nodes import OtherNodes
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
@@ -66,6 +70,7 @@ from saros_storage.loading.staging import Staging
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
 from saros_storage.store_options import StoreOptions, parse_durability
+from saros_sync.clustered.database import SyncedCluster
 
 logger = logging.getLogger(__name__)
 
@@ -96,18 +101,25 @@ class ClusterNode:
 
     def __init__(
         self,
-        database: ClusterDatabase,
+        database: SyncedCluster,
         directory: ClusterDirectory,
         status: ClusterStatus,
         chores: Chores,
         admin: Administration,
+        installations: InstalledEverywhere,
+        others: OtherNodes,
+        sync: ClusterSyncDesk,
         closing: ExitStack,
     ) -> None:
         self.database = database
         self.admin = admin
+        self.installations = installations
+        self.others = others
         self.directory = directory
         self.status = status
         self.chores = chores
+        #: What `saros sync` does in the cluster.
+        self.sync = sync
         self._closing = closing
 
     def leader_elsewhere(self, device: str) -> str:
@@ -210,9 +222,56 @@ class _Opening:
         groups.open(self._routes.now.topology)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema)
-        database = ClusterDatabase(
+        database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
+        readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
+        self._closing.callback(readers.close)
+        threads = HostThreads(host, self._clock)
+        desk = ClusterSyncDesk(self._folder, disk, database.receiver, database.others, database.ask)
+        others = OtherNodes(database.others, database.ask)
+        worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
+        peers.start(
+            *_listening(file.address.peer),
+            receive=partial(self._receive, host),
+            calls={
+                **database.call_handlers(),
+                **readers.call_handlers(),
+                **status.call_handlers(),
+                INSTALLED: say_installed,
+                TELL: others.answer,
+                **snapshots.call_handlers(shelf),
+                **worker.handlers(),
+                **desk.handlers(),
+                _FLUSH: _flush_handler(replicas),
+                MERGE: merges.handler(),
+            },
+            streams=readers.stream_handlers(),
+        )
+        threads.start()
+        self._closing.callback(threads.stop)
+        database.start()
+        self._closing.callback(database.stop)
+        chores = Chores(self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options)
+        chores.start()
+        self._closing.callback(chores.stop)
+        self._closing.callback(Growing(worker).stop)
+        directory = ClusterDirectory(database, lambda: meta.state.users)
+        admin = Administration(file, database, self._routes, worker.rescue)
+        installations = self._installations(peers)
+        return ClusterNode(database, directory, status, chores, admin, installations, others, desk, self._closing)
+
+    def _database(
+        self,
+        life: int,
+        host: GroupHost,
+        peers: GrpcPeers,
+        proposer: Proposer,
+        replicas: Replicas,
+        is_down: Callable[[NodeId], bool],
+        shelf: Shelf,
+    ) -> tuple[SyncedCluster, Merges]:
+        database = SyncedCluster(
             Parts(
-                file.node,
+                self._file.node,
                 life,
                 self._routes,
                 host,
@@ -222,46 +281,26 @@ class _Opening:
                 self._schema,
                 self._options,
                 self._clock,
-                status.is_down,
-                lambda databases: self._flush_all(database, peers, databases),
+                is_down,
+                lambda databases: self._flush_all(replicas, peers, databases),
                 lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
                 self._compactor,
                 shelf,
-                disk,
+                self._disk,
                 self._staging(),
-            )
+                lambda: self._meta.state.notes,
+            ),
+            self._folder,
         )
         self._closing.callback(database.close)
-        merges = Merges(database.merge_here, self._clock)
+        merges = Merges(replicas.merge, self._clock)
         self._closing.callback(merges.close)
-        readers = ReaderService(opener(host, replicas, self._clock), self._clock)
-        self._closing.callback(readers.close)
-        threads = HostThreads(host, self._clock)
-        worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
-        peers.start(
-            *_listening(file.address.peer),
-            receive=host.receive,
-            calls={
-                **database.call_handlers(),
-                **readers.call_handlers(),
-                **status.call_handlers(),
-                **snapshots.call_handlers(shelf),
-                **worker.handlers(),
-                _FLUSH: _flush_handler(database),
-                MERGE: merges.handler(),
-            },
-            streams=readers.stream_handlers(),
-        )
-        threads.start()
-        self._closing.callback(threads.stop)
-        chores = Chores(self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options)
-        chores.start()
-        self._closing.callback(chores.stop)
-        growing = Growing(worker)
-        self._closing.callback(growing.stop)
-        directory = ClusterDirectory(database, lambda: meta.state.users)
-        admin = Administration(file, database, self._routes)
-        return ClusterNode(database, directory, status, chores, admin, self._closing)
+        return database, merges
+
+    def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
+        """Who is lost for good is not heard: the others go on without it, and it may not know."""
+        if sender not in self._routes.now.topology.lost:
+            host.receive(sender, messages)
 
     def _groups(
         self,
@@ -302,7 +341,7 @@ class _Opening:
         host: GroupHost,
         peers: GrpcPeers,
         proposer: Proposer,
-        database: ClusterDatabase,
+        database: SyncedCluster,
         shelf: Shelf,
     ) -> Worker:
         return Worker(
@@ -316,11 +355,16 @@ class _Opening:
             host,
             peers,
             proposer,
-            database.own_request,
+            database.entries.own_request,
             self._meta.save,
             self._schema,
             shelf,
+            database.keeper.has_arrived,
+            database.guests_at,
         )
+
+    def _installations(self, peers: GrpcPeers) -> InstalledEverywhere:
+        return InstalledEverywhere(self._file.node, self._routes, peers)
 
     def _staging(self) -> Staging:
         staging = Staging(self._folder, self._disk, _report)
@@ -349,8 +393,8 @@ class _Opening:
             contents[META] = LogContents(base, HardState(), ())
         return log, contents
 
-    def _flush_all(self, database: ClusterDatabase, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
-        database.flush_here(databases)
+    def _flush_all(self, replicas: Replicas, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
+        replicas.flush(databases)
         request = "\n".join(databases or ()).encode()
         for node in self._routes.now.nodes:
             if node != self._file.node:
@@ -396,13 +440,13 @@ def _listening(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _flush_handler(database: ClusterDatabase) -> CallHandler:
+def _flush_handler(replicas: Replicas) -> CallHandler:
     def flush(_: NodeId, request: bytes) -> bytes:
         try:
             databases = request.decode().split("\n") if request else None
         except UnicodeDecodeError as error:
             raise BadRequest(_FLUSH, error) from error
-        database.flush_here(databases)
+        replicas.flush(databases)
         return b""
 
     return flush

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from typing import Any
 
 from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.groups import counted
+from saros_cluster.growth.steps import NO_SUCH_NODE
 from saros_cluster.growth.topology import META, Standing
 from saros_cluster.host import GroupHost
 from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
@@ -22,6 +24,7 @@ from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes
 from saros_cluster.transport.handshake import Identity
 from saros_engine.cluster_info import ChangeRow, Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
+from saros_storage.errors import UserMistake
 
 logger = logging.getLogger(__name__)
 
@@ -107,9 +110,10 @@ class ClusterStatus:
         for group, status in self._host.statuses().items():
             machine = self._replicas.machines.get(group)
             partitions = [] if machine is None else machine.region.partition_counts()
-            leads = self._host.leads(group)
             count, databases = sum(n for _, n in partitions), tuple(database for database, _ in partitions)
-            found[group] = _Replica(leads, status.leader, status.term, status.commit, status.applied, count, databases)
+            found[group] = _Replica(
+                status.leads, status.leader, status.term, status.commit, status.applied, count, databases
+            )
         return found
 
     def _all(self) -> dict[NodeId, _Told | None]:
@@ -130,6 +134,11 @@ class ClusterStatus:
         return self._told.get(node, _UNASKED) is None
 
     # ------------------------------------------------------------------ ClusterInfo
+
+    @property
+    def node(self) -> NodeId:
+        """See `ClusterInfo.node`."""
+        return self._node
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
@@ -179,8 +188,8 @@ class ClusterStatus:
             databases=databases,
             slots=0 if group == META else len(self._routes.now.table.slots_of(NodeId(group))),
             partitions=None if found is None else found.partitions,
-            term=None if found is None else found.term,
-            applied=None if found is None else found.applied,
+            term=None if found is None else counted(found.term, found.term),
+            applied=None if found is None else counted(found.term, found.applied),
             lag=None if found is None else max(found.commit - found.applied, 0),
         )
 
@@ -196,6 +205,11 @@ class ClusterStatus:
 
     def change(self) -> ChangeRow | None:
         """See `ClusterInfo.change`."""
+        if self._routes.is_removed:
+            raise UserMistake(
+                "this node was removed from the cluster: ask another one; stop it, and delete its folder",
+                code=NO_SUCH_NODE,
+            )
         change = self._routes.now.topology.change
         if change is None:
             return None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from saros_storage.errors import FolderInUse
+from saros_storage.folder_lock import is_free
 
 _LOG = "server.log"
 #: Whoever looks has the lock too, for some microseconds.
@@ -59,6 +60,11 @@ def is_launched(folder: str) -> bool:
     except FileNotFoundError:
         return False
     return False
+
+
+def is_taken(folder: str) -> bool:
+    """Whether a process has the folder, or was launched to take it."""
+    return is_launched(folder) or not is_free(folder)
 
 
 def last_words(folder: str) -> str:

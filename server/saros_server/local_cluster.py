@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement import SLOTS, NodeId
-from saros_server.launching import is_launched, last_words, launch
+from saros_server.launching import is_launched, is_taken, last_words, launch
 from saros_server.server import Serving, serving
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
@@ -35,6 +35,8 @@ from saros_storage.folder_lock import FolderLock, is_free
 from saros_storage.layout import TEMPORARY, write_durably
 
 HOST = "127.0.0.1"
+#: There while an administrator is given to the cluster (`securing`).
+SECURING_FILE = "securing"
 #: More on one machine only wait for each other.
 NODES_MAX = 32
 _PORT_MAX = 65_535
@@ -85,7 +87,7 @@ class LocalCluster:
 
     def is_taken(self, node: NodeId) -> bool:
         """Whether a process has the node's folder, or was launched to take it."""
-        return is_launched(self.folder(node)) or not is_free(self.folder(node))
+        return is_taken(self.folder(node))
 
 
 def node_folder(directory: str, node: NodeId) -> str:
@@ -119,20 +121,20 @@ def find(directory: str, disk: Disk) -> LocalCluster | None:
         for node, file in files.items()
         if isinstance(file, ClusterFile) and file.joined is not None and file.cluster == whole.cluster
     }
-    cluster = LocalCluster(directory, whole, _problems(whole, files, joined, removed), joined, removed)
+    cluster = LocalCluster(directory, whole, {}, joined, removed)
+    cluster = replace(cluster, problems=_problems(cluster, files, disk))
     never_ran = all(_is_untouched(cluster.folder(node), disk) for node in whole.nodes)
     complete = files.keys() >= whole.nodes.keys()
     return None if never_ran and not complete else cluster
 
 
 def _problems(
-    whole: ClusterFile,
-    files: Mapping[NodeId, ClusterFile | StorageError],
-    joined: Mapping[NodeId, NodeAddress],
-    removed: Collection[NodeId],
+    cluster: LocalCluster, files: Mapping[NodeId, ClusterFile | StorageError], disk: Disk
 ) -> dict[NodeId, str]:
     problems = {}
-    for node in sorted({*whole.nodes, *joined} - set(removed)):
+    whole = cluster.file
+    is_half_secured = disk.exists(os.path.join(cluster.directory, SECURING_FILE))
+    for node in cluster.nodes:
         file = files.get(node)
         if file is None:
             problems[node] = (
@@ -141,7 +143,12 @@ def _problems(
             )
         elif isinstance(file, StorageError):
             problems[node] = file.message
-        elif file != replace(whole, node=node, joined=joined.get(node)):
+        elif is_half_secured:
+            problems[node] = (
+                "saros cluster secure was interrupted, and not all nodes have the administrator: call"
+                f" saros cluster secure --dir {cluster.directory} again"
+            )
+        elif file != replace(whole, node=node, joined=cluster.joined.get(node)):
             problems[node] = f"its {CLUSTER_FILE} does not agree with that of node {whole.node}: restore the right one"
     return problems
 

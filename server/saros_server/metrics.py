@@ -29,6 +29,8 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_statements": (True, "Statements that were executed."),
     "saros_failures": (True, "Statements and batches that were refused or failed."),
     "saros_points_written": (True, "Points that were acknowledged."),
+    "saros_plans_made": (True, "Plans of SELECTs that were made."),
+    "saros_plans_reused": (True, "SELECTs that ran by a plan made before, with the same values or with others."),
     "saros_queries_running": (False, "Queries of which something is left."),
     "saros_queries_finished": (True, "Queries that came to their end."),
     "saros_queries_aborted": (True, "Queries that were ended: time-out, error, cancelled."),
@@ -95,6 +97,8 @@ class NodeCollector:
                 "saros_statements": engine.statements,
                 "saros_failures": engine.failures,
                 "saros_points_written": engine.points_written,
+                "saros_plans_made": engine.plans_made,
+                "saros_plans_reused": engine.plans_reused,
                 "saros_queries_running": self._node.engine.open_queries,
                 "saros_queries_finished": scheduler.finished_queries,
                 "saros_queries_aborted": scheduler.aborted_queries,
@@ -136,8 +140,8 @@ def _single(values: dict[str, float]) -> Iterator[Metric]:
 
 
 def _of_sync(node: Node) -> Iterator[Metric]:
-    """What the sync tool does in the node's folder; a cluster's node has zeros."""
-    senders = [] if node.sync is None else node.sync.senders()
+    """What the sync tool does: of a cluster, who has sent to any node, and what is on its way to this one."""
+    senders = node.sync.senders()
     yield from _single(
         {
             "saros_sync_senders": len(senders),
@@ -150,7 +154,7 @@ def _of_sync(node: Node) -> Iterator[Metric]:
     )
     name = "saros_sync_sending_lag_seconds"
     family = GaugeMetricFamily(name, METRICS[name][1], labels=["receiver"])
-    for receiver in [] if node.sync is None else node.sync.receivers():
+    for receiver in node.sync.receivers():
         if receiver.shows_ns:
             family.add_metric([receiver.name], max(time.time() - receiver.shows_ns / _NANOSECONDS, 0.0))
     yield family

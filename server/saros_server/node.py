@@ -25,8 +25,10 @@ from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.peer_certificates import peer_credentials
+from saros_server.read_points import ReadPoints
 from saros_server.requests_runner import Requests
 from saros_server.sync_desk import NodeSyncDesk
+from saros_server.uploads import Uploads
 from saros_storage.allocator import keep_freed_memory
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
@@ -38,6 +40,8 @@ from saros_sync.receiver.synced_store import SyncedStore
 
 if TYPE_CHECKING:
     from saros_server.cluster_node import ClusterNode
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
 
 UNITS = {unit.suffix: unit for unit in TimeUnit}
 
@@ -53,9 +57,13 @@ class Node:
         engine: QueryEngine,
         directory: Directory,
         clock: Clock,
-        sync: NodeSyncDesk | None,
+        receiver: Receiver | ClusterReceiver,
+        sync: NodeSyncDesk,
+        uploads: Uploads,
     ) -> None:
-        #: What `saros sync` does here; None: it is a cluster's node.
+        #: Where rounds of `saros sync` go.
+        self.receiver = receiver
+        #: What `saros sync` does at this node.
         self.sync = sync
         self.configuration = configuration
         self._opened = opened
@@ -68,6 +76,10 @@ class Node:
         self.directory = directory
         #: Numbered writes of clients.
         self.requests = Requests()
+        #: What clients bring for LOAD.
+        self.uploads = uploads
+        #: Moments that are kept for statements to come.
+        self.read_points = ReadPoints(self.store, clock, self.requests.memory)
         in_charge = (lambda: True) if isinstance(opened, Store) else opened.chores.leads_meta
         self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
         self._continuous.start()
@@ -94,17 +106,34 @@ class Node:
             raise
         info = None if isinstance(opened, Store) else opened.status
         admin = None if isinstance(opened, Store) else opened.admin
+        installations = None if isinstance(opened, Store) else opened.installations
+        others = None if isinstance(opened, Store) else opened.others
         users = UserStatements(directory, partial(_hash_new, configuration))
-        desk = NodeSyncDesk(folder, disk, opened.receiver) if isinstance(opened, SyncedStore) else None
+        receiver = _receiver(opened)
+        here = NodeSyncDesk(folder, disk, receiver)
+        desk = here if isinstance(opened, Store) else opened.sync
         engine = QueryEngine(
-            _database(opened), scheduler, clock, engine_options(configuration, folder), info, users, admin, desk
+            _database(opened),
+            scheduler,
+            clock,
+            engine_options(configuration, folder),
+            info,
+            users,
+            admin,
+            desk,
+            installations,
+            others,
         )
-        return Node(configuration, opened, scheduler, engine, directory, clock, desk)
+        if others is not None:
+            others.answer_with(engine.every_node.answer)
+        uploads = Uploads(folder, disk, clock)
+        return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads)
 
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""
         self._continuous.stop()
         self.engine.close()
+        self.read_points.close()
         self._continuous.join()
         self.scheduler.close()
         self._opened.close()
@@ -112,6 +141,13 @@ class Node:
 
 def _database(opened: Store | ClusterNode) -> Database:
     return opened if isinstance(opened, Store) else opened.database
+
+
+def _receiver(opened: Store | ClusterNode) -> Receiver | ClusterReceiver:
+    if not isinstance(opened, Store):
+        return opened.database.receiver
+    assert isinstance(opened, SyncedStore)
+    return opened.receiver
 
 
 def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -> Store | ClusterNode:

@@ -28,7 +28,7 @@ from pathlib import Path
 from saros_cluster.placement import NodeId
 from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_server.configuration import Configuration, ConfigurationError
-from saros_server.tls import check_key
+from saros_server.tls import read_with_key, stamp_of
 from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
 
@@ -85,7 +85,7 @@ class PeerFiles:
         self._paths = tuple(paths)
         self._clock = clock
         self._lock = threading.Lock()
-        self._seen = self._stamp()
+        self._seen = stamp_of(self._paths)
         self._looked_ns = clock.monotonic_ns()
         self._found = self._read()
 
@@ -99,7 +99,7 @@ class PeerFiles:
 
     def _look(self) -> None:
         try:
-            stamp = self._stamp()
+            stamp = stamp_of(self._paths)
             if stamp == self._seen:
                 return
             found = self._read()
@@ -110,18 +110,8 @@ class PeerFiles:
         self._seen, self._found = stamp, found
         logger.info("a new certificate between nodes", extra={"certificate": self._paths[1]})
 
-    def _stamp(self) -> tuple[int, ...]:
-        try:
-            return tuple(os.stat(path).st_mtime_ns for path in self._paths)
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
-
     def _read(self) -> PeerCredentials:
-        check_key(self._paths[-1])
-        try:
-            ca, certificate, key = (Path(path).read_bytes() for path in self._paths)
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
+        ca, certificate, key = read_with_key(self._paths)
         return PeerCredentials(ca, certificate, key)
 
 

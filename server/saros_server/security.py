@@ -27,7 +27,7 @@ from saros_storage.folder_lock import FolderLock
 FIRST_USER = "root"
 OPEN_WARNING = "open: anyone {} may do everything; {}"
 _REMEDY = "`saros user init` makes the first administrator"
-_REMEDY_OF_CLUSTER = "a cluster gets its first administrator when it is made (docs/security.md)"
+_REMEDY_OF_CLUSTER = "`saros cluster secure` gives a cluster on one machine an administrator (docs/security.md)"
 INSECURE_WARNING = "insecure: what goes over the network can be read and changed by others, passwords and all"
 
 
@@ -122,9 +122,9 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
     disk = LocalDisk()
     if load_cluster_file(folder, disk) is not None:
         raise ConfigurationError(
-            f"{folder} is a node of a cluster, which begins with an administrator or without one: saros cluster up"
-            " --auth, or saros cluster init --administrator-hash, makes one with; in it, an administrator sets the"
-            " password of another with ALTER USER"
+            f"{folder} is a node of a cluster, whose nodes all have the same users: saros cluster up --auth, or saros"
+            " cluster init --administrator-hash, makes one with an administrator, saros cluster secure gives one to a"
+            " cluster on this machine; in it, an administrator sets the password of another with ALTER USER"
         )
     check_password(name, password)
     disk.make_folder(folder)

@@ -32,6 +32,7 @@ from saros_server.warm_up import WarmUp
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import LocalDisk
 from saros_wire import protocol
+from saros_wire.listening import check_address
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class Server:
         self._server.add_generic_rpc_handlers((self._service.handlers(),))
         self._local = ""
         try:
+            check_address(host, port)
             bound = self._bind(host, port, security)
         except RuntimeError as error:
             self._service.close()

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saros_cluster.cluster_file import CLUSTER_FILE
-from saros_server.launching import is_launched, last_words, launch
+from saros_server.launching import is_launched, is_taken, last_words, launch
 from saros_server.server import Serving, serving
-from saros_storage.folder_lock import is_free
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
 from saros_wire.protocol import DEFAULT_PORT, PING, path_of
 
@@ -134,7 +133,7 @@ def stop(arguments: Sequence[str]) -> int:
         return 1
     os.kill(found.pid, signal.SIGTERM)
     limit = time.monotonic() + _STOP_SECONDS
-    while is_launched(options.data) or not is_free(options.data):
+    while is_taken(options.data):
         if time.monotonic() > limit:
             sys.stderr.write(f"saros stop: process {found.pid} has not ended in {_STOP_SECONDS:.0f} s\n")
             return 1

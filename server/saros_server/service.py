@@ -40,6 +40,7 @@ from saros_storage.disk import LocalDisk
 from saros_storage.read_point import Horizon
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
+from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,9 @@ POLICIES: dict[str, Policy] = {
     protocol.EXECUTE: Policy.SESSION,
     protocol.INSERT: Policy.SESSION,
     protocol.INSERT_TOGETHER: Policy.PARTS,
+    protocol.HOLD: Policy.SESSION,
+    protocol.UPLOAD: Policy.SESSION,
+    protocol.DISCARD_UPLOADS: Policy.SESSION,
     protocol.FREEZE: Policy.SESSION,
     protocol.FETCH: Policy.SESSION,
     protocol.THAW: Policy.SESSION,
@@ -154,6 +158,11 @@ class ClientService:
             protocol.INSERT: self._unary(protocol.INSERT, self._insert, bytes),
             protocol.INSERT_TOGETHER: self._unary(
                 protocol.INSERT_TOGETHER, self._insert_together, client_pb2.InsertTogetherRequest.FromString
+            ),
+            protocol.HOLD: self._unary(protocol.HOLD, _hold, client_pb2.HoldRequest.FromString),
+            protocol.UPLOAD: self._unary(protocol.UPLOAD, _upload, client_pb2.UploadRequest.FromString),
+            protocol.DISCARD_UPLOADS: self._unary(
+                protocol.DISCARD_UPLOADS, _discard_uploads, client_pb2.DiscardUploadsRequest.FromString
             ),
             protocol.THAW: self._unary(protocol.THAW, _thaw, client_pb2.ThawRequest.FromString),
             **{call: self._unary(call, *handler) for call, handler in SYNC_CALLS.items()},
@@ -300,6 +309,7 @@ class ClientService:
             request.statement,
             protocol.decode_values(request.parameters),
             timeout_s,
+            at=_kept(request.read_point) if request.HasField("read_point") else None,
             request=request_of(session, request.sequence),
         )
         if not context.add_callback(outcome.close):
@@ -380,6 +390,37 @@ def _fetch(
 def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.ThawReply:
     session.thaw(request.captures)
     return client_pb2.ThawReply()
+
+
+def _hold(request: client_pb2.HoldRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.HoldReply:
+    wanted = _kept(request.read_point)
+    if not request.lease_ms:
+        session.let_go(wanted)
+        return client_pb2.HoldReply()
+    kept = session.hold(wanted.name, request.lease_ms / 1_000, wanted)
+    return client_pb2.HoldReply(instance=kept.instance)
+
+
+def _upload(
+    request: client_pb2.UploadRequest, _: grpc.ServicerContext, session: EmbeddedSession
+) -> client_pb2.UploadReply:
+    uploads = session.uploads()
+    if request.data:
+        have = uploads.receive(request.job, request.name, request.offset, request.crc32, request.data)
+        return client_pb2.UploadReply(have=have)
+    path = uploads.finish(request.job, request.name, request.size, request.crc32)
+    return client_pb2.UploadReply(have=request.size, path=path)
+
+
+def _discard_uploads(
+    request: client_pb2.DiscardUploadsRequest, _: grpc.ServicerContext, session: EmbeddedSession
+) -> client_pb2.DiscardUploadsReply:
+    session.uploads().discard(request.job)
+    return client_pb2.DiscardUploadsReply()
+
+
+def _kept(point: client_pb2.ReadPoint) -> ReadPoint:
+    return ReadPoint(point.name, 0.0, "", point.instance)
 
 
 def _shown(request: client_pb2.ExecuteRequest) -> dict[int, int]:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from saros_cluster.data.command import carrying_out
 from saros_engine.access import Access, Trail
-from saros_engine.authorization import authorize_backup, authorize_sync, may_send
+from saros_engine.authorization import authorize_backup, authorize_load, authorize_sync, may_send
 from saros_engine.coordinator import SessionContext
 from saros_engine.database import CONSISTENCIES
 from saros_engine.errors import EngineError
@@ -28,13 +29,18 @@ from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file
 from saros_server.requests import NO_REQUEST, Request
+from saros_server.uploads import Uploads
 from saros_storage.capture.frozen import Frozen
 from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
 from saros_storage.types import TimeUnit
-from saros_sync.receiver.receiver import Receiver, Speaker
-from saros_sync.receiver.synced_store import SyncedStore
+from saros_sync.receiver.asking import Speaker
+from saros_wire.read_point import ReadPoint as KeptPoint
+
+if TYPE_CHECKING:
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
 
 #: Sets of column names that are remembered in their canonical form.
 _SHAPES_CACHED = 4_096
@@ -78,7 +84,8 @@ def open_session(
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
     configuration = shared.node.configuration
-    folders = None if files else tuple(filter(None, configuration.load_folders.split(os.pathsep)))
+    listed = (shared.node.uploads.folder, *filter(None, configuration.load_folders.split(os.pathsep)))
+    folders = None if files else listed
     context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders)
     return EmbeddedSession(key, shared.node, context)
 
@@ -126,20 +133,41 @@ class EmbeddedSession:
         self._context.access, self._context.trail = access, trail
 
     def execute(
-        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, request: Request = NO_REQUEST
+        self,
+        text: str,
+        parameters: Sequence[object],
+        timeout_s: float | None,
+        *,
+        at: KeptPoint | None = None,
+        request: Request = NO_REQUEST,
     ) -> EmbeddedOutcome:
         """See the driver's `Session.execute`. A `request` that was carried out is not carried out again."""
         self._check_open()
         timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
+        context = self._context
+        if at is not None:
+            context = replace(context, point=self._node.read_points.find(at.name, at.instance))
         results = []
 
         def run() -> int:
             with carrying_out(request):
-                results.append(self._node.engine.execute(text, self._context, parameters, timeout_ms=timeout_ms))
+                results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
             return results[0].update_count
 
         count = self._node.requests.once(request, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
+
+    def hold(self, name: str, lease_s: float, like: KeptPoint | None) -> KeptPoint:
+        """See the driver's `Session.hold`."""
+        self._check_open()
+        points = self._node.read_points
+        points.hold(name, 0 if like is None else like.instance, round(lease_s * 1_000), self._context.consistency)
+        return KeptPoint(name, lease_s, "", points.instance)
+
+    def let_go(self, point: KeptPoint) -> None:
+        """See the driver's `Session.let_go`."""
+        self._check_open()
+        self._node.read_points.release(point.name)
 
     def insert(
         self,
@@ -172,6 +200,17 @@ class EmbeddedSession:
                 batch.device, batch.times, batch.columns, aligned=batch.aligned, session=self._context
             )
 
+    def uploads(self) -> Uploads:
+        """Where files go that LOAD shall read. Raises NoPermission; the audit trail remembers that."""
+        self._check_open()
+        try:
+            authorize_load(self._context.access)
+        except EngineError as error:
+            if self._context.trail is not None:
+                self._context.trail.record("denied", "LOAD", error.code)
+            raise
+        return self._node.uploads
+
     def freeze(self, since: int | None) -> Frozen:
         """Capture all that the node has, for a backup. Raises NoPermission."""
         self._check_backup("backup")
@@ -188,26 +227,22 @@ class EmbeddedSession:
         for id_ in ids:
             self._node.store.shelf.release(id_)
 
-    def receive(self, event: str | None = None) -> tuple[Receiver, Speaker]:
-        """Where rounds of the sync tool go, and who sends them. Raises NoPermission, UserMistake 2002 (a cluster).
+    def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Speaker]:
+        """Where rounds of the sync tool go, and who sends them. Raises NoPermission.
 
         An event is remembered in the audit trail.
         """
         self._check_open()
-        store, access, trail = self._node.store, self._context.access, self._context.trail
+        access, trail = self._context.access, self._context.trail
         try:
             authorize_sync(access)
         except EngineError as error:
             if trail is not None:
                 trail.record("denied", "SYNC", error.code)
             raise
-        if not isinstance(store, SyncedStore):
-            raise UserMistake(
-                "a cluster takes no rounds of saros sync yet: send to a server that is in none", code=2002
-            )
         if trail is not None and event is not None:
             trail.record(event, "SYNC", 0)
-        return store.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
+        return self._node.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
 
     def _check_backup(self, event: str | None = None) -> None:
         """Raise NoPermission; an event is remembered in the audit trail."""

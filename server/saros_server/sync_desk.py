@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from saros_engine.sync_statements import ReceiverRow, SenderRow
 from saros_storage.disk import Disk
 from saros_sync.receiver.catalog import SenderEntry
-from saros_sync.receiver.receiver import Receiver
 from saros_sync.sender.folder import SenderFolder
 from saros_sync.sender.process import load_status
+
+if TYPE_CHECKING:
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
 
 
 class NodeSyncDesk:
     """See the module."""
 
-    def __init__(self, folder: str, disk: Disk, receiver: Receiver) -> None:
+    def __init__(self, folder: str, disk: Disk, receiver: Receiver | ClusterReceiver) -> None:
         self._disk = disk
         self._folder = SenderFolder(folder, disk)
         self._receiver = receiver
@@ -23,14 +27,17 @@ class NodeSyncDesk:
     def senders(self) -> Sequence[SenderRow]:
         """See `SyncDesk.senders`; a sender whose first round is on its way is one."""
         known = self._receiver.catalog.senders
-        in_hand = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self._receiver.in_hand().items()}
+        in_hand = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.in_hand().items()}
         rows = [self._sender(entry, *in_hand.get(entry.id, (None, None))) for entry in known.values()]
         new = {sender: found for sender, found in in_hand.items() if sender not in known}
         return [*rows, *(SenderRow(sender, "", "", 0, 0, 0, 0, 0, 0, *found) for sender, found in new.items())]
 
+    def in_hand(self) -> Mapping[str, tuple[int, int]]:
+        """See `Receiver.in_hand`."""
+        return self._receiver.in_hand()
+
     def _sender(self, entry: SenderEntry, receiving: int | None, lacking: int | None) -> SenderRow:
-        mirror = self._receiver.shown.mirrors.get(entry.id)
-        sizes = {} if mirror is None else {file.path: file.size for file in mirror.files}
+        files, size = self._receiver.size_of(entry.id)
         return SenderRow(
             entry.id,
             entry.name,
@@ -39,8 +46,8 @@ class NodeSyncDesk:
             entry.history[-1].committed_ns if entry.history else 0,
             len(entry.devices),
             len(entry.conflicts),
-            len(sizes),
-            sum(sizes.values()),
+            files,
+            size,
             receiving,
             lacking,
         )

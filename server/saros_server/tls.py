@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import grpc
 
@@ -38,23 +40,44 @@ def check_key(path: str) -> None:
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+        raise _unreadable(error) from error
     if mode & _OTHERS:
         raise ConfigurationError(f"others may read the key {path}: chmod 600 it")
+
+
+def stamp_of(paths: Sequence[str]) -> tuple[int, ...]:
+    """Another one when a file has changed. Raises ConfigurationError."""
+    try:
+        return tuple(os.stat(path).st_mtime_ns for path in paths)
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def read_with_key(paths: Sequence[str]) -> list[bytes]:
+    """What is in the files; the last one is a key. Raises ConfigurationError, also as `check_key` does."""
+    check_key(paths[-1])
+    try:
+        return [Path(path).read_bytes() for path in paths]
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"cannot read {error.filename}: {error.strerror}")
 
 
 class _Reader:
     """The files as they are now; what they were before, if they cannot be read now."""
 
     def __init__(self, files: CertificateFiles) -> None:
-        self._files = files
-        self._seen = self._stamp()
+        self._paths = (files.certificate, files.key)
+        self._seen = stamp_of(self._paths)
         self.first = self._read()
 
     def fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """The files if they have changed, else None; gRPC asks at every handshake."""
         try:
-            stamp = self._stamp()
+            stamp = stamp_of(self._paths)
             if stamp == self._seen:
                 return None
             configuration = self._read()
@@ -62,19 +85,9 @@ class _Reader:
             logger.warning("the certificate cannot be read anew", extra={"error": str(error)})
             return None
         self._seen = stamp
-        logger.info("a new certificate", extra={"certificate": self._files.certificate})
+        logger.info("a new certificate", extra={"certificate": self._paths[0]})
         return configuration
 
-    def _stamp(self) -> tuple[int, ...]:
-        try:
-            return tuple(os.stat(path).st_mtime_ns for path in (self._files.certificate, self._files.key))
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
-
     def _read(self) -> grpc.ServerCertificateConfiguration:
-        try:
-            check_key(self._files.key)
-            with open(self._files.certificate, "rb") as certificate, open(self._files.key, "rb") as key:
-                return grpc.ssl_server_certificate_configuration([(key.read(), certificate.read())])
-        except OSError as error:
-            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
+        certificate, key = read_with_key(self._paths)
+        return grpc.ssl_server_certificate_configuration([(key, certificate)])

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
@@ -264,23 +264,27 @@ KINDS: tuple[tuple[str, str], ...] = (
 _RANGE_ROWS = 600
 
 
-def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.Namespace, rows: int) -> Measured:
+def statements(template: str, options: argparse.Namespace, rows: int, count: int) -> Iterator[str]:
+    """So many queries of a kind, of random devices and times among `rows` rows of each."""
     rng = np.random.default_rng(_SEED)
-    name, template = kind
-    last = START_MS + max(rows, 1) * STEP_MS
-    latencies = []
-    points = 0
-    began = time.perf_counter()
-    for _ in range(options.queries):
+    for _ in range(count):
         t0 = START_MS + int(rng.integers(max(rows - _RANGE_ROWS, 1))) * STEP_MS
-        text = template.format(
+        yield template.format(
             s=f"s{rng.integers(options.sensors)}",
             device=_device(int(rng.integers(options.groups * options.devices)), options),
             t0=t0,
             t1=t0 + _RANGE_ROWS * STEP_MS,
             first=START_MS,
-            last=last,
+            last=START_MS + max(rows, 1) * STEP_MS,
         )
+
+
+def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.Namespace, rows: int) -> Measured:
+    name, template = kind
+    latencies = []
+    points = 0
+    began = time.perf_counter()
+    for text in statements(template, options, rows, options.queries):
         started = time.perf_counter()
         table = connection.execute(text).fetch_arrow()
         latencies.append(time.perf_counter() - started)

@@ -2,6 +2,7 @@
 
     up      make DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
     status  who runs, and how the groups are, as any node that answers tells it
+    secure  an administrator for one that was made without: see `cluster_securing`
     add-node, remove-node, replace-node     see `cluster_growing`
     init, certificates, join        one of several machines: see `cluster_machines`
 
@@ -27,7 +28,7 @@ from saros_server.configuration import load as load_configuration
 from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
 from saros_server.security import first_administrator
-from saros_shell import cluster_growing, cluster_machines
+from saros_shell import cluster_forcing, cluster_growing, cluster_machines, cluster_securing
 from saros_shell.cluster_growing import rows_of
 from saros_shell.cluster_login import Login, login_of, login_options
 from saros_shell.cluster_tables import Told, change_line, group_rows, leaderless, node_rows, table, unreachable
@@ -136,10 +137,7 @@ def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, L
     if not administrator.must_change:
         return cluster, Login(administrator.name, password)
     # Before the nodes are started: should that fail, the password is known all the same.
-    sys.stdout.write(
-        f"made user {administrator.name}, an administrator; the password, which is shown this once and serves to set"
-        f" another one (ALTER USER {administrator.name} SET PASSWORD '...'): {password}\n\n"
-    )
+    sys.stdout.write(cluster_securing.one_time(administrator, password))
     sys.stdout.flush()
     return cluster, None
 
@@ -158,7 +156,7 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
     if options.auth and cluster.file.administrator is None:
         raise UserMistake(
             f"the cluster in {cluster.directory} was made without --auth, and keeps no users: leave --auth away, or"
-            " make another cluster in another --dir"
+            f" give it an administrator first: saros cluster secure --dir {cluster.directory}"
         )
 
 
@@ -216,6 +214,20 @@ def _down(options: argparse.Namespace) -> int:
     stopped = [str(node) for node in nodes if node not in left]
     sys.stdout.write(f"stopped: {', '.join(stopped)}\n" if stopped else "nothing ran\n")
     return _failed("down", dict.fromkeys(left, "it has not ended yet")) if left else 0
+
+
+def _secure_options(made: argparse.ArgumentParser) -> None:
+    _directory_option(made)
+    made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
+    _start_options(made)
+
+
+def _secure(options: argparse.Namespace) -> int:
+    disk = LocalDisk()
+    _found(options.dir)
+    with local_cluster.alone(options.dir, disk):
+        failures = cluster_securing.secure(_found(options.dir), options, disk, Progress().say)
+    return _failed("secure", failures) if failures else 0
 
 
 def _failed(command: str, failures: Mapping[NodeId, str]) -> int:
@@ -327,16 +339,41 @@ def _add_nodes(options: argparse.Namespace) -> int:
 
 def _remove_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
-    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node")
+    made.add_argument("--node", type=int, required=True, nargs="+", metavar="K", help="id of the node, or several")
+    made.add_argument(
+        "--force",
+        action="store_true",
+        help="they are lost for good: groups that they were most of go on with what the others have",
+    )
+    made.add_argument("--yes", action="store_true", help="do not ask to confirm that")
     login_options(made)
 
 
 def _remove_node(options: argparse.Namespace) -> int:
     cluster = _found(options.dir)
-    (node,) = _chosen(cluster, options.node)
+    nodes = [node for wanted in options.node for node in _chosen(cluster, wanted)]
     login, say = _required_login(cluster, options), Progress().say
-    cluster_growing.remove(cluster, login, node, say)
-    return _end_removed("remove-node", cluster, node, say)
+    if options.force:
+        if not _is_confirmed(cluster, login, nodes, yes=options.yes):
+            sys.stderr.write("nothing was changed\n")
+            return 1
+        cluster_growing.remove_lost(cluster, login, nodes, say)
+    else:
+        for node in nodes:
+            cluster_growing.remove(cluster, login, node, say)
+    return max(_end_removed("remove-node", cluster, node, say) for node in nodes)
+
+
+def _is_confirmed(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], *, yes: bool) -> bool:
+    running = [node for node in nodes if cluster.is_taken(node)]
+    if running:
+        raise UserMistake(
+            f"node {running[0]} runs, so it is not lost: end it first, saros cluster down --node {running[0]}"
+            f" --dir {cluster.directory}; or remove it without --force"
+        )
+    with cluster_growing.connect(cluster, login, nodes) as connection:
+        sys.stderr.write(cluster_forcing.warning(nodes, rows_of(connection, "show regions")))
+    return yes or cluster_forcing.confirmed(nodes)
 
 
 def _end_removed(command: str, cluster: LocalCluster, node: NodeId, say: Callable[[str], None]) -> int:
@@ -348,7 +385,9 @@ def _end_removed(command: str, cluster: LocalCluster, node: NodeId, say: Callabl
 
 
 def _replace_options(made: argparse.ArgumentParser) -> None:
-    _remove_options(made)
+    _directory_option(made)
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node")
+    login_options(made)
     made.add_argument("--base-port", type=int, metavar="N", help="first port to try (default: that of the first node)")
     _start_options(made)
 
@@ -437,6 +476,12 @@ COMMANDS = {
         "the node goes on starting: look with saros cluster status",
     ),
     "down": SubCommand("end all nodes, or one", _down_options, _down, "nodes that were told to end go on ending"),
+    "secure": SubCommand(
+        "give a cluster on this machine an administrator: from then on, clients log in",
+        _secure_options,
+        _secure,
+        "call it again: it takes up where it was",
+    ),
     "add-node": SubCommand(
         "let nodes on this machine join",
         _add_options,

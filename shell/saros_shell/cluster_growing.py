@@ -2,6 +2,7 @@
 
     add     ADMIT NODE -> folder with its cluster.json -> process -> ADD NODE -> wait
     remove  REMOVE NODE -> wait -> end the process, and note that it is not to be started again
+            by force: GIVE UP NODE before that, for nodes that are lost for good (`cluster_forcing`)
     replace both in one change: REPLACE NODE; the node that leaves may be lost for good
 
 What was interrupted is taken up when it is called again: a node that waits in its folder is added, one that leaves or
@@ -24,6 +25,7 @@ from saros_storage.errors import UserMistake
 
 _POLL_SECONDS = 0.2
 _TIMEOUT_SECONDS = 30.0
+_TOO_FEW_NODES = 2024
 
 #: Told what is waited for.
 Say = Callable[[str], None]
@@ -94,6 +96,30 @@ def remove(cluster: LocalCluster, login: Login, node: NodeId, say: Say) -> None:
             verb = "dismiss" if waiting(rows) else "remove"
             connection.execute(f"{verb} node {node}")
         _wait_until_out(connection, node, say)
+
+
+def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say) -> None:
+    """Nodes that are lost for good leave, whatever is lost with them. Raises like `remove`."""
+    with connect(cluster, login, nodes) as connection:
+        left = [node for node in nodes if _rows_of_node(connection, node)]
+        if not left:
+            return
+        listed = ", ".join(map(str, left))
+        connection.execute(f"give up node {listed}")
+        wait_for_change(connection, say)
+        say("letting groups go on with what is left")
+        try:
+            connection.execute(f"remove node {listed}")
+        except saros.Error as error:
+            if error.code != _TOO_FEW_NODES:
+                raise
+            raise UserMistake(
+                f"given up: {listed}; groups go on with what is left. The nodes that are left are too few for as many"
+                f" copies as there are to be: let others take their places (saros cluster replace-node)",
+                code=_TOO_FEW_NODES,
+            ) from error
+        for node in left:
+            _wait_until_out(connection, node, say)
 
 
 def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool:

@@ -53,16 +53,16 @@ def parser() -> argparse.ArgumentParser:
 def run_script(connection: saros.Connection, options: argparse.Namespace) -> int:
     """Run what -e, -f or standard input holds."""
     from saros_shell.runner import Settings, StatementRunner
+    from saros_shell.session import Session
 
     settings = Settings(format=options.format, chatty=options.format == "table")
-    runner = StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings)
+    session = Session(StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings))
     failed = False
     try:
-        for statement in _statements(options):
-            if not runner.run(statement):
-                failed = True
-                if not options.go_on:
-                    break
+        for piece in _pieces(options):
+            failed = not session.run_one(piece) or failed
+            if session.leaving or (failed and not options.go_on):
+                break
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
     except OSError as error:
@@ -71,7 +71,7 @@ def run_script(connection: saros.Connection, options: argparse.Namespace) -> int
     return 1 if failed else 0
 
 
-def _statements(options: argparse.Namespace) -> Iterator[str]:
+def _pieces(options: argparse.Namespace) -> Iterator[str]:
     from saros_shell.statements import split_statements
 
     if options.execute:

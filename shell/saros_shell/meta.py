@@ -1,6 +1,6 @@
 r"""Backslash commands: registered once, with name, arguments and help in one place.
 
-Each takes the `Shell` and the words after its name. `\?` prints the table, which is also the one in docs/shell.md.
+Each takes the session and the words after its name. `\?` prints the table, which is also the one in docs/commands.md.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from saros_shell.copying import copy_command
 from saros_shell.render import RENDERERS
-from saros_shell.statements import split_statements
 
 if TYPE_CHECKING:
-    from saros_shell.repl import Shell
+    from saros_shell.session import Session
 
-Action = Callable[["Shell", str], None]
+#: False: it failed, and has said why.
+Action = Callable[["Session", str], bool]
 
 
 class MetaError(Exception):
@@ -47,111 +47,118 @@ def command(usage: str, what: str) -> Callable[[Action], Action]:
     return register
 
 
-def run_meta(shell: Shell, line: str) -> None:
-    """Carry out a line that begins with a backslash. Raises MetaError."""
+def run_meta(session: Session, line: str) -> bool:
+    """Carry out a line that begins with a backslash; False if it failed, and has said why. Raises MetaError."""
     name, _, rest = line.strip().rstrip(";").partition(" ")
     known = COMMANDS.get(name)
     if known is None:
         raise MetaError(rf"there is no command {name}; \? lists them")
-    known.action(shell, rest.strip())
+    return known.action(session, rest.strip())
 
 
 @command(r"\?", "list these commands")
-def _help(shell: Shell, _: str) -> None:
+def _help(session: Session, _: str) -> bool:
     width = max(len(c.usage) for c in COMMANDS.values())
-    shell.runner.out([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()])
+    session.runner.out([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()])
+    return True
 
 
 @command(r"\q", "leave (also Ctrl-D)")
-def _quit(shell: Shell, _: str) -> None:
-    shell.leaving = True
+def _quit(session: Session, _: str) -> bool:
+    session.leaving = True
+    return True
 
 
 @command(r"\l", "list databases")
-def _databases(shell: Shell, _: str) -> None:
-    shell.runner.run("show databases")
+def _databases(session: Session, _: str) -> bool:
+    return session.runner.run("show databases")
 
 
 @command(r"\d [PATTERN]", "list series (of a path pattern)")
-def _series(shell: Shell, pattern: str) -> None:
-    shell.runner.run(f"show timeseries {pattern}")
+def _series(session: Session, pattern: str) -> bool:
+    return session.runner.run(f"show timeseries {pattern}")
 
 
 @command(r"\dd [PATTERN]", "list devices")
-def _devices(shell: Shell, pattern: str) -> None:
-    shell.runner.run(f"show devices {pattern}")
+def _devices(session: Session, pattern: str) -> bool:
+    return session.runner.run(f"show devices {pattern}")
 
 
 @command(r"\dn [PATH]", "list child nodes of a path")
-def _children(shell: Shell, path: str) -> None:
-    shell.runner.run(f"show child nodes {path or 'root'}")
+def _children(session: Session, path: str) -> bool:
+    return session.runner.run(f"show child nodes {path or 'root'}")
 
 
 @command(r"\df", "list functions")
-def _functions(shell: Shell, _: str) -> None:
-    shell.runner.run("show functions")
+def _functions(session: Session, _: str) -> bool:
+    return session.runner.run("show functions")
 
 
 @command(r"\timing [on|off]", "print how long statements take")
-def _timing(shell: Shell, word: str) -> None:
-    settings = shell.runner.settings
+def _timing(session: Session, word: str) -> bool:
+    settings = session.runner.settings
     settings.timing = _switch(word, current=settings.timing)
-    shell.runner.out([f"timing is {'on' if settings.timing else 'off'}"])
+    session.runner.say(f"timing is {'on' if settings.timing else 'off'}")
+    return True
 
 
 @command(r"\format NAME", "print results as table, csv, json or vertical")
-def _format(shell: Shell, name: str) -> None:
+def _format(session: Session, name: str) -> bool:
     if name not in RENDERERS:
         raise MetaError(rf"\format takes one of {', '.join(RENDERERS)}")
-    shell.runner.settings.format = name
+    session.runner.settings.format = name
+    return True
 
 
 @command(r"\x", "switch between table and vertical")
-def _vertical(shell: Shell, _: str) -> None:
-    settings = shell.runner.settings
+def _vertical(session: Session, _: str) -> bool:
+    settings = session.runner.settings
     settings.format = "table" if settings.format == "vertical" else "vertical"
-    shell.runner.out([f"format is {settings.format}"])
+    session.runner.say(f"format is {settings.format}")
+    return True
 
 
 @command(r"\pager [on|off]", "page long results")
-def _pager(shell: Shell, word: str) -> None:
-    shell.paging = _switch(word, current=shell.paging)
-    shell.runner.out([f"pager is {'on' if shell.paging else 'off'}"])
+def _pager(session: Session, word: str) -> bool:
+    session.paging = _switch(word, current=session.paging)
+    session.runner.say(f"pager is {'on' if session.paging else 'off'}")
+    return True
 
 
 @command(r"\zone [NAME]", "show or set the session's time zone")
-def _zone(shell: Shell, name: str) -> None:
-    shell.runner.run(f"set time zone to '{name}'" if name else "show time zone")
+def _zone(session: Session, name: str) -> bool:
+    return session.runner.run(f"set time zone to '{name}'" if name else "show time zone")
 
 
-@command(r"\i FILE", "run the statements of a file")
-def _include(shell: Shell, name: str) -> None:
+@command(r"\i FILE", "run the statements and commands of a file")
+def _include(session: Session, name: str) -> bool:
     try:
         text = Path(name).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise MetaError(f"cannot read {name or 'nothing'}: {error.strerror}") from error
-    for statement in split_statements(text):
-        if not shell.runner.run(statement):
-            return
+    return session.run(text)
 
 
 @command(r"\watch [SECONDS] STATEMENT", "run a statement again and again until Ctrl-C")
-def _watch(shell: Shell, rest: str) -> None:
+def _watch(session: Session, rest: str) -> bool:
     first, _, tail = rest.partition(" ")
     number = first.replace(".", "", 1).isdigit()
     seconds, statement = (float(first), tail) if number else (2.0, rest)
     if not statement.strip():
         raise MetaError(r"\watch needs a statement: \watch 5 select last * from root.plant.pump1")
     try:
-        while shell.runner.run(statement):
+        while session.runner.run(statement):
             time.sleep(seconds)
     except KeyboardInterrupt:
-        shell.runner.error(["stopped watching"])
+        session.runner.error(["stopped watching"])
+        return True
+    return False
 
 
 @command(r"\copy (SELECT ...) TO FILE", "write a result to .csv, .json or .parquet")
-def _copy(shell: Shell, rest: str) -> None:
-    shell.runner.out([copy_command(shell.runner.connection, rest)])
+def _copy(session: Session, rest: str) -> bool:
+    session.runner.say(copy_command(session.runner.connection, rest))
+    return True
 
 
 def _switch(word: str, *, current: bool) -> bool:

@@ -22,9 +22,10 @@ import saros
 from saros_shell.completion import SarosCompleter
 from saros_shell.history import open_history
 from saros_shell.lexer import SarosLexer
-from saros_shell.meta import COMMANDS, MetaError, run_meta
+from saros_shell.meta import COMMANDS
 from saros_shell.runner import StatementRunner
-from saros_shell.statements import is_complete, split_statements
+from saros_shell.session import Session
+from saros_shell.statements import is_complete
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
 
@@ -35,9 +36,7 @@ class Shell:
     def __init__(self, connection: saros.Connection, target: str) -> None:
         self.connection = connection
         self.target = target
-        self.paging = True
-        self.leaving = False
-        self.runner = StatementRunner(connection, self._print, print_lines_to_stderr)
+        self.session = Session(StatementRunner(connection, self._print, print_lines_to_stderr))
         self._functions: list[str] | None = None
         self._prompt: PromptSession[str] = PromptSession(
             history=open_history(),
@@ -51,38 +50,23 @@ class Shell:
 
     def run(self) -> int:
         """Until the user leaves; returns the exit code."""
-        self.runner.out([BANNER.format(version=saros.__version__, target=self.target)])
-        while not self.leaving:
+        self.session.runner.out([BANNER.format(version=saros.__version__, target=self.target)])
+        while not self.session.leaving:
             try:
                 text = self._prompt.prompt("saros> ")
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 break
-            self._handle(text)
+            self.session.run(text)
         return 0
-
-    def _handle(self, text: str) -> None:
-        try:
-            if text.strip().startswith("\\"):
-                run_meta(self, text)
-                return
-            for statement in split_statements(text):
-                if not self.runner.run(statement):
-                    return
-        except MetaError as error:
-            self.runner.error([str(error)])
-        except saros.Error as error:
-            self.runner.error([f"error {error.code}: {error}"])
-        except KeyboardInterrupt:
-            self.runner.error(["cancelled"])
 
     def _print(self, lines: Iterable[str]) -> None:
         """Print; more than a screen goes through `less` if there is one."""
         rows = shutil.get_terminal_size().lines - 2
         iterator = iter(lines)
         head = list(islice(iterator, rows + 1))
-        pager = shutil.which("less") if self.paging and sys.stdout.isatty() else None
+        pager = shutil.which("less") if self.session.paging and sys.stdout.isatty() else None
         if len(head) <= rows or pager is None:
             print_lines(head)
             print_lines(iterator)
@@ -94,7 +78,7 @@ class Shell:
                 process.stdin.writelines(line + "\n" for line in part)
             process.stdin.close()
         except BrokenPipeError:
-            self.runner.error(["(the rest was not read)"])
+            self.session.runner.error(["(the rest was not read)"])
         process.wait()
 
     def _children(self, parent: str) -> list[str]:

@@ -16,6 +16,7 @@ from saros_shell.render import RENDERERS
 Printer = Callable[[Iterable[str]], None]
 
 
+NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
 STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
 
 
@@ -27,7 +28,7 @@ class Settings:
     format: str = "table"
     #: Print how long each statement took.
     timing: bool = False
-    #: Say "done" after statements without rows.
+    #: Say what is not a row: "done" after statements without rows, what a command has changed.
     chatty: bool = True
 
 
@@ -46,7 +47,7 @@ class StatementRunner:
         cursor = self.connection.cursor()
         try:
             cursor.execute(statement)
-            self._print(cursor)
+            self._print(cursor, statement)
         except saros.Error as error:
             self.error(error_lines(error))
             return False
@@ -60,20 +61,28 @@ class StatementRunner:
             self.error([f"time: {(time.perf_counter() - started) * 1000:.3f} ms"])
         return True
 
-    def _print(self, cursor: saros.Cursor) -> None:
+    def say(self, line: str) -> None:
+        """Something that is not a row."""
+        if self.settings.chatty:
+            self.out([line])
+
+    def _print(self, cursor: saros.Cursor, statement: str) -> None:
         if cursor.description is None:
-            if self.settings.chatty:
-                self.out([done_line(cursor.rowcount)])
+            self.say(done_line(statement, cursor.rowcount))
             return
         schema, batches = cursor.fetch_stream()
         self.out(RENDERERS[self.settings.format](schema, batches))
         if cursor.stale:
             self.error([STALE])
+        elif schema.names == ["Time"] and self.settings.chatty:
+            self.error([NO_SERIES])
 
 
-def done_line(count: int) -> str:
-    """What a statement without rows answers."""
-    return "done" if count < 0 else f"done, {count} point{'' if count == 1 else 's'}"
+def done_line(statement: str, count: int) -> str:
+    """What a statement without rows answers: INSERT tells how much there is of it, others if it is more than one."""
+    if statement.lstrip().lower().startswith("insert"):
+        return f"done, {count} point{'' if count == 1 else 's'}"
+    return f"done, {count} changes" if count > 1 else "done"
 
 
 def error_lines(error: saros.Error) -> list[str]:

@@ -1,4 +1,4 @@
-"""Cutting text into statements at `;`, and knowing when more is to come.
+r"""Cutting text into statements at `;` and `\` commands at the end of their line, and knowing when more is to come.
 
 Quotes ('..', "..", `..`, doubled inside), `--` and `/* */` comments hide a semicolon. Pure functions.
 """
@@ -14,21 +14,39 @@ _PIECES = re.compile(
 )
 
 
+_COMMAND = re.compile(r"\s*(\\[^\n]*)")
+
+
 def split_statements(text: str) -> Iterator[str]:
-    """The statements of `text`, without their semicolons; blank and comment-only ones are left out."""
-    piece: list[str] = []
-    for match in _PIECES.finditer(text):
-        if match.group() == ";":
-            yield from _statement(piece)
-            piece = []
+    r"""The statements of `text`, without their semicolons, and the `\` commands between them.
+
+    Blank statements, and those that are only comments, are left out.
+    """
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        command = None if _has_words(pieces) else _COMMAND.match(text, at)
+        match = command or _PIECES.match(text, at)
+        assert match is not None
+        at = match.end()
+        if command is not None:
+            yield command.group(1).strip()
+            pieces = []
+        elif match.group() == ";":
+            yield from _statement(pieces)
+            pieces = []
         else:
-            piece.append(match.group())
-    yield from _statement(piece)
+            pieces.append(match.group())
+    yield from _statement(pieces)
+
+
+def _has_words(pieces: list[str]) -> bool:
+    """Whether there is more than blanks and comments."""
+    return any(piece.strip() and not piece.startswith(("--", "/*")) for piece in pieces)
 
 
 def _statement(pieces: list[str]) -> Iterator[str]:
-    bare = "".join(p for p in pieces if not p.startswith(("--", "/*")))
-    if bare.strip():
+    if _has_words(pieces):
         yield "".join(pieces).strip()
 
 

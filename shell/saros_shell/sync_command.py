@@ -104,7 +104,8 @@ def _positive(text: str) -> float:
 def _folder(options: argparse.Namespace) -> SenderFolder:
     if os.path.exists(os.path.join(options.data, CLUSTER_FILE)):
         raise UserMistake(
-            f"{options.data} is of a cluster's node, which holds a part of the data: not sent yet", code=2002
+            f"{options.data} is of a cluster's node, which has a part of the data: send from what feeds the cluster",
+            code=2002,
         )
     LiveFolder(options.data, LocalDisk())
     return SenderFolder(options.data, LocalDisk())

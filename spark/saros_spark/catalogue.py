@@ -69,19 +69,27 @@ def unit_of(connection: saros.Connection) -> TimeUnit:
 def read_catalogue(connection: saros.Connection, devices: Sequence[str], columns: Sequence[str]) -> Catalogue:
     """Devices that the patterns match; `columns`: names of measurements, empty for all. Raises SourceError."""
     wanted = dict.fromkeys(canonical(name) for name in columns)
-    found: dict[str, dict[str, DataType]] = {}
-    for pattern in (_pattern(text) for text in devices):
-        for path, _, _, type_, *_ in connection.execute(f"show timeseries {pattern}.*"):
-            device, measurement = split_series(str(path))
-            if not wanted or measurement in wanted:
-                found.setdefault(device, {})[measurement] = DataType[str(type_)]
+    found: dict[str, Mapping[str, DataType]] = {}
+    for device, series in sorted(read_series(connection, devices).items()):
+        chosen = {name: type_ for name, type_ in series.items() if not wanted or name in wanted}
+        if chosen:
+            found[device] = chosen
     missing = wanted.keys() - {name for series in found.values() for name in series}
     if missing or not found:
         patterns = ", ".join(devices)
         what = f"no device of {patterns} has {', '.join(sorted(missing))}" if missing else f"{patterns} has no series"
         raise SourceError(f"{what} (that this user may see)")
-    ordered = {device: found[device] for device in sorted(found)}
-    return Catalogue(unit_of(connection), ordered)
+    return Catalogue(unit_of(connection), found)
+
+
+def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[str, dict[str, DataType]]:
+    """Types of series by device that the patterns match, and by measurement. Raises SourceError."""
+    found: dict[str, dict[str, DataType]] = {}
+    for pattern in (_pattern(text) for text in devices):
+        for path, _, _, type_, *_ in connection.execute(f"show timeseries {pattern}.*"):
+            device, measurement = split_series(str(path))
+            found.setdefault(device, {})[measurement] = DataType[str(type_)]
+    return found
 
 
 def _pattern(text: str) -> str:
@@ -98,14 +106,16 @@ def canonical(name: str) -> str:
     return quote_node(unquote_node(name) if quoted else name)
 
 
-def read_extents(connection: saros.Connection, catalogue: Catalogue, where: str) -> dict[str, Extent]:
-    """How much each device holds where the condition on time is true (SQL from `where`, or empty)."""
+def read_extents(
+    connection: saros.Connection, catalogue: Catalogue, where: str, at: saros.ReadPoint | None = None
+) -> dict[str, Extent]:
+    """How much each device holds where the condition on time is true (SQL from `where`, or empty); `at` a moment."""
     counted = _counted(catalogue)
     extents: dict[str, Extent] = {}
     for names, devices in by_signature(catalogue, counted):
         for start in range(0, len(devices), DEVICES_PER_STATEMENT):
             part = devices[start : start + DEVICES_PER_STATEMENT]
-            extents |= _read_extents(connection, names, part, where)
+            extents |= _read_extents(connection, names, part, where, at)
     known = [extent for extent in extents.values() if extent.rows]
     if not known:
         return dict.fromkeys(catalogue.devices, Extent(0, 0, 0))
@@ -138,12 +148,16 @@ def by_signature(catalogue: Catalogue, names: Iterable[str]) -> list[tuple[list[
 
 
 def _read_extents(
-    connection: saros.Connection, names: Sequence[str], devices: Sequence[str], where: str
+    connection: saros.Connection,
+    names: Sequence[str],
+    devices: Sequence[str],
+    where: str,
+    at: saros.ReadPoint | None,
 ) -> dict[str, Extent]:
     calls = [f"{function}({name})" for function in ("count", "min_time", "max_time") for name in names]
     text = f"select {', '.join(calls)} from {', '.join(devices)}{where} align by device"  # noqa: S608 (canonical names)
     extents = {}
-    for device, *values in connection.execute(text):
+    for device, *values in connection.execute(text, at=at):
         counts, firsts, lasts = (values[start : start + len(names)] for start in range(0, len(values), len(names)))
         rows = max(count or 0 for count in counts)
         seen = [first for first in firsts if first is not None]

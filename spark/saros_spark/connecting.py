@@ -7,7 +7,12 @@ are kept for the process, since workers run many tasks and each login costs the 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from saros_spark.errors import SourceError
@@ -15,9 +20,13 @@ from saros_spark.options import Connecting
 
 if TYPE_CHECKING:
     import saros
+    from saros.target import Target
+    from saros.uploads import Uploads
 
 #: A worker talks to few databases, or as few users.
 _CONNECTIONS_KEPT = 4
+#: For which a call looks for a node that answers: longer than a cluster needs to find another leader.
+FAILOVER_S = 30.0
 
 
 def connection_of(options: Connecting) -> saros.Connection:
@@ -43,6 +52,57 @@ def connect(options: Connecting) -> saros.Connection:
         timestamps="epoch",
         time_zone="UTC",
         timeout=options.timeout_s,
+        failover_s=FAILOVER_S,
+    )
+
+
+@contextmanager
+def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
+    """A connection for writes that have one effect, also if another one of this name sends them again, in their order.
+
+    For `protocol.SEQUENCES_KEPT` writes: older ones are not remembered. Raises as `connection_of`.
+    """
+    from saros.connection import Connection
+    from saros.remote import RemoteSession
+
+    number = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
+    session = RemoteSession(_target_of(options), time_zone="UTC", failover_s=FAILOVER_S, client_id=number)
+    with Connection(session, timestamps="epoch", timeout=options.timeout_s) as connection:
+        yield connection
+
+
+def at_node(options: Connecting, node: str | None) -> Connecting:
+    """The same at one node (host:port) of the cluster; None: wherever the driver goes."""
+    if node is None:
+        return options
+    found = re.sub(r"^(saros://(?:[^@/?#]*@)?)[^/?#]*", lambda match: match[1] + node, address_of(options.url))
+    return replace(options, url=found)
+
+
+@contextmanager
+def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads]:
+    """Bring files to a node, by default the first one that answers. Raises as `connection_of`."""
+    from saros.uploads import Uploads
+
+    uploads = Uploads(_target_of(at_node(options, node)))
+    try:
+        yield uploads
+    finally:
+        uploads.close()
+
+
+def addresses_of(options: Connecting) -> tuple[str, ...]:
+    """host:port of the nodes that the target names. Raises as `connection_of`."""
+    return _target_of(options).addresses
+
+
+def _target_of(options: Connecting) -> Target:
+    """The nodes, and who logs in how. Raises as `connection_of`."""
+    from saros.target import parse_target
+
+    target = parse_target(address_of(options.url))
+    return target.override(
+        user=options.user, password=options.password, consistency=options.consistency, tls_ca=options.tls_ca
     )
 
 

@@ -20,16 +20,19 @@ Layout = Literal["by_device", "by_time", "narrow"]
 TimeType = Literal["auto", "timestamp", "long"]
 Method = Literal["tablet", "bulk"]
 Unit = Literal["ms", "us", "ns"]
+Snapshot = Literal["auto", "strict", "none"]
 T = TypeVar("T")
 
 _CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
 _WHAT = ("path", "paths", "devices", "columns", "startTime", "endTime", "where", "aggregate", "interval", "sql")
-_READ = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
-_WRITE = (
+_RELATION = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
+#: What each face of the formats takes.
+READ = (*_RELATION, "snapshot", "snapshotLease")
+WRITE = (
     *(*_CONNECT, "path", "devices", "startTime", "endTime", "layout", "device", "aligned", "batchRows", "method"),
     *("bulkFolder", "bulkPoints"),
 )
-_FILES = (
+FILES = (
     *(
         "path",
         "paths",
@@ -44,9 +47,9 @@ _FILES = (
     ),
     *("valueType", "pointsPerPartition"),
 )
-_FILES_WRITE = ("path", "layout", "device", "aligned", "timeUnit", "maxPoints")
-_STREAM = (*_READ, "delay", "maxRowsPerTrigger")
-_STREAM_WRITE = (
+FILES_WRITE = ("path", "layout", "device", "aligned", "timeUnit", "maxPoints")
+STREAM = (*_RELATION, "delay", "maxRowsPerTrigger")
+STREAM_WRITE = (
     *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
     *("progress", "checkpointLocation", "queryName"),
 )
@@ -55,6 +58,8 @@ _POINTS_PER_PARTITION = 5_000_000
 #: Each partition is a task with its closure: more only burden Spark's driver.
 _PARTITIONS_MAX = 10_000
 _TIMEOUT_S = 600.0
+#: How long a job's moment stays when none of its tasks reads.
+_LEASE_S = 600.0
 _BATCH_ROWS = 10_000
 #: Points that a task of a bulk write holds and sorts before it writes files: some 16 bytes each.
 _BULK_POINTS = 20_000_000
@@ -90,6 +95,9 @@ class ScanOptions:
     value_type: str | None = None
     points_per_partition: int = _POINTS_PER_PARTITION
     partitions_max: int = _PARTITIONS_MAX
+    #: Whether all tasks read at one moment, and what becomes of those that find it gone.
+    snapshot: Snapshot = "auto"
+    lease_s: float = _LEASE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +156,17 @@ class StreamOptions:
 
 def scan_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a batch read. Raises SourceError."""
-    return _scan(_Given(options, _READ))
+    return _scan(_Given(options, READ))
 
 
 def relation_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a read, whether batch or stream, when only its schema is asked for. Raises SourceError."""
-    return _scan(_Given(options, _STREAM))
+    return _scan(_Given(options, (*READ, *STREAM)))
 
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
     """Of a streaming read. Raises SourceError."""
-    given = _Given(options, _STREAM)
+    given = _Given(options, STREAM)
     scan = _scan(given)
     for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
         if value is not None:
@@ -168,8 +176,8 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
 
 def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
     """Of a write. Raises SourceError."""
-    given = _Given(options, _STREAM_WRITE if streaming else _WRITE)
-    made = WriteOptions(
+    given = _Given(options, STREAM_WRITE if streaming else WRITE)
+    return WriteOptions(
         connecting=_connecting(given),
         layout=given.choice("layout", Layout, "by_device"),
         device=given.text("device"),
@@ -183,12 +191,6 @@ def write_options(options: Mapping[str, str], *, streaming: bool = False) -> Wri
         end=given.text("endTime"),
         progress=_progress(given) if streaming else None,
     )
-    if made.method == "bulk" and made.bulk_folder is None:
-        raise SourceError(
-            "method bulk needs the option bulkFolder: a folder that all executors write and the server reads, below one"
-            " of its load_folders"
-        )
-    return made
 
 
 def _progress(given: _Given) -> str | None:
@@ -201,7 +203,7 @@ def _progress(given: _Given) -> str | None:
 
 def file_options(options: Mapping[str, str]) -> FileOptions:
     """Of a read of TsFiles. Raises SourceError."""
-    given = _Given(options, _FILES)
+    given = _Given(options, FILES)
     path, paths = given.text("path"), given.text("paths")
     made = FileOptions(
         paths=tuple(json.loads(paths)) if paths else () if path is None else (path.removeprefix("file:"),),
@@ -225,7 +227,7 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
 
 def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
     """Of a write of TsFiles. Raises SourceError."""
-    given = _Given(options, _FILES_WRITE)
+    given = _Given(options, FILES_WRITE)
     path = given.text("path")
     if path is None:
         raise SourceError("say which folder: save('/data/files')")
@@ -240,6 +242,7 @@ def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
 
 
 def _scan(given: _Given) -> ScanOptions:
+    lease = given.number("snapshotLease", float, 1)
     made = ScanOptions(
         connecting=_connecting(given),
         devices=_devices(given),
@@ -255,6 +258,8 @@ def _scan(given: _Given) -> ScanOptions:
         value_type=given.text("valueType"),
         points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
         partitions_max=given.number("maxPartitions", int, 1) or _PARTITIONS_MAX,
+        snapshot=given.choice("snapshot", Snapshot, "auto"),
+        lease_s=_LEASE_S if lease is None else lease,
     )
     _check_scan(made, given)
     return made

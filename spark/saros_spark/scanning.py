@@ -1,33 +1,62 @@
 """A relation of a database: its schema, its slices, and the rows of a slice. Knows nothing of Spark's classes.
 
     Relation(options)   -> .schema          from the schema tree; of `sql` and `aggregate` from an empty result
-                        -> .slices()        statistics -> planning
-    read_slice(...)     -> record batches   one SQL statement, streamed; what is read is what is there when it runs
+                        -> .tasks()         statistics -> planning
+    planned(options)    -> tasks that read at one moment, which the server holds from now on
+    read_task(...)      -> record batches   one SQL statement, streamed
 
-There is no snapshot across slices: a slice that is read again (a retry, a second action) sees what was written since.
+    plan   hold ──────── a task ─── its retry ─────── the last task         the moment's lease begins anew with each
+             └─ what all of them see                       └── lease ── the server lets go
+
+A moment that is gone (nobody read for the lease, or its node was lost or started anew) is replaced by one that the
+tasks of a stage have in common, under a name that they all know, or else the task fails: `snapshot`. A task whose
+statement breaks off amid its rows fails, and Spark runs it again.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from saros_spark.batches import conform, melt
-from saros_spark.catalogue import Catalogue, Extent, by_signature, read_catalogue, read_extents, unit_of
-from saros_spark.connecting import connection_of
+from saros_spark.catalogue import (
+    DEVICES_PER_STATEMENT,
+    Catalogue,
+    Extent,
+    by_signature,
+    read_catalogue,
+    read_extents,
+    unit_of,
+)
+from saros_spark.connecting import addresses_of, connection_of
 from saros_spark.errors import SourceError
 from saros_spark.options import ScanOptions
 from saros_spark.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
+from saros_spark.presence import Presence, refuse
 from saros_spark.types import arrow_type, common_type, field_of, instant_type, named_type
 from saros_storage.paths import unquote_node
 from saros_storage.types import TimeUnit
 
+if TYPE_CHECKING:
+    import saros
+
+logger = logging.getLogger(__name__)
+
 _TIME, _DEVICE = "time", "device"
+_GONE, _UNREACHABLE = 2032, 2016
 #: Rows that go to Spark at a time: less costs calls, more costs memory.
 _BATCH_ROWS = 50_000
+#: Tasks of aggregates, if there are as many devices: enough for the server's cores, few enough to cost little.
+_AGGREGATES_MIN = 8
+#: New moments, by the old one and the stage that reads: so that a process looks in vain for a lost node only once.
+_moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
+#: A process reads for few stages at a time.
+_MOVED_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +66,22 @@ class Task:
     sql: str
     names: tuple[tuple[str, str], ...]
     melts: bool = False
+    #: Columns that the result has, unless series were dropped since.
+    needed: tuple[str, ...] = ()
+    #: Devices that have them, and measurements that each has; none: the statement is not one by device.
+    devices: tuple[str, ...] = ()
+    measurements: tuple[str, ...] = ()
+    #: The moment that it reads at; None: its own.
+    point: saros.ReadPoint | None = None
 
 
 class Relation:
     """See the module. One per planning process; one thread."""
 
-    def __init__(self, options: ScanOptions) -> None:
+    def __init__(self, options: ScanOptions, at: saros.ReadPoint | None = None) -> None:
+        """`at`: the moment that its statistics are of."""
         self.options = options
+        self._at = at
         self._connection = connection_of(options.connecting)
 
     @cached_property
@@ -94,7 +132,7 @@ class Relation:
         span = self.span
         if options.aggregate is not None:
             return self._aggregates(span)
-        extents = read_extents(self._connection, self.catalogue, _where(span, None))
+        extents = self._extents(span)
         sizes = Sizes(options.points_per_partition, options.partitions_max)
         if options.layout == "by_time":
             return [self.task(part) for part in plan_times(self.catalogue, extents, span, sizes)]
@@ -106,11 +144,20 @@ class Relation:
         where = _where((part.start, part.end), options.where)
         text = f"select {', '.join(part.measurements)} from {', '.join(part.devices)}{where}"  # noqa: S608 (canonical)
         if options.layout == "by_time":
-            return Task(text, ((_TIME, "Time"),))
+            series = [(device, name) for device in part.devices for name in self.catalogue.devices[device]]
+            return Task(text, ((_TIME, "Time"),), needed=tuple(f"{device}.{name}" for device, name in series))
         names = tuple((unquote_node(name), name) for name in part.measurements if unquote_node(name) != name)
         return Task(
-            f"{text} align by device", ((_TIME, "Time"), (_DEVICE, "Device"), *names), options.layout == "narrow"
+            f"{text} align by device",
+            ((_TIME, "Time"), (_DEVICE, "Device"), *names),
+            options.layout == "narrow",
+            part.measurements,
+            part.devices,
+            part.measurements,
         )
+
+    def _extents(self, span: tuple[int | None, int | None]) -> dict[str, Extent]:
+        return read_extents(self._connection, self.catalogue, _where(span, None), self._at)
 
     @cached_property
     def span(self) -> tuple[int | None, int | None]:
@@ -123,14 +170,12 @@ class Relation:
 
     def bounds(self) -> tuple[int, int] | None:
         """First and last time of the relation's rows; None if there are none."""
-        extents = read_extents(self._connection, self.catalogue, _where(self.span, None))
-        known = [extent for extent in extents.values() if extent.rows]
+        known = [extent for extent in self._extents(self.span).values() if extent.rows]
         return (min(e.first for e in known), max(e.last for e in known)) if known else None
 
     def rows_in(self, start: int, end: int) -> int:
         """Rows by device in [start, end), about."""
-        extents = read_extents(self._connection, self.catalogue, _where((start, end), None))
-        return sum(extent.rows for extent in extents.values())
+        return sum(extent.rows for extent in self._extents((start, end)).values())
 
     # ------------------------------------------------------------------ schemas
 
@@ -164,20 +209,34 @@ class Relation:
         return by_signature(self.catalogue, names)
 
     def _aggregates(self, span: tuple[int | None, int | None]) -> list[Task]:
-        """By sets of devices, and by windows if those are very many: little travels."""
+        """By sets of devices, so that several tasks compute, and by windows if those are very many: little travels."""
         options = self.options
-        sizes = Sizes(options.points_per_partition, options.partitions_max)
-        unknown = dict.fromkeys(self.catalogue.devices, Extent(0, 0, 0))
-        parts = [part.devices for part in plan_devices(self.catalogue, unknown, span, sizes)]
+        few = -(-len(self.catalogue.devices) // min(_AGGREGATES_MIN, options.partitions_max))
+        step = min(few, DEVICES_PER_STATEMENT)
+        parts = [
+            (names, tuple(devices[at : at + step]))
+            for names, devices in self._aggregate_groups()
+            for at in range(0, len(devices), step)
+        ]
         if options.interval is None:
-            return [Task(self._aggregate_sql(devices, span, None), ((_DEVICE, "Device"),)) for devices in parts]
+            return [self._aggregate_task(*part, span, ((_DEVICE, "Device"),)) for part in parts]
         width = duration(options.interval, self.unit, "interval")
         covered = self._covered(span, width)
         return [
-            Task(self._aggregate_sql(devices, of, options.interval), ((_TIME, "Time"), (_DEVICE, "Device")))
-            for devices in parts
+            self._aggregate_task(names, devices, of, ((_TIME, "Time"), (_DEVICE, "Device")))
+            for names, devices in parts
             for of in ([] if covered is None else windows(covered, width, len(devices)))
         ]
+
+    def _aggregate_task(
+        self,
+        measurements: list[str],
+        devices: tuple[str, ...],
+        span: tuple[int | None, int | None],
+        names: tuple[tuple[str, str], ...],
+    ) -> Task:
+        text = self._aggregate_sql(devices, span, self.options.interval)
+        return Task(text, names, devices=devices, measurements=tuple(measurements))
 
     def _covered(self, span: tuple[int | None, int | None], width: int | None) -> tuple[int, int] | None:
         """The times that the windows cover: as given, else from the window of the first point to the last point."""
@@ -205,23 +264,81 @@ class Relation:
         return f"{select}{where} group by ([{span[0]}, {span[1]}), {interval}) align by device"
 
 
-def read_task(task: Task, options: ScanOptions, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a task under `target`. Who stops early closes the iterator, and with it the statement."""
-    cursor = connection_of(options.connecting).execute(task.sql)
+def planned(options: ScanOptions) -> list[Task]:
+    """A job's tasks. Raises SourceError, and the driver's errors."""
+    if options.snapshot == "none":
+        return Relation(options).tasks()
+    point = connection_of(options.connecting).hold(options.lease_s)
+    return [replace(task, point=point) for task in Relation(options, point).tasks()]
+
+
+def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = "") -> Iterator[pa.RecordBatch]:
+    """The rows of a task under `target`. Who stops early closes the iterator, and with it the statement.
+
+    `stage` names the tasks that share a new moment if theirs is gone. Raises SourceError, and the driver's errors.
+    """
+    cursor = _executed(task, options, stage)
     try:
+        result = cursor.fetch_stream()[0]
+        refuse(sorted(set(task.needed) - set(result.names)))
         names = dict(task.names)
+        columns = task.needed or {names.get(name, name) for name in target.names} - {"Time", "Device"}
+        presence = Presence(task.devices, task.measurements, columns)
         if task.melts:
-            names |= {unquote_node(name): name for name in cursor.fetch_stream()[0].names[2:]}
-            rows = _rows_schema(cursor.fetch_stream()[0], target)
+            names |= {unquote_node(name): name for name in result.names[2:]}
+            rows = _rows_schema(result, target)
         for batch in cursor.fetch_batches():
+            presence.see(batch)
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 part = batch.slice(start, _BATCH_ROWS)
                 if task.melts:
                     yield from melt(conform(part, rows, names), target)
                 else:
                     yield conform(part, target, names)
+        presence.check(connection_of(options.connecting), options.devices)
     finally:
         cursor.close()
+
+
+def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
+    """The task's statement at its moment; at a new one, that the stage's tasks have in common, if that is gone."""
+    import saros
+
+    connection = connection_of(options.connecting)
+    point = _moved.get((task.point, stage), task.point)
+    try:
+        return connection.execute(task.sql, at=point)
+    except saros.OperationalError as error:
+        if point is None or task.point is None or error.code not in (_GONE, _UNREACHABLE):
+            raise
+        if options.snapshot == "strict":
+            raise SourceError(
+                f"{error}: make the DataFrame anew; a longer snapshotLease keeps its moment, and with snapshot=auto the"
+                " tasks take a new one"
+            ) from error
+        anew = _moment_anew(task.point, options, stage, lost=error.code == _UNREACHABLE)
+    if len(_moved) >= _MOVED_MAX:
+        _moved.clear()
+    _moved[task.point, stage] = anew
+    logger.warning("the moment of this DataFrame is gone: the tasks of stage %s read at a new one", stage)
+    return connection.execute(task.sql, at=anew)
+
+
+def _moment_anew(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
+    """A moment under a name that all tasks of the stage know, at a node that all of them ask first.
+
+    That is the one that kept the moment before; if it is `lost`, the others of the target come first, in their order.
+    """
+    import saros
+
+    others = [address for address in addresses_of(options.connecting) if address != point.address] if lost else []
+    for address in [*others, point.address]:
+        like = replace(point, address=address, instance=0)
+        try:
+            return connection_of(options.connecting).hold(options.lease_s, name=f"{point.name}-{stage}", like=like)
+        except saros.OperationalError as error:
+            refused = error
+    raise refused
 
 
 def _rows_schema(result: pa.Schema, target: pa.Schema) -> pa.Schema:

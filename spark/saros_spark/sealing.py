@@ -94,6 +94,8 @@ class OfDatabase:
             kind = DataType[str(type_)]
             stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
             found[split_series(str(path))[1]] = stored
+        if not found:
+            return {}, self._aligned
         devices = self._connection.execute(f"show devices {device}").fetchall()
         return found, str(devices[0][1]) == "true" if devices else self._aligned
 
@@ -165,19 +167,15 @@ class Sealer:
         """The device's rows by time slice, sorted, of equal times the last value."""
         stored, aligned = self._known.series(device)
         times, columns = self._columns(device, parts, stored)
-        order = np.argsort(times, kind="stable")
-        distinct, places = np.unique(times[order], return_inverse=True)
-        slots = np.empty(len(times), np.int64)
-        slots[order] = places
-        found = {}
-        for name, column in columns.items():
-            how = stored.get(name) or Stored.default(column.type)
-            found[name] = how, _placed(column, slots, len(distinct))
-        numbers = distinct // interval if (interval := self._known.interval) else np.zeros(len(distinct), np.int64)
-        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(distinct)]
+        times, columns = _sorted(times, columns)
+        numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(times)]
         for start, stop in pairwise(bounds):
-            part = {name: (how, column.slice(start, stop)) for name, (how, column) in found.items()}
-            yield int(numbers[start]), _Piece(device, distinct[start:stop], part, aligned)
+            part = {
+                name: (stored.get(name) or Stored.default(column.type), column.slice(start, stop))
+                for name, column in columns.items()
+            }
+            yield int(numbers[start]), _Piece(device, times[start:stop], part, aligned)
 
     def _columns(
         self, device: str, parts: list[Rows], stored: Mapping[str, Stored]
@@ -215,6 +213,14 @@ class Sealer:
 
 
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
+
+
+def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, dict[str, Column]]:
+    """Rows by time, one for each: of a column's values at equal times the last that is not null."""
+    if (times[1:] > times[:-1]).all():
+        return times, columns
+    distinct, slots = np.unique(times, return_inverse=True)
+    return distinct, {name: _placed(column, slots, len(distinct)) for name, column in columns.items()}
 
 
 def _placed(column: Column, slots: Int64Array, rows: int) -> Column:

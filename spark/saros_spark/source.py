@@ -27,9 +27,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from saros_spark.options import ScanOptions, WriteOptions, relation_options, scan_options, stream_options, write_options
-from saros_spark.scanning import Relation, Task, read_task
+from saros_spark.scanning import Relation, Task, planned, read_task
 from saros_spark.types import from_spark, to_spark
-from saros_spark.writing import Attempt, Receipt, Replacement, commit, discard, prepare, write_rows
+from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,13 +50,17 @@ class SarosReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Slices, by the statistics of the moment."""
-        return [TaskPartition(task) for task in Relation(self._options).tasks()]
+        """Slices, by the statistics of the moment that all of them read at."""
+        return [TaskPartition(task) for task in planned(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A slice's rows; Spark asks for one empty partition if there is none."""
         if isinstance(partition, TaskPartition):
-            yield from read_task(partition.task, self._options, from_spark(self._schema))
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None
+            yield from read_task(partition.task, self._options, from_spark(self._schema), str(context.stageId()))
 
 
 @dataclass
@@ -72,8 +76,7 @@ class SarosWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
         self._schema = schema
-        self._job = uuid.uuid4().hex
-        self._replacement: Replacement | None = prepare(from_spark(schema), options, self._job, overwrite=overwrite)
+        self._job = prepare(from_spark(schema), options, uuid.uuid4().hex, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """A task's rows."""
@@ -81,13 +84,13 @@ class SarosWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         assert context is not None
-        attempt = Attempt(self._job, context.partitionId(), context.attemptNumber())
-        return Written(write_rows(iterator, from_spark(self._schema), self._options, attempt, self._replacement))
+        attempt = Attempt(self._job.name, context.partitionId(), context.attemptNumber())
+        return Written(write_rows(iterator, from_spark(self._schema), self._options, attempt, self._job))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
         receipts = [message.receipt for message in messages if isinstance(message, Written)]
-        commit(receipts, self._options, self._job, self._replacement)
+        commit(receipts, self._options, self._job)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - files of any attempt go
         """A task failed for good, or the commit did: files go. Tablets that were written stay written."""

@@ -30,7 +30,7 @@ from saros_spark.scanning import read_task
 from saros_spark.source import TaskPartition, Written
 from saros_spark.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
 from saros_spark.types import from_spark
-from saros_spark.writing import Attempt, Receipt, write_rows
+from saros_spark.writing import Attempt, Job, Receipt, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +98,7 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         options = self._options
         if options.progress is not None and is_written(options.connecting, options.progress, batch):
             return Written(Receipt(attempt, 0))
-        return Written(write_rows(iterator, from_spark(self._schema), options, attempt, None))
+        return Written(write_rows(iterator, from_spark(self._schema), options, attempt, Job(attempt.job)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """All tasks of the batch are done."""

@@ -1,35 +1,40 @@
 """A task's rows into the database: tablets that are seen at once, or files that are loaded when the job commits.
 
     tablet   batches -> rows by device -> BulkWriter -> server          an effect at once; `abort` takes nothing back
-    bulk     batches -> rows by device -> sealed TsFiles in bulkFolder; commit: LOAD each; abort: files go
+    bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: files go
+
+Files come to the node by upload, or lie in bulkFolder, which executors and node share. The node is one of the cluster
+that answered when the job began: all its tasks bring their files there, and LOAD takes them to their groups.
 
 A point is known by device, measurement and time, so a task that runs again (retry, speculation, a job that is repeated)
 writes the same points once more: no row is twice there, whoever of them wins. Files carry job, partition and attempt;
-only those whose attempt Spark commits are loaded.
+only those whose attempt Spark commits are loaded, and by requests made of these names: a commit that comes again finds
+what was done.
 """
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_spark.catalogue import unit_of
-from saros_spark.connecting import connect
+from saros_spark.catalogue import read_series, unit_of
+from saros_spark.connecting import at_node, connect, repeatable, uploads_to
 from saros_spark.errors import SourceError
-from saros_spark.options import WriteOptions
+from saros_spark.options import Connecting, WriteOptions
 from saros_spark.planning import moment
 from saros_spark.rows import Rows, Shape, describe_misfit, shape_of, split_rows
 from saros_spark.sealing import OfDatabase, Sealer
 from saros_storage.errors import UserMistake
-from saros_storage.paths import parse_pattern, split_path, split_series
-from saros_storage.types import DataType
+from saros_storage.paths import parse_pattern, split_path
+from saros_wire.protocol import SEQUENCES_KEPT
 
 if TYPE_CHECKING:
     import saros
@@ -57,6 +62,16 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """What a job's tasks and its end share."""
+
+    name: str
+    #: host:port of the node that loads its files; None: there are none.
+    node: str | None = None
+    replacement: Replacement | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """What mode overwrite replaces: devices and [start, end) in ticks."""
 
@@ -72,8 +87,8 @@ class Replacement:
         return [f"delete from {pattern}.*{where}" for pattern in self.patterns]  # noqa: S608 (canonical patterns)
 
 
-def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bool) -> Replacement | None:
-    """Before any task: check what can be checked, make the job's folder, delete what tablets replace.
+def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bool) -> Job:
+    """Before any task: check what can be checked, choose the node, make the folder, delete what tablets replace.
 
     Raises SourceError, and the driver's errors.
     """
@@ -83,13 +98,16 @@ def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bo
         if replacement is not None and options.method == "tablet":
             for text in replacement.statements():
                 connection.execute(text)
-    if options.method == "bulk":
+    if options.method == "tablet":
+        return Job(job, None, replacement)
+    if options.bulk_folder is not None:
         folder = job_folder(options, job)
         try:
             folder.mkdir(parents=True)
         except OSError as error:
             raise SourceError(f"bulkFolder: cannot make {folder}: {error.strerror}") from error
-    return replacement
+    with uploads_to(options.connecting) as uploads:
+        return Job(job, uploads.address, replacement)
 
 
 def _replacement(connection: saros.Connection, options: WriteOptions) -> Replacement:
@@ -119,24 +137,24 @@ def write_rows(
     schema: pa.Schema,
     options: WriteOptions,
     attempt: Attempt,
-    replacement: Replacement | None,
+    job: Job,
 ) -> Receipt:
     """One task. Raises SourceError that names the row, and the driver's errors."""
     with connect(options.connecting) as connection:
-        writer = _Task(connection, shape_of(schema, options), options, replacement)
+        writer = _Task(connection, shape_of(schema, options), options, job)
         if options.method == "bulk":
             return writer.seal(batches, attempt)
         return writer.send(batches, attempt)
 
 
 class _Task:
-    def __init__(
-        self, connection: saros.Connection, shape: Shape, options: WriteOptions, replacement: Replacement | None
-    ) -> None:
+    def __init__(self, connection: saros.Connection, shape: Shape, options: WriteOptions, job: Job) -> None:
         self._connection = connection
+        self._job = job
         self._shape = shape
         self._options = options
-        self._bounds = None if replacement is None else _Bounds(replacement, unit_of(connection).suffix)
+        replaced = job.replacement
+        self._bounds = None if replaced is None else _Bounds(replaced, unit_of(connection).suffix)
         self._rows = 0
 
     def send(self, batches: Iterable[pa.RecordBatch], attempt: Attempt) -> Receipt:
@@ -152,14 +170,22 @@ class _Task:
         return Receipt(attempt, self._rows)
 
     def seal(self, batches: Iterable[pa.RecordBatch], attempt: Attempt) -> Receipt:
-        options = self._options
-        folder = job_folder(options, attempt.job)
         name = f"part-{attempt.partition}-{attempt.attempt}"
-        known = OfDatabase(self._connection, aligned=bool(options.aligned))
-        sealer = Sealer(known, folder, name, points_max=options.bulk_points)
+        if self._options.bulk_folder is not None:
+            files = self._sealed(batches, job_folder(self._options, attempt.job), name)
+            return Receipt(attempt, self._rows, tuple(files))
+        with TemporaryDirectory(prefix="saros-bulk-") as folder:
+            files = self._sealed(batches, Path(folder), name)
+            with uploads_to(self._options.connecting, self._job.node) as uploads:
+                brought = [uploads.send(attempt.job, Path(file).stem, file) for file in files]
+        return Receipt(attempt, self._rows, tuple(brought))
+
+    def _sealed(self, batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> list[str]:
+        known = OfDatabase(self._connection, aligned=bool(self._options.aligned))
+        sealer = Sealer(known, folder, name, points_max=self._options.bulk_points)
         for rows in self._split(batches):
             sealer.add(rows)
-        return Receipt(attempt, self._rows, tuple(sealer.finish()))
+        return sealer.finish()
 
     def _split(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
         for batch in batches:
@@ -172,7 +198,7 @@ class _Task:
     def _explained(self, error: saros.BulkError) -> Exception:
         """The error with the row that it is about, if that is to be found out."""
         failure = error.failures[0]
-        types = types_of(self._connection, failure.device)
+        types = read_series(self._connection, [failure.device]).get(failure.device, {})
         times, columns = pa.array(failure.times), {name: _whole(values) for name, values in failure.columns.items()}
         said = describe_misfit(failure.device, times, columns, types, unit_of(self._connection).suffix)
         return error if said is None else SourceError(f"{said}; {len(error.failures)} batches were refused")
@@ -180,14 +206,6 @@ class _Task:
 
 def _whole(values: object) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.array(values)
-
-
-def types_of(connection: saros.Connection, device: str) -> Mapping[str, DataType]:
-    """Types of a device's series, by canonical measurement."""
-    found = {}
-    for path, _, _, type_, *_ in connection.execute(f"show timeseries {device}.*"):
-        found[split_series(str(path))[1]] = DataType[str(type_)]
-    return found
 
 
 class _Bounds:
@@ -225,44 +243,72 @@ class _Bounds:
 # ---------------------------------------------------------------------------------------------- the job's end
 
 
-def commit(receipts: Sequence[Receipt], options: WriteOptions, job: str, replacement: Replacement | None) -> None:
-    """Load the files of the attempts that count, after deleting what they replace. Twice does no harm.
+def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None:
+    """Load the files of the attempts that count, after deleting what they replace.
 
-    Raises the driver's error; its message says how many files are loaded. Each file is loaded whole or not at all.
+    Statements are numbered by the job and its files, so a commit that comes again, however far the one before it came,
+    leaves alone what was done, and what others have written to the same points since. Raises the driver's error; its
+    message says how many files are loaded. Each file is loaded whole or not at all.
     """
     if options.method == "tablet":
         return
     files = sorted(file for receipt in receipts for file in receipt.files)
-    with connect(options.connecting) as connection:
-        for text in replacement.statements() if replacement is not None else ():
-            connection.execute(text)
-        for number, file in enumerate(files):
-            _load(connection, file, f"{number} of {len(files)} files are loaded")
+    deletions = job.replacement.statements() if job.replacement is not None else []
+    statements = [*deletions, *(_load(file) for file in files)]
+    name = "\n".join([job.name, *files])
+    for start in range(0, len(statements), SEQUENCES_KEPT):
+        part = _Part(f"{start}\n{name}", statements[start : start + SEQUENCES_KEPT], start - len(deletions), len(files))
+        part.carry_out(at_node(options.connecting, job.node))
     discard(options, job)
 
 
-def _load(connection: saros.Connection, file: str, progress: str) -> None:
-    import saros
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """As many of a commit's statements as a node remembers; `loaded` of `files` files before them."""
 
+    name: str
+    statements: Sequence[str]
+    loaded: int
+    files: int
+
+    def carry_out(self, connecting: Connecting) -> None:
+        """All of them, once each. Raises SourceError."""
+        import saros
+
+        done = 0
+        for attempt in range(1, _COMMIT_ATTEMPTS + 1):
+            try:
+                with repeatable(connecting, self.name) as connection:
+                    for number, text in enumerate(self.statements):
+                        done = max(done, number)
+                        connection.execute(text)
+            except saros.OperationalError as error:
+                if attempt == _COMMIT_ATTEMPTS:
+                    raise SourceError(f"{error}; {self._progress(done)}: write the same again to have all") from error
+                clock.sleep(_COMMIT_PAUSE_S)
+            except saros.Error as error:
+                raise SourceError(f"{error}; {self._progress(done)}") from error
+            else:
+                return
+
+    def _progress(self, done: int) -> str:
+        return f"{max(self.loaded + done, 0)} of {self.files} files are loaded"
+
+
+def _load(file: str) -> str:
     quoted = file.replace("'", "''")
-    for attempt in range(1, _COMMIT_ATTEMPTS + 1):
-        try:
-            connection.execute(f"load '{quoted}' verify=false, onSuccess=none")
-        except saros.OperationalError as error:
-            if attempt == _COMMIT_ATTEMPTS:
-                raise SourceError(f"{error}; {progress}: write the same again to have all") from error
-            clock.sleep(_COMMIT_PAUSE_S)
-        except saros.Error as error:
-            raise SourceError(f"{error}; {progress}") from error
-        else:
-            return
+    return f"load '{quoted}' verify=false, onSuccess=none"
 
 
-def discard(options: WriteOptions, job: str) -> None:
-    """Remove a job's files; attempts that still run find no folder and fail."""
+def discard(options: WriteOptions, job: Job) -> None:
+    """Remove a job's files; attempts that still run are refused, or find no folder, and fail."""
     if options.method == "tablet":
         return
-    folder = job_folder(options, job)
+    if options.bulk_folder is None:
+        with uploads_to(options.connecting, job.node) as uploads:
+            uploads.discard(job.name)
+        return
+    folder = job_folder(options, job.name)
     for file in folder.glob("part-*") if folder.is_dir() else ():
         file.unlink(missing_ok=True)
     with suppress(OSError):  # an attempt has just written there; its file is no one's and is not loaded

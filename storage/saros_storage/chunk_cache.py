@@ -9,7 +9,8 @@ differ share what they have in common). A look-up is served by any run that hold
                  new <-- no longer among the first 80 % -- proven
     the least recently used of `new` goes first
 
-Bounded by bytes. Files never change and their names are never used again, so that nothing is ever invalidated.
+Bounded by bytes. Files never change, and each that is opened has a serial of its own, so that nothing is ever
+invalidated. (Paths will not do: in a database that was dropped and made anew, a name may come again.)
 Thread-safe.
 """
 
@@ -21,8 +22,8 @@ from typing import TypeAlias
 
 from saros_storage.block import Block
 
-#: (path of the file, device, measurement or TIMES, number of the chunk)
-ChunkKey: TypeAlias = tuple[str, str, str, int]
+#: (serial of the file, device, measurement or TIMES, number of the chunk)
+ChunkKey: TypeAlias = tuple[int, str, str, int]
 #: The column of an aligned device's times: no measurement is called so.
 TIMES = ""
 #: Rows [first, stop) of a chunk.

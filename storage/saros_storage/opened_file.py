@@ -33,6 +33,11 @@ class OpenedFile:
         """See `TsFileAccess.path`."""
         return self._path
 
+    @property
+    def serial(self) -> int:
+        """See `TsFileAccess.serial`; opens the file. Raises CorruptFile, UnsupportedFile."""
+        return self.open().serial
+
     def open(self) -> TsFileReader:
         """The reader; the file is mapped on the first call. Raises CorruptFile, UnsupportedFile."""
         reader = self._reader

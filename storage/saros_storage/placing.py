@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saros_storage.errors import UserMistake
+from saros_storage.mutation import Placed
 from saros_storage.paths import split_path
 from saros_storage.schema import DeviceSchema, SchemaTree
 from saros_storage.tablet import Tablet
@@ -33,6 +34,10 @@ class Fitting:
     def __init__(self) -> None:
         #: By id of a tablet's shape: the device it was found to fit, the shape, the depth of the database.
         self._known: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
+
+    def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
+        """Frames with their depths. Raises UserMistake as `depth` does."""
+        return [Placed(self.depth(frame.head, schema), frame.frame, frame) for frame in frames]
 
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
         """How many nodes of the device are its database. Raises UserMistake (508, 511, 507) if it does not fit."""

@@ -10,8 +10,10 @@ replica, which is always current: `HERE`. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from saros_storage.reading import ReadView
 
 #: Numbers of groups are below.
 _SCHEMA = 1 << 31
@@ -62,6 +64,8 @@ class ReadPoint:
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Who is told what the reader shows; None: nobody wants to know.
     horizon: Horizon | None = None
+    #: Gives the picture that is read, of a moment that is kept; None: a new one is made.
+    picture: Callable[[], ReadView] | None = None
 
     def show(self, group: int, index: int) -> None:
         """The reader shows a group up to an entry."""

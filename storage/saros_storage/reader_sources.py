@@ -228,7 +228,7 @@ class FilePieces:
         first, stop = rows[piece.first], rows[piece.stop]
         if self.index.time is None:
             return self._cached(piece, self.names, first, stop)
-        key = (self.file.path, self._request.device)
+        key = (self.file.access.serial, self._request.device)
         kept = [self._cache.get((*key, name, piece.chunk), first, stop) for name in (TIMES, *self.names)]
         missing = [n for n, block in zip(self.names, kept[1:], strict=True) if block is None]
         if kept[0] is not None and not missing:
@@ -248,7 +248,7 @@ class FilePieces:
         return Block.timed(read.times, columns)
 
     def _cached(self, piece: Piece, names: tuple[str, ...], first: int, stop: int) -> Block:
-        key = (self.file.path, self._request.device, names[0], piece.chunk)
+        key = (self.file.access.serial, self._request.device, names[0], piece.chunk)
         block = self._cache.get(key, first, stop)
         if block is not None:
             self._counters.cache_hits += 1

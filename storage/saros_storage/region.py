@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from saros_storage.arrivals import link_arrived
-from saros_storage.capture.capture import Capture, CapturedPartition, Chosen
+from saros_storage.capture.capture import Capture, CapturedPartition, Chosen, nothing
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
@@ -41,10 +41,6 @@ from saros_storage.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.store_options import StoreOptions
 from saros_storage.ttl import Expiry
 from saros_storage.view import LocalReadView
-
-
-def _nothing(database: str, number: int) -> bool:  # noqa: ARG001 (a `Chosen`)
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +179,7 @@ class Region:
 
     # ------------------------------------------------------------------ entries, under the lock
 
-    def take_effect(self, index: int, mutation: Mutation, spared: Chosen = _nothing) -> None:
+    def take_effect(self, index: int, mutation: Mutation, spared: Chosen = nothing) -> None:
         """Carry out an entry that was checked. It deletes and drops nothing of partitions that are `spared`."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:

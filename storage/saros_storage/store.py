@@ -36,7 +36,7 @@ from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
 from saros_storage.log.archive import LogArchive
 from saros_storage.log.clock_mark import CLOCK_MARK, MARK_NS, encode_mark
-from saros_storage.mutation import MUTATION, Deletion, Mutation, Placed, decode_mutation, encode_mutation
+from saros_storage.mutation import MUTATION, Deletion, Mutation, decode_mutation, encode_mutation
 from saros_storage.node_file import check_node_file
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.paths import parse_pattern
@@ -169,9 +169,9 @@ class Store:
             self._region.check_open()
             if creates:
                 after = self.schema.rehearse(creates, [frame.head.device for frame in frames])
-                self._commit(Mutation(creates, (), self._place(frames, after)))
+                self._commit(Mutation(creates, (), self._fitting.place(frames, after)))
                 return
-            ticket = self._append(Mutation((), (), self._place(frames, self.schema)))
+            ticket = self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
         self.await_ticket(ticket)
 
     def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
@@ -187,12 +187,9 @@ class Store:
     def _hand_over(self, frame: TabletFrame) -> HandedOver | None:
         try:
             self._region.check_open()
-            return HandedOver(self, self._append(Mutation((), (), self._place([frame], self.schema))))
+            return HandedOver(self, self._append(Mutation((), (), self._fitting.place([frame], self.schema))))
         except StorageError:
             return None
-
-    def _place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
-        return [Placed(self._fitting.depth(frame.head, schema), frame.frame, frame) for frame in frames]
 
     def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
         """Delete the points in `time` of all series that a pattern matches; what is written later stays."""
@@ -398,6 +395,10 @@ class Store:
     def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
         """A picture of the store; close it."""
         return self._region.view()
+
+    def hold(self, point: ReadPoint = HERE) -> ReadView:
+        """See `Database.hold`: a picture is one of this moment from the start."""
+        return self.view(point)
 
     def status(self) -> StoreStatus:
         """Figures of now."""

@@ -62,13 +62,14 @@ class Journal:
         self._disk = disk
         self._path = path
         self._file: File | None = None
+        #: Bytes of the file that hold; what is behind them was never said.
+        self._size = 0
         self.notes: list[Note] = []
         if disk.exists(path):
             confirm(disk, path)
             data = bytes(disk.map(path))
-            found, size = decode_notes(data)
-            if size < len(data):
-                disk.truncate(path, size)
+            found, self._size = decode_notes(data)
+            self._cut()
             self.notes = [note for note in found if note.round == found[-1].round]
 
     @property
@@ -78,23 +79,33 @@ class Journal:
 
     def add(self, note: Note) -> None:
         """Write a record, durably. Raises OSError."""
-        is_new = not self._disk.exists(self._path)
+        record = encode_note(note)
         if self._file is None:
+            self._cut()
             self._file = self._disk.append(self._path)
-        self._file.write([encode_note(note)])
-        self._file.sync()
-        if is_new:
-            confirm(self._disk, self._path)
+        try:
+            self._file.write([record])
+            self._file.sync()
+            if not self._size:
+                confirm(self._disk, self._path)
+        except OSError:
+            self.close()
+            raise
+        self._size += len(record)
         if note.round != self.round:
             self.notes = []
         self.notes.append(note)
+
+    def _cut(self) -> None:
+        if self._disk.exists(self._path) and self._disk.size(self._path) > self._size:
+            self._disk.truncate(self._path, self._size)
 
     def end(self) -> None:
         """The round is over: the journal goes. Raises OSError."""
         self.close()
         self._disk.remove(self._path)
         confirm(self._disk, self._path)
-        self.notes = []
+        self.notes, self._size = [], 0
 
     def close(self) -> None:
         """Close the file."""

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster.world_hunt import Mutant, Plant
+from cluster.world_hunt import Mutant, Plant, planting
 
-from saros_cluster import database as database_module
+from saros_cluster import entries as entries_module
 from saros_cluster import host as host_module
+from saros_cluster import views as views_module
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.replica import Replica
 from saros_cluster.data.requests import Requests
-from saros_cluster.database import ClusterDatabase
+from saros_cluster.dropping import Dropping
+from saros_cluster.entries import Entries
 from saros_cluster.host import GroupHost
 from saros_cluster.raft.ready import Accepted
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.questions import ReadTarget
+from saros_cluster.views import Views
 from saros_storage.errors import StorageError
 from saros_storage.read_point import Horizon
 
 MUTANTS: list[Mutant] = []
-
-
-def mutant(do: Mutant) -> Mutant:
-    MUTANTS.append(do)
-    return do
+mutant = planting(MUTANTS)
 
 
 # ---------------------------------------------------------------------- acknowledging
@@ -55,11 +55,11 @@ def acknowledges_whatever_came_of_it(plant: Plant):
 
 @mutant
 def acknowledges_what_some_groups_have_done(plant: Plant):
-    def raise_failures(mutations, failures, raise_failures=database_module.raise_failures):
+    def raise_failures(mutations, failures, raise_failures=entries_module.raise_failures):
         if len(failures) == len(mutations):
             raise_failures(mutations, failures)
 
-    plant(database_module, "raise_failures", raise_failures)
+    plant(entries_module, "raise_failures", raise_failures)
 
 
 @mutant
@@ -87,7 +87,7 @@ def a_snapshot_brings_no_requests(plant: Plant):
 
 @mutant
 def every_attempt_is_a_request_of_its_own(plant: Plant):
-    plant(ClusterDatabase, "_request", ClusterDatabase.own_request)
+    plant(Entries, "request", Entries.own_request)
 
 
 # ---------------------------------------------------------------------- after a start
@@ -97,27 +97,27 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 def judges_again_what_it_replays(plant: Plant):
     """By the requests and series that it knows now."""
 
-    def load(self, state, load=RegionMachine._load):
-        load(self, state)
-        self._judged = state.released
+    def begin(self, state, *rest, begin=Replica.__init__):
+        begin(self, state, *rest)
+        self.judged = state.released
 
-    plant(RegionMachine, "_load", load)
+    plant(Replica, "__init__", begin)
 
 
 @mutant
 def replays_what_it_had_refused(plant: Plant):
-    def state(self, first, state=RegionMachine._state):
+    def state(self, first, state=Replica.state):
         return replace(state(self, first), skipped=())
 
-    plant(RegionMachine, "_state", state)
+    plant(Replica, "state", state)
 
 
 @mutant
 def frees_the_log_of_what_is_in_memory(plant: Plant):
-    def state(self, first, state=RegionMachine._state):
-        return state(self, self._reached + 1)
+    def state(self, first, state=Replica.state):
+        return state(self, self.reached + 1)
 
-    plant(RegionMachine, "_state", state)
+    plant(Replica, "state", state)
 
 
 @mutant
@@ -157,18 +157,18 @@ def reads_what_is_here(plant: Plant):
 @mutant
 def reads_what_a_holder_has(plant: Plant):
     """Other nodes' replicas do not wait until they have what must be seen."""
-    plant(database_module, "ReadTarget", lambda group, applied, *rest: ReadTarget(group, None, *rest))
+    plant(views_module, "ReadTarget", lambda group, applied, *rest: ReadTarget(group, None, *rest))
 
 
 @mutant
 def does_not_say_that_a_read_is_stale(plant: Plant):
-    catch_up = ClusterDatabase.catch_up
+    catch_up = Views.catch_up
 
     def surely(self, consistency, horizon=None):
         point = catch_up(self, consistency, horizon)
         return replace(point, stale=False) if consistency == "mid" else point
 
-    plant(ClusterDatabase, "catch_up", surely)
+    plant(Views, "catch_up", surely)
 
 
 @mutant
@@ -202,10 +202,10 @@ def takes_writes_that_have_not_seen_a_drop(plant: Plant):
 
 @mutant
 def ends_a_drop_that_a_group_has_not_carried_out(plant: Plant):
-    def carry_out(self, group, pending, seconds, carry_out=ClusterDatabase._carry_out):
+    def carry_out(self, group, pending, seconds, carry_out=Dropping._carry_out):
         try:
             carry_out(self, group, pending, 0.1)
         except StorageError:
             return
 
-    plant(ClusterDatabase, "_carry_out", carry_out)
+    plant(Dropping, "_carry_out", carry_out)

@@ -9,6 +9,7 @@
 
 Faults: messages late, lost, doubled, overtaking; one-way cuts, lone nodes, halves; crashes of the process and of the
 power at any moment, while starting too; orderly stops; pauses; full and slow disks; clocks that are wrong and jump.
+Some growing worlds are `beset`: faults also befall whoever has just taken a step of a change, and steps come late.
 
 After healing every change must end, every group take a write, all replicas be equal, and nothing may be left over.
 """
@@ -48,6 +49,7 @@ from saros_cluster.raft.ready import RaftOptions, Role
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.remote_reader import RemoteSeriesReader
 from saros_cluster.remote.routed_view import RoutedView
+from saros_engine.extensions.triggers import Triggers
 from saros_engine.writing import Writer
 from saros_server import cluster_chores, leader_spread
 from saros_server.cluster_node import ClusterNode, Outside
@@ -67,6 +69,9 @@ SLOTS = 16
 LIVELY_SECONDS = 40
 #: After healing, all changes are over within this; a move's source lets go of slots after three.
 CHANGES_SECONDS = 120
+#: Of growing worlds, those that are beset; and in them, of the steps of changes, those after which a node has a fault,
+#: within so long.
+_BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
 _STORY = int(os.environ.get("STORY", "60"))
@@ -149,7 +154,7 @@ class Member:
             else:
                 break
         life.node = node
-        life.writer = Writer(node.database, 1, self.clock)
+        life.writer = Writer(node.database, 1, self.clock, Triggers(lambda: node.database.schema.catalogue))
         world.note(f"{life} is open")
 
     def crash(self, *, power: bool) -> None:
@@ -265,6 +270,11 @@ class World:
         self.drops = chance.choice(((2, 1), (2, 1), (12, 4)))
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
+        #: Of its own: other worlds do not depend on it.
+        self.besetting = random.Random(f"steps {seed}")
+        self.is_beset = growing and self.besetting.random() < _BESET_SHARE
+        if self.is_beset:
+            self.peace_ns = 8 * SECOND  # its faults come with changes, and those need some peace
         self.operator = Operator(self) if growing else None
         nodes = {id_: Node(*self.addresses(id_)) for id_ in self.ids}
         #: What the operator saw last.
@@ -379,6 +389,25 @@ class World:
             ("crash", "crash", "cut", "cut", "mend", "pause", "full", "slow", "clock", "stop", "transfer", "compact")
         )
         getattr(self, f"_{kind}")(member)
+
+    def beset(self, member: Member) -> None:
+        """Who has taken a step of a change may have a fault soon."""
+
+        def befall() -> None:
+            if not self.healed:
+                getattr(self, self.besetting.choice(("_doom_soon", "_doom_soon", "_pause", "_full", "_cut_off")))(
+                    member
+                )
+
+        if self.is_beset and not self.healed and self.besetting.random() < _BESET_OFTEN:
+            self.threads.after(self.besetting.randrange(_BESET_NS), befall)
+
+    def _doom_soon(self, member: Member) -> None:
+        self._doom(member, 12)
+
+    def _cut_off(self, member: Member) -> None:
+        self._cut(member)
+        self.threads.after(self.besetting.randrange(4 * SECOND), lambda: self._mend(member))
 
     def _crash(self, member: Member) -> None:
         """Now, or between two operations of its disk."""
@@ -616,4 +645,11 @@ class _Story(logging.Handler):
         more = {key: record.__dict__[key] for key in _TOLD if key in record.__dict__}
         self._world.note(f"{task}: {record.getMessage()} {more}")
         if record.exc_info and record.exc_info[1] is not None:
-            self._world.note("".join(traceback.format_exception(record.exc_info[1])))
+            error = record.exc_info[1]
+            self._world.note("".join(traceback.format_exception(error)))
+            if record.levelno >= logging.ERROR and not _is_of_full_disk(error):
+                self._world.threads.failures.append((f"{task}: {record.getMessage()}", error))
+
+
+def _is_of_full_disk(error: BaseException) -> bool:
+    return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -74,8 +74,13 @@ class LocalCluster:
         *,
         proxies: bool = False,
         environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = (SAROS,),
     ) -> None:
-        """Make the folders; no process yet. `environment`: options of the nodes, such as SAROS_DURABILITY."""
+        """Make the folders; no process yet.
+
+        `environment`: options of the nodes, such as SAROS_DURABILITY; `program`: what is started with `start ...`.
+        """
+        self._program = program
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
         #: Whether every group goes on without one of its nodes.
@@ -216,7 +221,7 @@ class LocalCluster:
         port = str(self._ports[node].client)
         with self.log_of(node).open("ab") as log:
             return subprocess.Popen(
-                [SAROS, "start", *words, "--host", HOST, "--port", port],
+                [*self._program, "start", *words, "--host", HOST, "--port", port],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -9,8 +9,9 @@ since the world then finds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+
+from cluster.world_hunt import Mutant, planting
 
 from saros_cluster.raft import node as node_module
 from saros_cluster.raft.entry_log import EntryLog
@@ -23,13 +24,8 @@ from saros_cluster.raft.progress import Progress
 from saros_cluster.raft.reads import LocalReads
 from saros_cluster.raft.ready import Refusal, Role
 
-Plant = Callable[[object, str, object], None]
-MUTANTS: list[Callable[[Plant], None]] = []
-
-
-def mutant(do: Callable[[Plant], None]) -> Callable[[Plant], None]:
-    MUTANTS.append(do)
-    return do
+MUTANTS: list[Mutant] = []
+mutant = planting(MUTANTS)
 
 
 # ---------------------------------------------------------------------- committing

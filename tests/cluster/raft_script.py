@@ -7,7 +7,8 @@
     win N | elect N                 the others forget their leader, N campaigns and wins; elect N: its first entry, too
     forget N ...                    as many ticks as it takes until followers would vote for somebody else
     propose N data [count]          | single N data count: one by one | propose-bytes N size
-    change N version voters=1,2 [learners=3] | transfer N to | step-down N | compact N index
+    change N version voters=1,2 [learners=3] | alone N version [learners=3]
+    transfer N to | step-down N | compact N index
     read N                          the reads of a node are numbered from 1
     deliver [N->M] [type] [count]   messages on their way, oldest first; without a count all that are on their way now
     drop ... | hold ... | duplicate ...     the same choice; what is held is on its way again after `release`
@@ -447,6 +448,10 @@ class Table:
     def do_transfer(self, node: str, to: str) -> None:
         if not self.seat(node).node.transfer(NodeId(int(to))):
             self.say("no")
+        self.seat(node).pump()
+
+    def do_alone(self, node: str, version: str, learners: str = "") -> None:
+        self.seat(node).node.go_on_alone(membership(int(version), numbers(node), numbers(learners)))
         self.seat(node).pump()
 
     def do_step_down(self, node: str) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from cluster import cluster_mutants
+from cluster import cluster_mutants, growth_mutants
 from cluster.cluster_world import World
 from cluster.world_hunt import Figures, Mutant, hunt
 
@@ -19,6 +19,12 @@ QUICK = (
     cluster_mutants.a_snapshot_brings_no_requests,
     cluster_mutants.does_not_learn_of_series_of_other_nodes,
     cluster_mutants.reads_what_is_here,
+)
+#: The same of growing and shrinking.
+QUICK_GROWING = (
+    growth_mutants.shows_slots_to_whoever_asks,
+    growth_mutants.ranks_what_came_with_what_was_written_since,
+    growth_mutants.does_not_notice_that_it_was_removed,
 )
 
 
@@ -35,6 +41,15 @@ def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [35, 103, 113, 121, 205, 219])
+def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
+    """Weak reads of a replica that lags, a change aborted and begun once more, few replicas (twice), power lost after
+    leaving, writes that meet moves.
+    """
+    assert World(seed, growing=True).run().figures.operations
+
+
+@pytest.mark.slow
 def test_a_seed_tells_the_same_story_twice() -> None:
     """Who is told the seed of a failure sees the same failure."""
     for seed in (2, 7):
@@ -48,3 +63,10 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
     """A mistake that loses or invents data does not get past the tests."""
     assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(40)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", QUICK_GROWING, ids=lambda mutant: mutant.__name__)
+def test_a_planted_mistake_of_growing_is_found(mutant: Mutant) -> None:
+    """Nor does one that loses, doubles or hides what moves."""
+    assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(40)) is not None

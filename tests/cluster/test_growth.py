@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saros_cluster.groups import counted
 from saros_cluster.growth.change import Stage
 from saros_cluster.growth.commands import (
     Abort,
     Admit,
+    Alone,
+    Anew,
     Begin,
     Dismiss,
     Dropped,
@@ -79,9 +82,10 @@ def check(before: Topology, now: Topology, index: int) -> None:
         known = before.wanted.get(group)
         assert known is None or known == wanted or (known.version < wanted.version == index)
         if group != META and known is not None:
-            # Who counts is replaced only when nothing of the slots moves any more.
+            # Who counts is replaced only when nothing of the slots moves any more, or when most of them are lost.
+            is_rescued = known != wanted and before.is_broken(group)
             moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
-            assert not moving or known.voters == wanted.voters
+            assert not moving or is_rescued or known.voters == wanted.voters
     gone = {n for n, found in before.nodes.items() if found.standing is Standing.GONE}
     assert gone <= {n for n, found in now.nodes.items() if found.standing is Standing.GONE}
     assert all(node not in group.members for group in now.table.groups.values() for node in gone)
@@ -109,7 +113,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
         if change.going and change.is_settled and move.epoch == topology.table.epoch + 1:
             yield Fenced(change.id, number, 1_000 + number)
         elif move.fence is not None and not move.opened:
-            yield Opened(change.id, number)
+            yield Opened(change.id, number, topology.wanted[move.target].version)
         elif move.opened and not move.arrived:
             for member in topology.needed(move) - move.loaded:
                 yield Loaded(change.id, number, member)
@@ -191,15 +195,16 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
     log.send(Begin((NodeId(4),)))
     change = log.now.change
     assert change is not None
-    with pytest.raises(UserMistake) as early:
-        log.send(GiveUp(change.id, NodeId(4)))
-    assert 2025 == early.value.code
+    for node, code in ((NodeId(4), 2025), (NodeId(9), 2023)):
+        with pytest.raises(UserMistake) as early:
+            log.send(GiveUp((node,)))
+        assert code == early.value.code
     log.send(Ready(change.id, GroupId(4)))
     log.send(Go(change.id))
     for number in range(len(change.moves)):
         log.send(Fenced(change.id, number, 7))
-        log.send(Opened(change.id, number))
-    log.send(GiveUp(change.id, NodeId(4)))
+        log.send(Opened(change.id, number, log.now.wanted[change.moves[number].target].version))
+    log.send(GiveUp((NodeId(4),)))
     for command in (c for _ in range(40) for c in list(steps(log.now))[:1]):
         assert not isinstance(command, Loaded) or command.node != 4
         log.send(command)
@@ -209,6 +214,101 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
     assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
     log.send(Begin((), (NodeId(4),)))
     drive(log, Random(1))
+    assert_settled(log.now, 3)
+
+
+def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() -> None:
+    """The other member of its group goes on alone: all that was acknowledged there is on both."""
+    log = Log(cluster(3, 2))
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    log.send(Ready(change.id, GroupId(4)))
+    log.send(Go(change.id))
+    log.send(Fenced(change.id, 0, 7))
+    log.send(GiveUp((NodeId(4),)))
+    (other,) = log.now.members_of(GroupId(4)) - {4}
+    assert log.now.is_broken(GroupId(4))
+    version = log.now.wanted[GroupId(4)].version
+    for wrong in (Alone(GroupId(4), NodeId(4), version), Alone(GroupId(4), other, version - 1)):
+        before = log.now
+        log.send(wrong)
+        assert before.words() == log.now.words()
+    log.send(Alone(GroupId(4), other, version))
+    log.send(Alone(GroupId(4), other, version))
+    assert log.now.goes_on_alone(GroupId(4))
+    assert (other,) == log.now.wanted[GroupId(4)].voters
+    drive(log, Random(2))
+    log.send(Begin((), (NodeId(4),)))
+    drive(log, Random(1))
+    assert_settled(log.now, 2)
+
+
+@pytest.mark.parametrize("loaded", [0, 2])
+def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(loaded: int) -> None:
+    """Its group begins anew elsewhere: what the old holders have goes there; what they have let go of is lost."""
+    log = Log(cluster(3, 1))
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    log.send(Ready(change.id, GroupId(4)))
+    log.send(Go(change.id))
+    early = log.now.wanted[GroupId(4)].version
+    for number in range(len(change.moves)):
+        log.send(Fenced(change.id, number, 7))
+        log.send(Opened(change.id, number, early))
+    for number in range(loaded):
+        log.send(Loaded(change.id, number, NodeId(4)))
+    log.send(GiveUp((NodeId(4),)))
+    log.send(Anew(change.id, GroupId(4), NodeId(2), early))
+    now = log.now.change
+    assert now is not None
+    assert Stage.MOVING is now.stage
+    assert [number < loaded for number in range(len(now.moves))] == [move.lost for move in now.moves]
+    log.send(Opened(change.id, 0, early))  # in the group that is no more
+    assert log.now.change == now
+    drive(log, Random(3))
+    assert (NodeId(4), NodeId(2)) == log.now.table.groups[NodeId(4)].members
+    log.send(Begin((), (NodeId(4),)))
+    drive(log, Random(4))
+    assert_settled(log.now, 1)
+
+
+@pytest.mark.parametrize(("nodes", "replicas", "lost"), [(3, 1, (2,)), (4, 2, (2,)), (5, 3, (2, 3)), (4, 3, (1,))])
+def test_nodes_that_are_lost_leave_whatever_is_lost_with_them(nodes: int, replicas: int, lost: tuple[int, ...]) -> None:
+    log = Log(cluster(nodes, replicas))
+    gone = tuple(map(NodeId, lost))
+    log.send(GiveUp(gone))
+    for group, wanted in sorted(log.now.wanted.items()):
+        left = sorted(set(wanted.voters) - set(gone))
+        if group != META and left and log.now.is_broken(group):
+            log.send(Alone(group, left[-1], wanted.version))
+    log.send(Begin((), gone))
+    change = log.now.change
+    assert change is not None
+    assert [move.lost for move in change.moves] == [replicas == 1] * len(change.moves)
+    drive(log, Random(5))
+    assert_settled(log.now, replicas)
+    with pytest.raises(UserMistake) as again:
+        log.send(GiveUp(gone))
+    assert 2023 == again.value.code
+
+
+@pytest.mark.parametrize("when", range(0, 40, 3))
+def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_its_end(when: int) -> None:
+    log, random = Log(cluster(5, 3)), Random(when)
+    log.admit(6)
+    log.send(Begin((NodeId(6),), (NodeId(1),)))
+    for _ in range(when):
+        following = list(steps(log.now))
+        if following:
+            log.send(random.choice(following))
+    log.send(GiveUp((NodeId(3),)))
+    drive(log, random)
+    log.send(Begin((), (NodeId(3),)))
+    drive(log, random)
     assert_settled(log.now, 3)
 
 
@@ -236,7 +336,7 @@ def test_nothing_is_fenced_before_the_change_goes() -> None:
     change = log.now.change
     assert change is not None
     before = log.now
-    for command in (Go(change.id), Fenced(change.id, 0, 9), Opened(change.id, 0), Loaded(change.id, 0, NodeId(4))):
+    for command in (Go(change.id), Fenced(change.id, 0, 9), Opened(change.id, 0, 11), Loaded(change.id, 0, NodeId(4))):
         log.send(command)
         assert before.words() == log.now.words()
 
@@ -265,6 +365,15 @@ def test_asking_again_gives_the_same_id_and_ids_are_never_used_again() -> None:
     assert () == log.now.wanted[META].learners
     log.send(Admit("host4:6668", "host4:6667", "again"))
     assert 5 == log.now.node_of("again")
+
+
+def test_a_group_counts_its_terms_and_entries_from_its_own_beginning() -> None:
+    began = 5 << 24
+    assert [(1, 0), (3, 17)] == [
+        (counted(began + n, began + n), counted(began + n, began + m)) for n, m in ((1, 0), (3, 17))
+    ]
+    assert (4, 200) == (counted(4, 4), counted(4, 200))  # one of the cluster's first
+    assert 0 == counted(began + 1, 0)  # who joins it, and has nothing yet
 
 
 def test_slots_can_be_placed_by_hand() -> None:

@@ -122,7 +122,7 @@ def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
         assert refused(BeginDrop("root.a"))
         send(Grow(Fenced(change, number, 7)))
         assert refused(BeginDropSeries("root.**"))
-        send(Grow(Opened(change, number)))
+        send(Grow(Opened(change, number, state.topology.wanted[moves[number].target].version)))
     assert not refused(BeginDrop("root.a"))
 
 
@@ -306,6 +306,67 @@ def test_news_as_a_whole_replace_what_was_known_of_those_databases() -> None:
         schema.tree.device("root.a.e") is not None,
         schema.tree.device("root.b.d") is not None,
     )
+
+
+def news_of(index: int, since: int, *measurements: str, whole: bool = False, left: int = 0) -> SchemaNews:
+    created = (
+        changes.CreateDatabase("root.a"),
+        changes.CreateSeries("root.a.d", False, tuple(s for name in measurements for s in series(name))),
+    )
+    return SchemaNews(index, whole, created, since={"root.a": since}, left=left)
+
+
+def measurements(schema: ClusterSchema) -> set[str]:
+    device = schema.tree.device("root.a.d")
+    return set() if device is None else set(device.series)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_who_had_a_database_before_a_move_speaks_no_more_of_it(whole: bool) -> None:
+    """The news of the two groups come in any order."""
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 1)
+    schema.learn_news(GroupId(4), news_of(3, 1, "x"))
+    schema.learn_news(GroupId(1), news_of(9, 0, "x", "y", whole=whole))
+    assert {"x"} == measurements(schema)
+    late = changes.DeleteSeries("root.a.d.x"), changes.DeleteDatabase("root.a")
+    schema.learn_news(GroupId(1), SchemaNews(10, False, late))
+    schema.learn_news(GroupId(1), SchemaNews(11, True, (), left=1))
+    assert {"x"} == measurements(schema)
+
+
+def test_series_that_went_with_a_move_are_known_until_their_next_group_tells() -> None:
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 1)
+    schema.learn_news(GroupId(1), news_of(5, 0, "x", "y"))
+    schema.learn_news(GroupId(1), SchemaNews(9, True, (), left=1))
+    assert {"x", "y"} == measurements(schema)
+    assert {"root.a"} == schema.orphans
+    schema.learn_news(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped before
+    assert {"y", "z"} == measurements(schema)
+    assert not schema.orphans
+
+
+def test_series_that_no_group_tells_of_after_a_move_are_gone() -> None:
+    for drops in (False, True):
+        schema = ClusterSchema()
+        schema.agree(["root.a"], {}, 1)
+        schema.learn_news(GroupId(1), news_of(5, 0, "x"))
+        schema.learn_news(GroupId(1), SchemaNews(9, True, (), left=1))
+        if drops:
+            schema.agree([], {}, 2)
+        else:
+            schema.forget(schema.orphans)
+            assert not schema.orphans
+        assert set() == measurements(schema)
+
+
+def test_news_are_learned_once_though_two_ask_at_a_time() -> None:
+    schema = ClusterSchema()
+    assert schema.learn_news(GroupId(1), news_of(5, 0, "x"), 0)
+    assert not schema.learn_news(GroupId(1), news_of(6, 0, "x", "y"), 0)
+    assert {"x"} == measurements(schema)
+    assert 5 == schema.known(GroupId(1))
 
 
 def test_news_as_a_whole_may_come_before_the_meta_group_says_so() -> None:

@@ -80,6 +80,8 @@ def test_bytes_and_back(nodes: list[NodeId], replicas: int) -> None:
     assert (table.version, table.replicas, table.groups) == (again.version, again.replicas, again.groups)
     assert table.owners.tolist() == again.owners.tolist()
     assert dict(table.previous) == dict(again.previous)
+    assert {20_000: 1} == again.inbound
+    assert dict.fromkeys({*table.previous.values()}, 1) == again.outbound
     assert table.serialize() == again.serialize()
 
 

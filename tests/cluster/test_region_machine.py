@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Bring, Fence, LetGo, Open, Settle, Transfer
+from saros_cluster.data.ownership import (
+    LEFT,
+    MOVED,
+    Arrival,
+    Bring,
+    Fence,
+    Had,
+    LetGo,
+    Open,
+    Ownership,
+    Settle,
+    Transfer,
+)
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.data.requests import MEMORY, Requests
 from saros_cluster.data.schema_news import SchemaNews
@@ -41,14 +53,16 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=100, memtable_by
 DEVICES = ("root.a.d", "root.b.d")
 
 
-class Machine(RegionMachine):
+OWNS_SCHEMA, HAS_SCHEMA = Ownership.owns_schema, Ownership.has_schema
+
+
+@pytest.fixture(scope="module", autouse=True)
+def others_own_schemas() -> Iterator[None]:
     """Another group owns the schema of all databases but one."""
-
-    def _owns_schema(self, database: str) -> bool:
-        return database == "root.a"
-
-    def _has_schema(self, database: str) -> bool:
-        return database == "root.a"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Ownership, "owns_schema", lambda _, database: database == "root.a")
+        patched.setattr(Ownership, "has_schema", lambda _, database: database == "root.a")
+        yield
 
 
 class Elsewhere:
@@ -83,7 +97,7 @@ class Member:
 
     def open(self) -> RegionMachine:
         (self.folder / "meta").mkdir(parents=True, exist_ok=True)
-        machine = Machine(
+        machine = RegionMachine(
             GroupId(1),
             str(self.folder / "groups" / "1"),
             str(self.folder / "meta" / "group-1"),
@@ -106,11 +120,10 @@ class Member:
     def compact(self, index: int) -> None:
         self.base = max(self.base, index)
 
-    def add(
-        self, request: Request, mutation: Mutation, drop: int | None = None, known: Known = NOTHING_KNOWN
-    ) -> object:
-        """By default a drop is a new one, and a write has seen all of them."""
-        return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, known))
+    def add(self, request: Request, mutation: Mutation, drop: int | None = None, known: Known | None = None) -> object:
+        """By default a drop is a new one, and a write has seen all of them, and the newest table."""
+        table = Known(0, self.machine.replica.ownership.opened) if known is None else known
+        return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, table))
 
     def append(self, command: bytes) -> object:
         """The next entry."""
@@ -125,7 +138,7 @@ class Member:
         assert [None] == list(self.machine.apply(self.log[-1:]))
 
     def slot(self, database: str, number: int) -> int:
-        return self.machine.slot(database, number)
+        return self.machine.replica.ownership.slot(database, number)
 
     def restart(self) -> None:
         """What is in memory is gone; the log behind its base comes again."""
@@ -268,7 +281,7 @@ def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another
     assert isinstance(outcome, UserMistake)
     assert (507, "root.a.d.x is INT64, not DOUBLE") == (outcome.code, str(outcome))
     assert {0: 1, 1: 2} == member.points("root.a.d")
-    news = [change for change in member.machine.news_since(0).changes if isinstance(change, CreateSeries)]
+    news = [change for change in member.machine.replica.news_since(0).changes if isinstance(change, CreateSeries)]
     assert [CreateSeries("root.a.d", False, series())] == news
 
 
@@ -336,13 +349,13 @@ def test_news_of_the_schema(tmp_path: Path) -> None:
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))
     member.add(NO_REQUEST, Mutation([DeleteSeries("root.a.d.x")]))
-    news = member.machine.news_since(1)
+    news = member.machine.replica.news_since(1)
     assert (3, False, (DeleteSeries("root.a.d.x"),)) == (news.index, news.whole, news.changes)
     assert news == SchemaNews.of_words(news.words())
-    assert () == member.machine.news_since(3).changes
+    assert () == member.machine.replica.news_since(3).changes
     member.machine.save(first=4)
     member.restart()
-    whole = member.machine.news_since(0)
+    whole = member.machine.replica.news_since(0)
     assert (3, True, (CreateDatabase("root.a"),)) == (whole.index, whole.whole, whole.changes)
 
 
@@ -352,17 +365,17 @@ def test_a_group_does_not_speak_for_databases_whose_series_another_keeps(tmp_pat
     member.add(NO_REQUEST, Mutation([CreateDatabase("root.a")]))
     member.machine.save(first=3)
     member.restart()
-    assert (CreateDatabase("root.a"),) == member.machine.news_since(0).changes
+    assert (CreateDatabase("root.a"),) == member.machine.replica.news_since(0).changes
 
 
 def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
     requests = Requests()
     requests.remember(Request(1, 1), 10)
-    assert requests.is_repeated(Request(1, 1), 10 + MEMORY)
-    assert not requests.is_repeated(Request(1, 1), 11 + MEMORY)
+    assert requests.is_known(Request(1, 1), 10 + MEMORY)
+    assert not requests.is_known(Request(1, 1), 11 + MEMORY)
     requests.remember(Request(1, 2), 11 + MEMORY)
     assert [(1, 2, 11 + MEMORY, 0)] == requests.dump()
-    assert not requests.is_repeated(NO_REQUEST, 12)
+    assert not requests.is_known(NO_REQUEST, 12)
 
 
 # ---------------------------------------------------------------------- slots that come and go
@@ -446,20 +459,34 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
     for reached, entry in enumerate(member.log[1:], 1):
         machine = member.machine
         if reached > 2:
-            assert machine.has_left(4)
-            fence, opening, _ = machine.describe(4)
+            assert machine.replica.has_left(4)
+            fence, opening, _ = machine.replica.describe(4)
             assert (3, (("root.a", 0),)) == (fence, opening.arrival.partitions)
             assert machine.capture_left(4)
-            region, pinned, _ = machine.pin(Known(4, LEFT))
+            region, pinned, _ = machine.replica.pin(Known(4, LEFT))
             region.unpin()
             assert [0] == [snapshot.slice for snapshot in pinned["root.a"]]
         else:
-            assert not machine.has_left(4)
-            for ask in (machine.describe, machine.capture_left, lambda epoch, m=machine: m.pin(Known(epoch, LEFT))):
+            assert not machine.replica.has_left(4)
+            for ask in (
+                machine.replica.describe,
+                machine.capture_left,
+                lambda epoch, m=machine: m.replica.pin(Known(epoch, LEFT)),
+            ):
                 with pytest.raises(UserMistake) as early:
                     ask(4)
                 assert MOVED == early.value.code
         machine.apply([entry])
+
+
+def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_group(tmp_path: Path) -> None:
+    """It would show what the group that has them now shows too."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    before, since = Known(3, 0, 0), Known(4, 0, 4)
+    assert [True, False] == [member.machine.replica.has_heard(known) for known in (before, since)]
+    member.transfer(Fence(4, (member.slot("root.a", 0),)))
+    assert [True, True] == [member.machine.replica.has_heard(known) for known in (before, since)]
 
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.d.x")])
@@ -469,10 +496,45 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     """Its replica may carry out the drop when they are made anew already, by the group that has them now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
-    monkeypatch.setattr(Machine, "_owns_schema", RegionMachine._owns_schema)
+    monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
     assert member.add(NO_REQUEST, effect_of(drop), drop=7) is None
-    assert ((), 7) == (member.machine.news_since(2).changes, member.machine.news_since(2).drop)
+    assert ((), 7) == (member.machine.replica.news_since(2).changes, member.machine.replica.news_since(2).drop)
+
+
+def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
+    """Its first attempt was prepared before slots came: what it had for these went elsewhere, and was refused."""
+    member, request = Member(tmp_path), Request(7, 1)
+    member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
+    member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
+    member.transfer(LetGo(2))
+    member.transfer(opening(member, 3, ("root.b", 0), ("root.c", 0)), creates("root.b.d"))
+    first, rest = rows("root.a.d", 0, 2, 1), rows("root.b.d", 0, 2, 1)
+    assert member.add(request, Mutation(creates("root.a.e"), (), [first]), known=NOTHING_KNOWN) is None
+    member.add(NO_REQUEST, write("root.a.d", 1, 1, 5))
+    again = Mutation([*creates("root.a.e"), *creates("root.c.d")], (), [first, rest])
+    assert member.add(request, again) is None
+    assert {0: 1, 1: 5} == member.points("root.a.d")
+    assert {0: 1, 1: 1} == member.points("root.b.d")
+    assert member.machine.replica.region.schema.device("root.c.d") is not None
+    assert member.add(request, again) is None
+    member.restart()
+    assert {0: 1, 1: 5} == member.points("root.a.d")
+    assert {0: 1, 1: 1} == member.points("root.b.d")
+
+
+def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_path: Path) -> None:
+    """They left and came back, by chance; with others, which the sender has sent elsewhere."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.transfer(Fence(2, (member.slot("root.a", 0),)))
+    member.transfer(LetGo(2))
+    member.transfer(opening(member, 3, ("root.a", 0)), creates("root.a.d"))
+    refused = member.add(Request(7, 1), write("root.a.d", 0, 2, 1), known=NOTHING_KNOWN)
+    assert isinstance(refused, UserMistake)
+    assert MOVED == refused.code
+    assert member.add(Request(7, 1), write("root.a.d", 0, 2, 1)) is None
+    assert {0: 1, 1: 1} == member.points("root.a.d")
 
 
 def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(tmp_path: Path) -> None:
@@ -492,6 +554,20 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     assert {0: 2} == member.points("root.b.d")
 
 
+def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks what happened since the beginning would take its word for what is another group's."""
+    monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.transfer(Fence(1, (member.slot("root.a", 0),)))
+    assert {"root.a": 0} == member.machine.replica.news_since(0).since
+    member.transfer(LetGo(1))
+    for _ in range(2):
+        news = member.machine.replica.news_since(0)
+        assert (True, (), 1) == (news.whole, news.changes, news.left)
+        member.restart()
+
+
 def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None:
     member = Member(tmp_path)
     slot = member.slot("root.a", 0)
@@ -503,7 +579,7 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # not open yet
     member.transfer(opening(member, 2, ("root.a", 0)), more)
     member.transfer(Bring(2), [CreateSeries("root.a.late", False, series())])
-    told = member.machine.news_since(len(member.log) - 2).changes
+    told = member.machine.replica.news_since(len(member.log) - 2).changes
     assert [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series()), *more] == list(told)
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is None
     before = member.machine.region.schema.dump()
@@ -513,16 +589,64 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
 
 def test_requests_that_came_with_slots_are_forgotten_too() -> None:
     requests = Requests()
-    requests.take_in(3, 10, [(1, 1)])
+    had = Had(frozenset({8, 9}), frozenset({(1, 1)}))
+    requests.take_in(3, 10, [had])
     for found in (requests, Requests(requests.dump(), requests.dump_arrived())):
         assert found.is_known(Request(1, 1), 10 + MEMORY)
-        assert found.covers(Request(1, 1), 10 + MEMORY, 3)
-        assert not found.covers(Request(1, 1), 10 + MEMORY, 0)
+        assert found.covers(Request(1, 1), 10 + MEMORY, 9, 3)
+        assert not found.covers(Request(1, 1), 10 + MEMORY, 7, 3)
+        assert not found.covers(Request(1, 1), 10 + MEMORY, 9, 0)
         assert not found.is_known(Request(1, 1), 11 + MEMORY)
-        assert not found.covers(Request(1, 1), 11 + MEMORY, 3)
-        assert [(3, 10, [(1, 1)])] == found.dump_arrived()
+        assert not found.covers(Request(1, 1), 11 + MEMORY, 9, 3)
+        assert [(3, 10, (had,))] == found.dump_arrived()
         found.remember(Request(1, 2), 11 + MEMORY)
         assert [] == found.dump_arrived()
+
+
+def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
+    """First for slots that were here, then for those that came; both counts go along when they leave."""
+    requests, request = Requests(), Request(1, 1)
+    requests.take_in(3, 10, [Had(frozenset({5}), frozenset({(1, 9)}))])
+    requests.remember(request, 20, 0)
+    requests.remember(request, 40, 3)
+    found = Requests(requests.dump(), requests.dump_arrived())
+    assert requests.dump() == found.dump()
+    both, first, came = {(1, 1), (1, 9)}, {(1, 1)}, {(1, 9)}
+    leaving = {0: frozenset({1}), 3: frozenset({5, 6})}
+    for fence, expected in (
+        (50, [({1}, first), ({5}, both), ({6}, first)]),
+        (30, [({1}, first), ({5}, came)]),
+        (15, [({5}, came)]),
+    ):
+        assert [Had(frozenset(s), frozenset(r)) for s, r in expected] == list(found.had_by(leaving, fence))
+
+
+def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
+    """From group to group; what came for other slots of the first one, once they were leaving, was not for them."""
+    first, second, third = (Member(tmp_path / name) for name in ("first", "second", "third"))
+    slots = (first.slot("root.a", 0),)
+    for other in (second, third):
+        other.transfer(Fence(1, slots))
+        other.transfer(LetGo(1))
+
+    def pass_on(source: Member, target: Member, epoch: int) -> None:
+        _, told, changes = source.machine.replica.describe(epoch)
+        arrival = opening(target, epoch, ("root.a", 0)).arrival
+        target.transfer(Open(arrival, told.requests, told.drops), changes)
+
+    before, meanwhile = Request(7, 1), Request(7, 2)
+    first.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
+    first.add(before, write("root.a.d", 0, 2, 1))
+    first.transfer(Fence(2, slots))
+    first.add(meanwhile, write("root.b.d", 0, 2, 1))
+    pass_on(first, second, 2)
+    second.transfer(Fence(3, slots))
+    pass_on(second, third, 3)
+    third.add(NO_REQUEST, write("root.a.d", 0, 1, 5))
+    third.add(before, write("root.a.d", 0, 2, 1))
+    third.add(meanwhile, write("root.a.d", 1, 1, 3))
+    assert {0: 5, 1: 3} == third.points("root.a.d")
+    assert [None] * 3 == third.outcomes
 
 
 def catch_up_by_snapshot(leader: Member, laggard: Member) -> int:

@@ -37,7 +37,7 @@ def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> N
     disk = empty_disk()
     save_state(disk, PATH, GroupState(index=2, released=2))
     write_synced(disk, PATH, encode_state(GroupState(index=7, released=7)))
-    assert 7 == open_group(disk)._released
+    assert 7 == open_group(disk).replica.released
     assert 7 == load_state(disk.after_power_cut(), PATH).released
 
 

@@ -313,7 +313,7 @@ class Client:
 
     def _flush(self, _: str) -> None:
         try:
-            asked(self.world, self._node(), "flush", lambda life: life.node.database.flush_here(None), 5.0)
+            asked(self.world, self._node(), "flush", lambda life: life.node.database._parts.replicas.flush(None), 5.0)
         except PASSING as error:
             self.world.note(f"{self.name} flushes: {error}")
 

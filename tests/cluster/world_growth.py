@@ -1,7 +1,10 @@
 """Who grows and shrinks a simulated cluster, in the midst of its faults: one change after the other.
 
     nodes join, leave, take each other's place; slots are placed by hand; changes are aborted
-    a node that joins may never come back: its change is aborted, or it is given up and removed by another change
+    a node that joins may never come back: its change is aborted, or it is given up and removed by another change; with
+    one copy of everything before it has any, since what only a lost node had is lost
+    in worlds that are beset, some of it comes late: an abort when there is no way back, another change while there is
+    one, a step of a change that is over; nothing may come of it
 
 What became of a step is looked up, since its answer may be lost. When faults have ended, so must every change, and
 nobody is left who waits, or is gone and has not noticed.
@@ -14,7 +17,18 @@ from typing import TYPE_CHECKING
 
 from cluster.world_clients import PASSING, asked
 
-from saros_cluster.growth.commands import Abort, Admit, Begin, Dismiss, GiveUp, GrowthCommand
+from saros_cluster.growth.change import Change
+from saros_cluster.growth.commands import (
+    Abort,
+    Admit,
+    Begin,
+    Dismiss,
+    Fenced,
+    GiveUp,
+    Go,
+    GrowthCommand,
+    Loaded,
+)
 from saros_cluster.growth.topology import Standing, Topology
 from saros_cluster.placement.ring import NodeId
 from saros_storage.errors import UserMistake
@@ -23,8 +37,10 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: A group of three goes on without one that does not come back.
-_REPLICAS_TO_LOSE = 3
+#: The meta group goes on without one of so many, whatever it is about to be.
+_MEMBERS_TO_LOSE = 3
+#: In a world that is beset, of the moments in a change, those in which something comes late.
+_LATE_OFTEN = 0.3
 
 
 class Operator:
@@ -45,7 +61,7 @@ class Operator:
         """As the node has it that knows most."""
         databases = [m.life.node.database for m in self.world.members.values() if m.is_up]
         found = max(databases, key=lambda database: database._parts.schema.version, default=None)
-        return self.world.last_topology if found is None else found._routing.topology
+        return self.world.last_topology if found is None else found.routing.topology
 
     def _run(self) -> None:
         while not (self.stopping and self._is_over()):
@@ -79,7 +95,20 @@ class Operator:
         if not change.going and (dead or (not self.stopping and self.random.random() < 0.15)):
             self._tell(Abort(change.id))
         elif dead:
-            self._tell(GiveUp(change.id, dead[0]))
+            self._tell(GiveUp((dead[0],)))
+        elif self.world.is_beset and not self.stopping and self.world.besetting.random() < _LATE_OFTEN:
+            self._tell(self.world.besetting.choice(self._what_is_late(topology, change)))
+
+    def _what_is_late(self, topology: Topology, change: Change) -> list[GrowthCommand]:
+        head = self.world.besetting.choice(topology.standing(Standing.IN))
+        found: list[GrowthCommand] = [Begin(owners={head: (0, 1, 2)})]
+        if change.going:
+            found.append(Abort(change.id))
+        if topology.last is not None:
+            over, _ = topology.last
+            found += [Go(over), Fenced(over, 0, 1)]
+            found += [Loaded(over, 0, node) for node in topology.standing(Standing.IN)]
+        return found
 
     def _tidy(self, topology: Topology) -> bool:
         """Remove who will not come (back); once it is over, who waits too."""
@@ -115,7 +144,7 @@ class Operator:
         leaving = () if kind == "add" else (self.random.choice(members),)
         if len(members) + len(joining) - len(leaving) >= self.world.replicas and (joining or leaving):
             self._tell(Begin(joining, leaving))
-            if joining and self.world.replicas >= _REPLICAS_TO_LOSE and self.random.random() < 0.3:
+            if joining and len(members) >= _MEMBERS_TO_LOSE and self.random.random() < 0.3:
                 self._lose_later(joining)
 
     def _admit(self, topology: Topology) -> None:
@@ -128,7 +157,11 @@ class Operator:
 
         def lose() -> None:
             change = self.topology().change
-            if change is not None and joining[0] in change.joining and not self.world.healed:
+            if change is None or joining[0] not in change.joining or self.world.healed:
+                return
+            # What only one node has is lost with it: it must have nothing yet.
+            fenced = [move for move in change.moves if move.fence is not None and move.target == joining[0]]
+            if self.world.replicas > 1 or not fenced:
                 self.world.lose(joining[0])
 
         self.world.threads.after(self.random.randrange(3_000_000_000), lose)

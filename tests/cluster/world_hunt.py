@@ -1,7 +1,7 @@
 """What both simulated worlds share: what a run came to, and the hunt for mistakes that are planted.
 
 Figures     of one run; they add up
-MUTANTS     (raft_mutants, cluster_mutants) functions that plant one mistake each: plant(class, name, what instead)
+MUTANTS     (raft_, cluster_, growth_mutants) functions that plant one mistake each: plant(class, name, what instead)
 hunt        the seeds in turn, until the world complains
 """
 
@@ -40,7 +40,17 @@ class Figures:
         return self
 
 
-def planted(do: Callable[[Plant], None]) -> list[Place]:
+def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
+    """What notes mistakes in a list."""
+
+    def mutant(do: Mutant) -> Mutant:
+        mutants.append(do)
+        return do
+
+    return mutant
+
+
+def planted(do: Mutant) -> list[Place]:
     """What is planted, as places that get other values for a while."""
     places: list[Place] = []
     do(lambda holder, name, value: places.append((holder, name, value)))

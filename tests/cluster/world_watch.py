@@ -4,7 +4,7 @@ one leader          a group has one in a term, among all lives of all nodes
 one log             what is applied at an index is the same everywhere and always
 in order            a replica applies every entry behind its last one
 one verdict         an entry has an effect (and an outcome) on every replica, or on none, in a replay too
-one effect          a request has its effect in a group at one index only
+one effect          a request has its effect on a slot at one index only
 no trouble          no group is stopped, no flusher gives up, no thread ends by an exception
 equal               when nothing goes on, replicas at one entry have the same schema, points and known requests
 closed              nothing is left of queries, reads, proposals and calls
@@ -20,23 +20,25 @@ from weakref import WeakKeyDictionary
 from cluster.world_clients import DEVICES, read_points
 from cluster.world_threads import Task, replaced
 
-from saros_cluster.data.command import NO_REQUEST, Request, decode_command
+from saros_cluster.data.command import NO_REQUEST, Command, Request, decode_command
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
 from saros_cluster.machine import Outcome, StateMachine
-from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.meta.machine import MetaMachine, decode_meta_entry
+from saros_cluster.meta.state import Grow
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
 from saros_cluster.raft.ready import Restored, Role
 from saros_storage.disk import FULL_ERRNOS
 from saros_storage.region import Region
+from saros_storage.tablet_codec import TabletFrame
 
 if TYPE_CHECKING:
     from cluster.cluster_world import Life, World
 
 #: Threads that a node has as long as it lives, by the beginning of their names.
-_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups", "saros-growing")
+_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups", "saros-growing", "saros-sync")
 
 
 class Broken(AssertionError):
@@ -53,8 +55,8 @@ class Watch:
         self._entries: dict[tuple[GroupId, int], tuple[int, EntryKind, bytes]] = {}
         #: By group and index: whether the entry had an effect, and the code of its error.
         self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
-        #: By group and request: the index of its effect.
-        self._effects: dict[tuple[GroupId, Request], int] = {}
+        #: By group, request, and slot with the move that brought it (None: no slot's rows): the index of its effect.
+        self._effects: dict[tuple[GroupId, Request, tuple[int, int] | None], int] = {}
         #: Which group a machine is of, where, and what it applied last.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
@@ -149,7 +151,7 @@ class Watch:
         task = self._world.threads.current
         assert task is not None
         self._applying[task] = False
-        known = machine._applied if isinstance(machine, MetaMachine) else machine._judged
+        known = machine._applied if isinstance(machine, MetaMachine) else machine.replica.judged
         try:
             outcome = apply(machine, entry)
             effect = self._applying[task]
@@ -161,6 +163,8 @@ class Watch:
                 self._check_region(machine, group, entry, outcome, effect=effect, is_new=is_new)
             elif is_new:
                 self._check_verdict(group, entry.index, (outcome is None, getattr(outcome, "code", None)))
+                if isinstance(decode_meta_entry(entry.data)[1], Grow):
+                    self._world.beset(self._places[machine][1].member)
         return outcome
 
     def _check_entry(self, machine: StateMachine, group: GroupId, entry: Entry) -> None:
@@ -177,22 +181,30 @@ class Watch:
     def _check_region(
         self, machine: RegionMachine, group: GroupId, entry: Entry, outcome: Outcome, *, effect: bool, is_new: bool
     ) -> None:
-        if entry.index <= machine._released:
+        if entry.index <= machine.replica.released:
             return  # it is in files
         code = getattr(outcome, "code", None)
         command = decode_command(entry.data)
         if is_new:
             self._check_verdict(group, entry.index, (effect, code))
+            if command.transfer is not None:
+                self._world.beset(self._places[machine][1].member)
         elif command.transfer is not None:
             return  # it had its effect on what the state file has
         elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
             raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
-        request = command.request
-        if effect and request != NO_REQUEST:
-            index = self._effects.setdefault((group, request), entry.index)
-            # What slots bring that came since is new to the group, though the request is not.
-            if index != entry.index and entry.index not in machine._partly:
-                raise Broken(f"request {request} has its effect in group {group} at {index} and at {entry.index}")
+        if effect and is_new and command.request != NO_REQUEST:
+            self._check_request(machine, group, entry.index, command)
+
+    def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
+        """For slots that came since, a request is new to the group, though it was there before."""
+        tablets = [placed._replace(known=TabletFrame(placed.frame)) for placed in command.mutation.tablets]
+        places = machine.replica.partly.get(at, range(len(tablets)))
+        slots = {slot for place in places for slot in machine._judge.slots_of(tablets[place])}
+        for touched in [(slot, machine.replica.ownership.since(slot)) for slot in sorted(slots)] if tablets else [None]:
+            index = self._effects.setdefault((group, command.request, touched), at)
+            if index != at:
+                raise Broken(f"request {command.request} has its effect in group {group} at {index} and at {at}")
 
     def _check_verdict(self, group: GroupId, index: int, verdict: tuple[bool, int | None]) -> None:
         known = self._verdicts.setdefault((group, index), verdict)
@@ -243,7 +255,7 @@ class Watch:
         region = machine.region
         return {
             "schemas": region.schema.dump(),
-            "requests": machine._requests.dump(),
+            "requests": machine.replica.requests.dump(),
             "points": points_of(region),
         }
 
@@ -271,7 +283,7 @@ class Watch:
     def _left_over(self, life: Life) -> list[str]:
         """What a node keeps that is not its to keep: groups, slots, files on their way."""
         node, disk = life.node, life.member.disk
-        topology = node.database._routing.topology
+        topology = node.database.routing.topology
         mine = {str(group) for group in topology.groups_of(life.member.id) if group != META}
         found = [f"{life}: group {name}" for name in disk.list("/node/groups") if name not in mine]
         found += [f"{life}: {name} that arrives" for name in disk.list("/node/arriving")]

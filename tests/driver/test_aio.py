@@ -30,6 +30,23 @@ def test_write_and_read(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_prepared_statement_runs_with_other_values(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+            cursor = connection.cursor()
+            await cursor.prepare("insert into root.a.d(time, x) values (?, ?)").executemany([(1, 1.5), (2, 2.5)])
+            await cursor.executemany("insert into root.a.d(time, x) values (?, ?)", [(3, 3.5)])
+            above = connection.cursor().prepare("select x from root.a.d where x > ?")
+            assert [(2, 2.5), (3, 3.5)] == await (await above.execute((2,))).fetchall()
+            assert [(3, 3.5)] == await (await above.execute((3,))).fetchall()
+            with pytest.raises(saros.ProgrammingError):
+                await above.execute(())
+            with pytest.raises(saros.InterfaceError, match="prepare"):
+                cursor.prepare(" ")
+
+    asyncio.run(run())
+
+
 def test_many_statements_wait_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with await aio.connect(str(tmp_path)) as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from driver.test_failover import Node
 from driver.test_failover import connect as connect_to
+from server.cluster_fixture import wait_until
 
 import saros
 from saros import together
@@ -89,10 +89,7 @@ def gathered(node: Node, pool: ThreadPoolExecutor, *calls: Callable[[], int]) ->
 
 def until_waiting(connection: saros.Connection, node: Node, count: int) -> None:
     waiting = connection._session._leases[node.address].together._waiting
-    limit = time.monotonic() + 60
-    while len(waiting) < count:
-        assert time.monotonic() < limit
-        time.sleep(0.001)
+    wait_until(lambda: len(waiting) >= count, 60)
 
 
 def counts(node: Node) -> tuple[int, int]:

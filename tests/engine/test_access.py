@@ -12,6 +12,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from engine.installed_package import install_example
 
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, GrantRole, Holder, Kind, Revoke
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, Privilege
@@ -94,7 +95,8 @@ class Secured(Engine):
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Secured]:
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Secured]:
+    install_example(monkeypatch, tmp_path / "installed")
     opened = Secured(tmp_path)
     for text in (
         "create database root.a",
@@ -109,6 +111,8 @@ def engine(tmp_path: Path) -> Iterator[Secured]:
         "set device template used to root.b.used",
         "create timeseries using device template on root.b.used",
         "create cq known begin select count(s) into root.a.open(y) from root.a.shut group by(1m) end",
+        "create function known as 'fahrenheit'",
+        "create trigger known after insert on root.nowhere.** as 'alarm'",
     ):
         opened.ask_as("root", text)
     opened.trail.lines.clear()
@@ -142,6 +146,11 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
         Privilege.MAINTAIN,
         EVERYWHERE,
     ),
+    "create function f as 'fahrenheit'": (Privilege.USE_UDF, EVERYWHERE),
+    "drop function known": (Privilege.USE_UDF, EVERYWHERE),
+    "create trigger t before insert on root.nowhere.** as 'limits'": (Privilege.USE_TRIGGER, EVERYWHERE),
+    "drop trigger known": (Privilege.USE_TRIGGER, EVERYWHERE),
+    "show triggers": (Privilege.USE_TRIGGER, EVERYWHERE),
     "drop cq known": (Privilege.MAINTAIN, EVERYWHERE),
     "show cqs": (Privilege.MAINTAIN, EVERYWHERE),
     "alter database root.b with ttl=5": (Privilege.MANAGE_DATABASE, EVERYWHERE),
@@ -154,6 +163,9 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "show cluster": (Privilege.MAINTAIN, EVERYWHERE),
     "show cluster change": (Privilege.MAINTAIN, EVERYWHERE),
     "show regions": (Privilege.MAINTAIN, EVERYWHERE),
+    "select * from information_schema.variables": (Privilege.MAINTAIN, EVERYWHERE),
+    "select count(*) from information_schema.files": (Privilege.MAINTAIN, EVERYWHERE),
+    "select * from information_schema.timeseries": None,
     "show timeseries": None,
     "show queries": None,
     "show version": None,
@@ -342,6 +354,8 @@ def test_schema_that_may_not_be_read_does_not_show(engine: Secured) -> None:
     engine.allow(Privilege.READ_SCHEMA, "root.a.open.s")
     assert ["root.a.open.s"] == [row[0] for row in engine.ask_as("ann", "show timeseries")]
     assert ["root.a.open.s"] == [row[0] for row in engine.ask_as("ann", "show latest timeseries")]
+    assert [["root.a.open.s"]] == engine.ask_as("ann", "select timeseries from information_schema.timeseries")
+    assert [[1]] == engine.ask_as("ann", "select count(*) from information_schema.devices")
     assert [["root.a"]] == engine.ask_as("ann", "show databases")
     assert [["root.a.open"]] == [row[:1] for row in engine.ask_as("ann", "show devices")]
     assert [["root.a", "DATABASE"]] == engine.ask_as("ann", "show child paths root")
@@ -367,6 +381,27 @@ def test_plans_are_not_shared_between_users_nor_kept_when_rights_change(engine: 
     engine.do(CreateUser("bob", "$"), Grant((Privilege.READ_DATA,), ("root.a.open.s",), Holder(Kind.USER, "bob")))
     assert ["Time", "root.a.open.s"] == engine.header_as("bob", text)
     assert 6 == len(engine.header_as("root", text))
+
+
+def test_rights_are_asked_for_each_time_a_prepared_question_is_asked(engine: Secured) -> None:
+    text = "select s, t from root.a.open where time = ?"
+
+    def ask(user: str, time: int) -> list[str]:
+        session = SessionContext(access=access_of(engine.directory.users(), user))
+        result = engine.engine.execute(text, session, (time,))
+        result.close()
+        return [field.name for field in result.fields]
+
+    both = ["root.a.open.s", "root.a.open.t"]
+    assert both == ask("root", 1)
+    with pytest.raises(NoPermission):
+        ask("ann", 1)
+    engine.do(Grant((Privilege.READ_DATA,), ("root.a.open.**",), STAFF), GrantRole("staff", "ann"))
+    assert [both, both] == [ask("ann", 2), ask("ann", 3)]
+    engine.do(Revoke((Privilege.READ_DATA,), ("root.a.open.**",), STAFF))
+    with pytest.raises(NoPermission):
+        ask("ann", 3)
+    assert both == ask("root", 3)
 
 
 def test_a_series_is_known_by_its_alias_too(engine: Secured) -> None:

@@ -258,7 +258,7 @@ def test_partial_states_merge_to_the_whole(
         states += pull(AggregateScanOperator(node, FakeReaders(blocks([DOUBLE], mine, 5)), CONTEXT))
     final, at = [], 0
     for one in calls():
-        types = state_types(one.function, [DOUBLE])
+        types = state_types(one)
         final.append(replace(one, arguments=tuple(InputColumn(at + i, type_) for i, type_ in enumerate(types))))
         at += len(types)
     if merged_between:

@@ -46,6 +46,8 @@ CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 4, 0)
 class TwoNodes:
     """Implements `ClusterInfo`."""
 
+    node = TWO
+
     def nodes(self) -> Sequence[NodeRow]:
         return NODES
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from engine.installed_package import install_example
 
 import saros
 from saros_engine.aggregates import AGGREGATES
@@ -27,6 +28,7 @@ from saros_shell import (
     tsfile_command,
     verify_command,
 )
+from saros_shell.meta import COMMANDS
 from saros_spark import command as spark_command
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,7 +52,8 @@ OF_CLUSTERS = boxes("sql cluster")
 OF_SENDERS = boxes("sql senders")
 
 
-def test_every_statement_of_the_reference_runs(tmp_path: Path) -> None:
+def test_every_statement_of_the_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_example(monkeypatch, tmp_path / "installed")
     (tmp_path / "files").mkdir()
     with saros.connect(str(tmp_path / "other"), options={"durability": "os"}) as connection:
         connection.insert("root.plant.pump2", [1_704_067_200_000], {"temperature": [20.5]})
@@ -90,6 +93,12 @@ def test_function_is_documented(name: str) -> None:
 @pytest.mark.parametrize("module", [command, importer, exporter, bench, verify_command], ids=lambda m: m.__name__)
 def test_options_of_commands_are_documented(module: object) -> None:
     check_options(module.parser())  # type: ignore[attr-defined]
+
+
+def test_commands_of_the_shell_are_documented() -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8").replace("\\|", "|")
+    for known in COMMANDS.values():
+        assert f"`{known.usage}`" in text
 
 
 def test_options_of_the_server_are_documented() -> None:

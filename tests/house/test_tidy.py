@@ -29,6 +29,7 @@ PURE = (
     "grammar/saros_grammar/ast.py",
     "grammar/saros_grammar/administration_tree.py",
     "grammar/saros_grammar/expression_tree.py",
+    "grammar/saros_grammar/extension_tree.py",
     "engine/saros_engine/expression.py",
     "storage/saros_storage/manifest.py",
     "storage/saros_storage/mutation.py",

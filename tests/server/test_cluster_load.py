@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from saros_cluster.growth.topology import META
 from saros_cluster.loading import LoadedInPart
 from saros_cluster.proposer import NoLeader, Proposer
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import Routing
 from saros_storage.errors import UserMistake
 
 WEEK = 7 * 86_400_000
@@ -76,20 +78,22 @@ def database(cluster: Nodes, number: int) -> ClusterDatabase:
 
 
 def staged(cluster: Nodes) -> list[str]:
-    return [str(path) for folder in cluster.folders for path in folder.glob("**/.staged/*/*")]
+    """Parts of files, in folders that come and go meanwhile."""
+    walks = (os.walk(folder) for folder in cluster.folders)
+    return [f"{at}/{name}" for walk in walks for at, _, names in walk if "/.staged/" in at for name in names]
 
 
 def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes, source: Path, tmp_path: Path) -> None:
     """Although the node that took it believed at first that the slices were another group's."""
     rows = expected(source, tmp_path / "alone")
-    owner, wrong = ClusterDatabase.owner, [1]
+    group_at, wrong = Routing.group_at, [1]
 
-    def believed(self: ClusterDatabase, database: str, slice_: int) -> GroupId:
-        right = owner(self, database, slice_)
+    def believed(self: Routing, database: str, slice_: int) -> GroupId:
+        right = group_at(self, database, slice_)
         return GroupId(right % 3 + 1) if wrong and wrong.pop() else right
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ClusterDatabase, "owner", believed)
+        patched.setattr(Routing, "group_at", believed)
         patched.setattr(loading, "FILE_BYTES", 1 << 12)
         # In each slice each plain series, and each aligned device, is a file of its own.
         assert 5 * SLICES == database(cluster, 1).load(str(source), loading.LoadOptions())
@@ -121,7 +125,7 @@ def test_a_file_that_does_not_fit_is_refused_as_a_whole(cluster: Nodes, source: 
 def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, source: Path, tmp_path: Path) -> None:
     """First one that follows, then one that leads."""
     rows = expected(source, tmp_path / "alone")
-    owner = database(cluster, 0).owner("root.plant", 0)
+    owner = database(cluster, 0).routing.group_at("root.plant", 0)
     propose, amid, goes_on = Proposer.propose, threading.Event(), threading.Event()
     sent = 0
 
@@ -185,7 +189,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
 
 def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     store = database(cluster, 0)
-    group = store.owner("root.plant", 0)
+    group = store.routing.group_at("root.plant", 0)
     store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
     wait_until(lambda: 3 == len(staged(cluster)), 60)
     with pytest.MonkeyPatch.context() as patched:

@@ -95,6 +95,15 @@ def test_mistakes_are_told_as_on_one_node(cluster: Nodes) -> None:
         assert 507 == caught.value.code
 
 
+def test_a_batch_that_is_too_large_for_an_entry_is_refused_at_once(cluster: Nodes) -> None:
+    times = np.arange(900_000)
+    values = Column(DataType.DOUBLE, np.random.default_rng(1).random(len(times)), None)
+    with pytest.raises(UserMistake, match="split the write") as error:
+        cluster.node(0).engine.insert_columns("root.a.d", times, {"x": values})
+    assert 2006 == error.value.code
+    assert [] == cluster.run(0, "select * from root.a.d")
+
+
 def test_everything_is_there_after_a_restart_of_all(cluster: Nodes) -> None:
     for week in range(8):
         cluster.run(week % 3, f"insert into root.a.d(time, x) values ({week * WEEK}, {week})")

@@ -25,7 +25,7 @@ from server.cluster_fixture import wait_until
 from server.town import Clocked, Served, Town, a_town
 
 import saros
-from saros_cluster import database
+from saros_cluster import entries, views
 from saros_cluster.data.command import NO_REQUEST, encode_command
 from saros_cluster.host import NotLeader
 from saros_cluster.machine import Lost
@@ -102,7 +102,7 @@ class Register:
                 raise
             return "failed"
         finally:
-            assert time.monotonic() - began < database.STRONG_SECONDS + 10
+            assert time.monotonic() - began < views.STRONG_SECONDS + 10
         assert POISON != value
         assert value <= self.begun
         if consistency == "strong" or (consistency == "mid" and not stale):
@@ -128,7 +128,8 @@ class Register:
 @contextmanager
 def hurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(views, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(entries, "SEE_SECONDS", HURRIED_SECONDS)
         yield
 
 

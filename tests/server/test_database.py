@@ -109,7 +109,7 @@ def test_wrong_statements_say_where_and_what(connection: saros.Connection) -> No
         ("drop timeseries root.a.nothing", 508, "does not exist"),
         ("kill query 'nothing'", 714, "SHOW QUERIES"),
         ("set time zone to 'Mars/Olympus'", 701, "time zone"),
-        ("show triggers", 2002, "not supported yet"),
+        ("show pipes", 2002, "not supported yet"),
         ("select avg(s) from root.a.d group by ([0, 10000000000), 1ms)", 2005, "windows"),
     ]:
         connection.execute("insert into root.a.d(time, s) values (1, 1.0)")

@@ -38,7 +38,7 @@ class Growing(Nodes):
 
     @property
     def topology(self) -> Topology:
-        return self.database()._routing.topology
+        return self.database().routing.topology
 
     def tell(self, step: GrowthCommand) -> None:
         self.database().grow(step)
@@ -217,6 +217,36 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> Non
     assert [1, 3, 4] == [row[0] for row in cluster.run(0, "show cluster")]
     fill(cluster, 3, "root.a.d", 3)
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
+    regions = cluster.run(0, "select region_id, term, applied from information_schema.regions")
+    counts = {group: (term, applied) for group, term, applied in regions if term is not None}
+    assert all(0 < count < 10_000 for count in counts[4]), "a group that came later counts from its own beginning"
+    wait_until(lambda: was_removed(cluster, 1), 60)
+
+
+def was_removed(cluster: Growing, number: int) -> bool:
+    """Whether a node knows that it was, and says so."""
+    try:
+        cluster.run(number, "show cluster change")
+    except UserMistake as error:
+        return "this node was removed from the cluster" in str(error)
+    return False
+
+
+def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
+    cluster: Growing, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert 4 == cluster.join(tmp_path / "node4")
+    for number in range(4):
+        cluster.stop(number)
+    cluster.start(3)
+    with caplog.at_level("INFO", logger="saros_cluster.growth.worker"):
+        wait_until(lambda: any("no other node answers" in text for text in caplog.messages), 60)
+        for number in range(3):
+            cluster.start(number)
+        wait_until(lambda: "another node answers again" in caplog.messages, 60)
+    cluster.run(0, "add node 4")
+    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
+    assert [1, 2, 3, 4] == [row[0] for row in cluster.run(3, "show cluster")]
 
 
 def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
@@ -225,7 +255,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
         ("remove node 7", "node 7 is not in the cluster"),
         ("remove node 1, 2", "1 nodes would be left for 2 copies"),
         ("abort change", "nothing changes"),
-        ("give up node 4", "nothing changes"),
+        ("give up node 4", "node 4 is not in the cluster"),
         ("dismiss node 1", "node 1 is not waiting"),
         ("admit node 'here' client 'a:1'", "'here' is no address"),
         ("admit node 'a:1' client 'a:1'", "give two addresses"),

@@ -225,5 +225,28 @@ def test_partitions_and_files_show(tmp_path: Path) -> None:
     with connect(tmp_path) as connection:
         (damaged,) = [row for row in rows(connection, "show files") if row[3] == "SetAside"]
         assert path.name == damaged[2]
-        assert "bytes" in damaged[-1]
+        assert "bytes" in damaged[9]
         assert 1 == next(row[9] for row in rows(connection, "show partitions of root.a") if row[1] == 1)
+
+
+@pytest.mark.parametrize(
+    ("view", "problem"),
+    [
+        ("root.p.d.x", "root.p.d.x is a view"),
+        ("root.p.d", "root.p.d is a view: no series can be there or below it"),
+    ],
+)
+def test_a_file_whose_series_would_be_where_a_view_is_is_refused(tmp_path: Path, view: str, problem: str) -> None:
+    with connect(tmp_path / "source") as connection:
+        connection.execute("insert into root.p.d(time, x, y) values (1, 2, 3)")
+    file = export(tmp_path / "source", tmp_path / "file.tsfile")
+    with connect(tmp_path / "target") as connection:
+        connection.execute("insert into root.q.d(time, z) values (1, 7)")
+        connection.execute(f"create view {view} as root.q.d.z")
+        with pytest.raises(saros.IntegrityError, match=problem) as refusal:
+            connection.execute(f"load '{file}'")
+        assert 503 == refusal.value.code
+        assert [("root.q.d.z",)] == [row[:1] for row in rows(connection, "show timeseries where viewtype = 'BASE'")]
+        connection.execute(f"drop view {view}")
+        connection.execute(f"load '{file}'")
+        assert [(1, 2.0, 3.0)] == rows(connection, "select x, y from root.p.d")

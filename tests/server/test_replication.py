@@ -20,7 +20,7 @@ import pytest
 from server.cluster_fixture import wait_until
 from server.town import WEEK, Town, a_town, at_once
 
-from saros_cluster import database, proposer
+from saros_cluster import entries, proposer, views
 from saros_cluster.data.command import carrying_out
 from saros_cluster.partly import PartlyDone
 from saros_cluster.peers import Unreachable
@@ -39,7 +39,8 @@ HURRIED_SECONDS = 2.0
 @contextmanager
 def hurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(views, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(entries, "SEE_SECONDS", HURRIED_SECONDS)
         patch.setattr(proposer, "DEADLINE_SECONDS", HURRIED_SECONDS)
         yield
 

@@ -202,6 +202,9 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
     if name == protocol.FETCH:
         with pytest.raises(grpc.RpcError, match="the capture is not here"):
             secured.call(name, request_of(name), token)
+    elif name in (protocol.UPLOAD, protocol.DISCARD_UPLOADS):
+        with pytest.raises(grpc.RpcError, match="is no name of a job"):
+            secured.call(name, request_of(name), token)
     elif name.startswith("Sync"):
         with pytest.raises(grpc.RpcError, match="is no sender's id"):
             secured.call(name, request_of(name), token)

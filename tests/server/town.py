@@ -102,7 +102,7 @@ class Town:
         return self.database_of(number)._parts.host
 
     def routing(self) -> Routing:
-        return self.database_of(self.running[0])._routing
+        return self.database_of(self.running[0]).routing
 
     @property
     def running(self) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell.runner import STALE, StatementRunner
+from saros_shell.runner import NO_SERIES, STALE, StatementRunner
 
 
 @pytest.fixture
@@ -29,3 +29,32 @@ def test_rows_that_may_be_old_are_called_so(
     assert runner.run("select x from root.a.d")
     assert "(1 row)" == rows[-1]
     assert expected == notes
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [("y", [NO_SERIES]), ("x", []), ("count(x)", [])], ids=("none", "no rows", "a count")
+)
+def test_a_name_that_is_no_series_is_noticed(query: str, expected: list[str], connection: saros.Connection) -> None:
+    notes: list[str] = []
+    assert StatementRunner(connection, list, notes.extend).run(f"select {query} from root.a.d where time > 9")
+    assert expected == notes
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("insert into root.a.d(time, x) values (2, 2.5), (3, 3.5)", "done, 2 points"),
+        ("INSERT into root.a.d(time, x) values (4, 2.5)", "done, 1 point"),
+        ("create database root.b", "done"),
+        ("delete from root.a.d.x where time = 1", "done"),
+        ("delete timeseries root.a.**", "done, 2 changes"),
+    ],
+)
+def test_statements_without_rows_tell_what_they_did(
+    statement: str, expected: str, connection: saros.Connection
+) -> None:
+    connection.execute("create timeseries root.a.d.y with datatype=double")
+    lines: list[str] = []
+    runner = StatementRunner(connection, lines.extend, lines.extend)
+    assert runner.run(statement)
+    assert [expected] == lines

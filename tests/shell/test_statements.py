@@ -19,6 +19,9 @@ from saros_shell.statements import is_complete, split_statements
         ("/* ; */ a; -- only a comment", ["/* ; */ a"]),
         ("a 'open; b", ["a 'open; b"]),
         ("select 3-2/1;", ["select 3-2/1"]),
+        ("\\d root.**\na; \\x\nb", ["\\d root.**", "a", "\\x", "b"]),
+        ("-- why\n  \\i f;g.sql\n;a", ["\\i f;g.sql", "a"]),
+        ("a '\n\\d'; b \\\nc", ["a '\n\\d'", "b \\\nc"]),
     ],
 )
 def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expected: list[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from saros_spark import options as faces
 from saros_spark.connecting import address_of
 from saros_spark.errors import SourceError
 from saros_spark.options import scan_options, split_words, stream_options, write_options
@@ -53,8 +55,6 @@ def test_options_of_other_directions_are_not_taken() -> None:
         write_options({**URL, "where": "x"})
     with pytest.raises(SourceError, match="aggregate is for batch reads"):
         stream_options({**URL, "path": "root.a", "aggregate": "avg(x)"})
-    with pytest.raises(SourceError, match="needs the option bulkFolder"):
-        write_options({**URL, "method": "bulk"})
 
 
 def test_no_repr_shows_a_password(tmp_path: Path) -> None:
@@ -71,3 +71,33 @@ def test_words_end_at_commas_outside_quotes_and_brackets() -> None:
 def test_a_folder_that_nobody_serves_says_how_to_serve_it(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="saros start --data"):
         address_of(str(tmp_path))
+
+
+#: What Spark itself gives to a source: a stream's name and checkpoint, and what `load` and `save` are given.
+SPARKS = {"checkpointLocation", "path", "paths", "queryName"}
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+#: By section of the document: whose options it describes, beside those of the sections before it ("as above").
+SECTIONS = {
+    "What to read": [faces.READ],
+    "Writing": [faces.WRITE],
+    "Streams": [faces.STREAM, faces.STREAM_WRITE],
+    "Folders of TsFiles": [faces.FILES, faces.FILES_WRITE],
+}
+
+
+def described(section: str) -> set[str]:
+    """The options in the first column of the section's tables of options."""
+    text = DOCUMENT.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    tables = re.findall(r"\| option \| meaning \|\n\|[-| ]+\|\n((?:\|.*\n)+)", text)
+    cells = [line.split("|")[1] for table in tables for line in table.splitlines()]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_option_is_documented_and_nothing_else(section: str) -> None:
+    known = {name for face in SECTIONS[section] for name in face} - SPARKS
+    sections = list(SECTIONS)
+    before = set().union(*(described(name) for name in sections[: sections.index(section)]))
+
+    assert set() == known - described(section) - before
+    assert set() == described(section) - known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from server.cluster_fixture import make_folders
+from server.cluster_fixture import make_folders, wait_until
 
 import saros
 from saros_server.security import Security
@@ -21,7 +22,7 @@ from saros_server.tls import CertificateFiles
 from saros_spark.connecting import _connection
 from saros_spark.errors import SourceError
 from saros_spark.options import scan_options
-from saros_spark.scanning import Relation, read_task
+from saros_spark.scanning import Relation, planned, read_task
 
 T0 = 1_704_067_200_000
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -271,3 +272,155 @@ def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.
         _connection.cache_clear()
         for server in servers:
             server.stop()
+
+
+# ---------------------------------------------------------------------------------------------- one moment for a job
+
+
+def job(url: str, path: str, **options: object) -> tuple[Any, list[Any], pa.Schema]:
+    made = scan_options(
+        {"url": url, "path": path, "pointsPerPartition": "20", **{name: str(value) for name, value in options.items()}}
+    )
+    return made, planned(made), Relation(made).schema
+
+
+def collected(made: Any, tasks: list[Any], schema: pa.Schema, stage: str = "1") -> list[dict[str, Any]]:
+    return [row for task in tasks for batch in read_task(task, made, schema, stage) for row in batch.to_pylist()]
+
+
+def change(url: str, device: str) -> None:
+    with saros.connect(url) as connection:
+        connection.execute(f"delete from {device}.v where time < {T0 + 10}")
+        connection.insert(device, [T0 + 20, T0 + 5_000], {"v": [-1.0, -2.0]})
+        connection.execute("flush")
+        connection.execute("full merge")
+
+
+def a_device(url: str, name: str) -> str:
+    device = f"root.moment.{name}"
+    with saros.connect(url) as connection:
+        connection.insert(device, T0 + np.arange(50), {"v": np.arange(50.0)})
+        connection.execute("flush")
+        connection.insert(device, T0 + 50 + np.arange(50), {"v": np.arange(50.0, 100.0)})
+    return device
+
+
+def test_what_is_written_deleted_and_merged_after_planning_does_not_change_a_job(url: str) -> None:
+    device = a_device(url, "a")
+    made, tasks, schema = job(url, device)
+    assert len(tasks) > 2
+    first = collected(made, tasks[:1], schema)
+    change(url, device)
+
+    assert first == collected(made, tasks[:1], schema)
+    assert [float(number) for number in range(100)] == [row["v"] for row in collected(made, tasks, schema)]
+    assert 91 == len(rows(url, path=device, snapshot="none"))
+
+
+def test_without_a_snapshot_each_task_sees_what_is_there(url: str) -> None:
+    device = a_device(url, "b")
+    made, tasks, schema = job(url, device, snapshot="none")
+    change(url, device)
+    assert 91 == len(collected(made, tasks, schema))
+
+
+def test_tasks_of_a_stage_that_find_their_moment_gone_agree_on_a_new_one(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = a_device(url, "c")
+    made, tasks, schema = job(url, device)
+    with saros.connect(url) as connection:
+        connection.let_go(tasks[0].point)
+        first = collected(made, tasks[:1], schema, "7")
+        change(url, device)
+        assert first == collected(made, tasks[:1], schema, "7")
+        assert 100 == len(collected(made, tasks, schema, "7"))
+        assert 91 == len(collected(made, tasks, schema, "8"))
+    assert "the tasks of stage 7 read at a new one" in caplog.text
+
+
+def test_a_strict_job_whose_moment_is_gone_fails(url: str) -> None:
+    device = a_device(url, "d")
+    made, tasks, schema = job(url, device, snapshot="strict")
+    with saros.connect(url) as connection:
+        connection.let_go(tasks[0].point)
+    with pytest.raises(SourceError, match="make the DataFrame anew"):
+        collected(made, tasks, schema)
+
+
+def test_a_job_reads_on_when_its_server_was_started_anew(url: str) -> None:
+    made, tasks, schema = job(url, a_device(url, "e"))
+    elsewhen = replace(tasks[0].point, instance=tasks[0].point.instance ^ 2)
+    assert 20 == len(collected(made, [replace(tasks[0], point=elsewhen)], schema))
+    made = replace(made, snapshot="strict")
+    with pytest.raises(SourceError, match="started anew since: make the DataFrame anew"):
+        collected(made, [replace(tasks[0], point=elsewhen)], schema, "2")
+
+
+@pytest.mark.parametrize("database", [False, True], ids=["series", "database"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"layout": "narrow"},
+        {"layout": "by_time"},
+        {"where": "v > 1e9"},
+        {"aggregate": "avg(v)", "interval": "10ms"},
+        {"aggregate": "count(v), avg(u)"},
+        {"pointsPerPartition": 10**6},
+    ],
+    ids=lambda options: " ".join(map(str, options.values())) or "by_device",
+)
+def test_a_job_fails_whose_series_are_dropped(url: str, options: dict[str, object], *, database: bool) -> None:
+    """Although other devices, which the same task reads, have series of that name; others' drops do no harm."""
+    with saros.connect(url) as connection:
+        for name in ("a", "b", "other"):
+            device = f"root.drop.{name}" if name != "other" else "root.spared.other"
+            connection.insert(device, T0 + np.arange(50), {"v": np.arange(50.0), "u": np.arange(50.0)})
+        connection.execute("create timeseries root.drop.a.silent with datatype=DOUBLE")
+        made, tasks, schema = job(url, "root.drop.*", **options)
+        connection.execute("delete timeseries root.spared.other.u")
+        whole = collected(made, tasks, schema)
+        connection.execute("drop database root.drop" if database else "delete timeseries root.drop.b.v")
+    with pytest.raises(SourceError, match=r"series .*v.* dropped since the job was planned: make the DataFrame anew"):
+        collected(made, tasks, schema)
+    with saros.connect(url) as connection:
+        connection.execute("delete database root.spared")
+        if not database:
+            connection.execute("drop database root.drop")
+    assert whole or options.get("where")
+
+
+def test_a_series_that_is_made_anew_is_read_as_it_was(url: str) -> None:
+    device = a_device(url, "f")
+    made, tasks, schema = job(url, device)
+    with saros.connect(url) as connection:
+        connection.execute(f"delete timeseries {device}.v")
+        connection.insert(device, [T0], {"v": [-1.0]})
+    assert [float(number) for number in range(100)] == [row["v"] for row in collected(made, tasks, schema)]
+
+
+def test_aggregates_are_computed_by_several_tasks(url: str) -> None:
+    with saros.connect(url) as connection:
+        for number in range(20):
+            connection.insert(f"root.several.d{number}", [T0], {"v": [float(number)]})
+    made, tasks, schema = job(url, "root.several.*", aggregate="avg(v)")
+    assert 7 == len(tasks)
+    assert [float(number) for number in range(20)] == sorted(row["avg(v)"] for row in collected(made, tasks, schema))
+    assert 1 == len(job(url, "root.several.*", aggregate="avg(v)", maxPartitions=1)[1])
+
+
+def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:
+    server = Server(str(tmp_path), "127.0.0.1", 0)
+    server.start()
+    try:
+        url = f"saros://{server.address}"
+        made, tasks, schema = job(url, a_device(url, "g"), snapshotLease=1)
+        collected(made, tasks, schema)
+        points = server._service.node.read_points
+        assert 1 == points.count
+        wait_until(lambda: points.count == 0, 60)
+        assert 0 == server._service.node.store.status().views
+    finally:
+        _connection.cache_clear()
+        server.stop()

@@ -22,10 +22,13 @@ def writer(frame: Any, url: str, **options: str) -> Any:
     return frame.write.format("saros").option("url", url).options(**options)
 
 
-@pytest.mark.parametrize("method", ["tablet", "bulk"])
-def test_a_frame_becomes_points_though_a_task_fails_once(spark: Any, url: str, folder: Path, method: str) -> None:
+@pytest.mark.parametrize(("method", "shared"), [("tablet", False), ("bulk", True), ("bulk", False)])
+def test_a_frame_becomes_points_though_a_task_fails_once(
+    spark: Any, url: str, folder: Path, method: str, *, shared: bool
+) -> None:
     """What is read back is what was written; the task that fails has written half of its rows."""
-    marker = str(folder / f"failed-{method}")
+    name = f"{method}_{shared}"
+    marker = str(folder / f"failed-{name}")
 
     def fails_once(batches: Any) -> Any:
         for batch in batches:
@@ -36,24 +39,27 @@ def test_a_frame_becomes_points_though_a_task_fails_once(spark: Any, url: str, f
 
     base = spark.range(0, 2000, 1, 2).selectExpr(
         "timestamp_millis(id * 1000) time",
-        f"concat('root.{method}.d', id % 3) device",
+        f"concat('root.{name}.d', id % 3) device",
         "cast(id as double) x",
         "cast(id % 7 as int) i",
         "if(id % 2 = 0, 'even', null) s",
     )
     frame = spark.createDataFrame(base.rdd.mapPartitions(fails_once), base.schema)
-    writer(frame, url, method=method, bulkFolder=str(folder / "files")).mode("append").save()
-    back = saros_spark.scan(spark, url, f"root.{method}.*").select(*frame.columns)
+    where = {"bulkFolder": str(folder / "files")} if shared else {}
+    writer(frame, url, method=method, **where).mode("append").save()
+    back = saros_spark.scan(spark, url, f"root.{name}.*").select(*frame.columns)
     assert 2000 == back.count()
     assert 0 == back.exceptAll(base).count()
-    assert [] == list((folder / "files").iterdir())
+    assert [] == [*(folder / "files").iterdir(), *(folder / "data").glob("uploads/*")]
 
 
-def test_a_job_that_fails_leaves_no_files(spark: Any, url: str, folder: Path) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_job_that_fails_leaves_no_files(spark: Any, url: str, folder: Path, *, shared: bool) -> None:
+    where = {"bulkFolder": str(folder / "files")} if shared else {}
     frame = spark.range(0, 10, 1, 1).selectExpr("id time", "'root.never.d' device", "1 / (5 - id) x")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        writer(frame, url, method="bulk", bulkFolder=str(folder / "files")).mode("append").save()
-    assert [] == list((folder / "files").iterdir())
+        writer(frame, url, method="bulk", **where).mode("append").save()
+    assert [] == [*(folder / "files").iterdir(), *(folder / "data").glob("uploads/*")]
     assert [] == answers(url, "show devices root.never.**")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -87,14 +88,30 @@ def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
     assert 3 == spark.sql("select count(*) from late").first()[0]
 
 
-def test_a_later_action_sees_what_was_written_since(spark: Any, url: str) -> None:
-    """As docs/spark.md says: the slices are those of the first action, the rows those of each."""
+def test_a_later_action_and_a_task_that_runs_again_see_what_the_first_one_saw(spark: Any, url: str) -> None:
     with saros.connect(url) as connection:
-        connection.insert("root.grows.d", [1], {"x": [1.0]})
-        frame = saros_spark.scan(spark, url, "root.grows.*")
-        assert 1 == frame.count()
-        connection.insert("root.grows.d", [10**15], {"x": [2.0]})
-        assert 2 == frame.count()
+        connection.insert("root.grows.d", np.arange(100), {"x": np.arange(100.0)})
+        frame = saros_spark.scan(spark, url, "root.grows.*", pointsPerPartition=50)
+        assert 100 == frame.count()
+
+        def upset(rows: Iterator[Any]) -> Iterator[float]:
+            """Count a partition; the first attempt writes and deletes, then fails."""
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None
+            found = [row.x for row in rows]
+            if context.attemptNumber() == 0:
+                with saros.connect(url) as other:
+                    other.execute("delete from root.grows.d.x where time < 90")
+                    other.insert("root.grows.d", [95, 10**15], {"x": [-1.0, -2.0]})
+                    other.execute("flush")
+                raise ValueError("the first attempt fails")
+            yield from found
+
+        assert [float(number) for number in range(100)] == sorted(frame.rdd.mapPartitions(upset).collect())
+        assert 100 == frame.count()
+        assert 11 == saros_spark.scan(spark, url, "root.grows.*").count()
 
 
 def test_errors_are_sentences(spark: Any, plant: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from server.town import Served
 
 import saros
+from saros_spark import writing
 from saros_spark.errors import SourceError
 from saros_spark.options import Connecting, WriteOptions
 from saros_spark.rows import first_misfit, shape_of, split_rows
@@ -18,6 +22,8 @@ from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, writ
 
 INSTANT = pa.timestamp("us", "UTC")
 WEEK = 604_800_000
+#: No two jobs have one name.
+NUMBERS = itertools.count()
 
 
 def batch(**columns: Any) -> pa.RecordBatch:
@@ -28,20 +34,28 @@ def batch(**columns: Any) -> pa.RecordBatch:
 @pytest.fixture
 def options(url: str, folder: Path, request: pytest.FixtureRequest) -> WriteOptions:
     method = getattr(request, "param", "tablet")
+    if method == "uploaded":
+        return WriteOptions(Connecting(url), method="bulk")
     return WriteOptions(Connecting(url), method=method, bulk_folder=str(folder / "files"))
 
 
-both = pytest.mark.parametrize("options", ["tablet", "bulk"], indirect=True)
+def face(options: WriteOptions) -> str:
+    """How rows go, as part of a name."""
+    return f"{options.method}_{'shared' if options.bulk_folder else 'sent'}"
+
+
+both = pytest.mark.parametrize("options", ["tablet", "bulk", "uploaded"], indirect=True)
 
 
 def write(options: WriteOptions, *batches: pa.RecordBatch, job: str = "j", overwrite: bool = False) -> list[Receipt]:
     """A job of one task per batch."""
     schema = batches[0].schema
-    replacement = prepare(schema, options, job, overwrite=overwrite)
+    job = f"{job}-{next(NUMBERS)}"
+    made = prepare(schema, options, job, overwrite=overwrite)
     receipts = [
-        write_rows([part], schema, options, Attempt(job, number, 0), replacement) for number, part in enumerate(batches)
+        write_rows([part], schema, options, Attempt(job, number, 0), made) for number, part in enumerate(batches)
     ]
-    commit(receipts, options, job, replacement)
+    commit(receipts, options, made)
     return receipts
 
 
@@ -83,7 +97,7 @@ def test_the_first_misfit_is_found() -> None:
 
 @both
 def test_all_layouts_write_the_same_points(options: WriteOptions) -> None:
-    name = f"root.{options.method}"
+    name = f"root.{face(options)}"
     when = pa.array([1000, 2000, 1000], INSTANT)
     write(
         options,
@@ -106,30 +120,81 @@ def test_all_layouts_write_the_same_points(options: WriteOptions) -> None:
 
 @both
 def test_a_task_that_runs_again_leaves_the_same(options: WriteOptions) -> None:
-    name = f"root.again_{options.method}"
+    name = f"root.again_{face(options)}"
     part = batch(time=np.arange(100), device=[f"{name}.d"] * 100, x=np.arange(100.0))
-    replacement = prepare(part.schema, options, "twice", overwrite=False)
-    lost = write_rows([part], part.schema, options, Attempt("twice", 0, 0), replacement)
-    receipt = write_rows([part], part.schema, options, Attempt("twice", 0, 1), replacement)
+    job = prepare(part.schema, options, f"twice-{next(NUMBERS)}", overwrite=False)
+    lost = write_rows([part], part.schema, options, Attempt(job.name, 0, 0), job)
+    receipt = write_rows([part], part.schema, options, Attempt(job.name, 0, 1), job)
     assert 100 == lost.rows == receipt.rows
     assert set(lost.files).isdisjoint(receipt.files)
-    commit([receipt], options, "twice", replacement)
+    commit([receipt], options, job)
     assert [(100,)] == answers(options, f"select count(x) from {name}.d")
 
 
 @pytest.mark.parametrize("options", ["bulk"], indirect=True)
 def test_files_are_seen_only_after_the_commit(options: WriteOptions, folder: Path) -> None:
     part = batch(time=[1, 2], device=["root.later.d"] * 2, x=[1.0, 2.0])
-    replacement = prepare(part.schema, options, "late", overwrite=False)
-    receipt = write_rows([part], part.schema, options, Attempt("late", 0, 0), replacement)
+    job = prepare(part.schema, options, "late", overwrite=False)
+    receipt = write_rows([part], part.schema, options, Attempt("late", 0, 0), job)
     assert [] == answers(options, "select x from root.later.d")
-    discard(options, "late")
+    discard(options, job)
     assert [] == list((folder / "files").iterdir())
     with pytest.raises(FileNotFoundError):  # an attempt that still runs is fenced off
-        write_rows([part], part.schema, options, Attempt("late", 0, 1), replacement)
+        write_rows([part], part.schema, options, Attempt("late", 0, 1), job)
     with pytest.raises(SourceError, match="0 of 1 files are loaded"):
-        commit([receipt], options, "late", replacement)
+        commit([receipt], options, job)
     assert [] == answers(options, "select x from root.later.d")
+
+
+@pytest.mark.parametrize("options", ["bulk", "uploaded"], indirect=True)
+def test_a_commit_that_is_cut_after_the_server_carried_it_out_has_one_effect(
+    options: WriteOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to all its statements are lost; somebody else writes the same points before they come again."""
+    monkeypatch.setattr(writing, "_COMMIT_PAUSE_S", 0.0)
+    name = f"root.cut_{face(options)}"
+    scope = replace(options, devices=(f"{name}.**",))
+    parts = [batch(time=[1, 2], device=[f"{name}.d{number}"] * 2, x=[1.0, 2.0]) for number in range(2)]
+    write(options, batch(time=[2, 3], device=[f"{name}.d0"] * 2, x=[-2.0, -3.0]))
+    job = prepare(parts[0].schema, scope, f"cut-{next(NUMBERS)}", overwrite=True)
+    receipts = [
+        write_rows([part], part.schema, scope, Attempt(job.name, number, 0), job) for number, part in enumerate(parts)
+    ]
+    lost: list[str] = []
+    real = saros.Connection.execute
+
+    def execute(connection: saros.Connection, text: str, *rest: Any, **given: Any) -> saros.Cursor:
+        cursor = real(connection, text, *rest, **given)
+        if text.startswith(("load", "delete")) and text not in lost:
+            lost.append(text)
+            with saros.connect(options.connecting.url) as other:
+                other.insert(f"{name}.d0", [2], {"x": [20.0 + len(lost)]})
+            raise saros.OperationalError("the answer is lost", 2016)
+        return cursor
+
+    monkeypatch.setattr(saros.Connection, "execute", execute)
+    monkeypatch.setattr(writing, "_COMMIT_ATTEMPTS", 4)
+    commit(receipts, scope, job)
+    assert ["delete", "load", "load"] == [text.split()[0] for text in lost]
+    assert [(1, 1.0), (2, 23.0)] == answers(options, f"select x from {name}.d0")
+    assert [(1, 1.0), (2, 2.0)] == answers(options, f"select x from {name}.d1")
+
+
+@pytest.mark.parametrize("options", ["bulk"], indirect=True)
+def test_a_commit_that_comes_again_as_a_whole_has_one_effect(
+    options: WriteOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More files than a node remembers numbers of one conversation."""
+    monkeypatch.setattr(writing, "SEQUENCES_KEPT", 2)
+    monkeypatch.setattr(writing, "discard", lambda *_: None)
+    part = batch(time=[1, 2], device=["root.whole.d"] * 2, x=[1.0, 2.0])
+    job = prepare(part.schema, options, f"whole-{next(NUMBERS)}", overwrite=False)
+    receipts = [write_rows([part], part.schema, options, Attempt(job.name, number, 0), job) for number in range(5)]
+    commit(receipts, options, job)
+    with saros.connect(options.connecting.url) as connection:
+        connection.insert("root.whole.d", [2], {"x": [20.0]})
+    commit(receipts, options, job)
+    assert [(1, 1.0), (2, 20.0)] == answers(options, "select x from root.whole.d")
 
 
 @pytest.mark.parametrize("options", ["bulk"], indirect=True)
@@ -151,7 +216,7 @@ def test_sealed_rows_are_sorted_and_of_equal_times_the_last(options: WriteOption
 
 @both
 def test_a_row_that_does_not_fit_is_named(options: WriteOptions) -> None:
-    name = f"root.fit_{options.method}"
+    name = f"root.fit_{face(options)}"
     with saros.connect(options.connecting.url) as connection:
         connection.execute(f"create timeseries {name}.d.i with datatype=INT32")
     device = [f"{name}.d"] * 3
@@ -173,7 +238,7 @@ def test_a_row_that_does_not_fit_is_named(options: WriteOptions) -> None:
 
 @both
 def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> None:
-    name = f"root.over_{options.method}"
+    name = f"root.over_{face(options)}"
     old = batch(time=[1, 2, 3, 4], device=[f"{name}.d"] * 4, x=[1.0, 2.0, 3.0, 4.0])
     write(options, old, job="old")
     new = batch(time=[3], device=[f"{name}.d"], x=[30.0])
@@ -188,3 +253,53 @@ def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> 
     ]:
         with pytest.raises(SourceError, match=said):
             write(scope, bad, overwrite=True, job=f"bad-{len(said)}")
+
+
+# ---------------------------------------------------------------------------------------------- files that are uploaded
+
+
+def test_uploaded_files_are_seen_after_the_commit_and_a_job_that_is_over_takes_no_more(url: str, folder: Path) -> None:
+    options = WriteOptions(Connecting(url), method="bulk")
+    uploads = folder / "data" / "uploads"
+    part = batch(time=[1, 2], device=["root.sent.d"] * 2, x=[1.0, 2.0])
+    job = prepare(part.schema, options, "sent", overwrite=False)
+    receipt = write_rows([part], part.schema, options, Attempt("sent", 0, 0), job)
+    lost = write_rows([part], part.schema, options, Attempt("sent", 0, 1), job)
+    assert 2 == len(list(uploads.rglob("*.tsfile")))
+    assert set(receipt.files).isdisjoint(lost.files)
+    assert [] == answers(options, "select x from root.sent.d")
+    commit([receipt], options, job)
+    commit([], options, job)
+    assert [(1, 1.0), (2, 2.0)] == answers(options, "select x from root.sent.d")
+
+    with pytest.raises(saros.ProgrammingError, match="job sent is over"):
+        write_rows([part], part.schema, options, Attempt("sent", 0, 2), job)
+    assert [] == list(uploads.iterdir())
+
+
+def test_a_job_that_is_given_up_leaves_nothing(url: str, folder: Path) -> None:
+    options = WriteOptions(Connecting(url), method="bulk")
+    part = batch(time=[1, 2], device=["root.given.d"] * 2, x=[1.0, 2.0])
+    job = prepare(part.schema, options, "given", overwrite=False)
+    receipt = write_rows([part], part.schema, options, Attempt("given", 0, 0), job)
+    discard(options, job)
+    discard(options, job)
+    assert [] == list((folder / "data" / "uploads").iterdir())
+    with pytest.raises(SourceError, match="0 of 1 files are loaded"):
+        commit([receipt], options, job)
+    assert [] == answers(options, "show devices root.given.**")
+
+
+def test_uploaded_files_come_to_their_groups_on_a_cluster(tmp_path: Path) -> None:
+    with closing(Served(tmp_path, 3, 1)) as town:
+        addresses = ",".join(server.address for server in town.servers.values())
+        options = WriteOptions(Connecting(f"saros://{addresses}"), method="bulk")
+        devices = [f"root.town{number}.d" for number in range(6)]
+        parts = [
+            batch(time=[1, WEEK, 2 * WEEK] * 3, device=[d for d in some for _ in range(3)], x=np.arange(9.0))
+            for some in (devices[:3], devices[3:])
+        ]
+        receipts = write(options, *parts)
+        assert [3, 3] == [len(receipt.files) for receipt in receipts]  # one for each slice
+        for device in devices:
+            assert [(3,)] == answers(options, f"select count(x) from {device}")

@@ -88,6 +88,10 @@ class FakeTsFile:
     def path(self) -> str:
         return self._path
 
+    @property
+    def serial(self) -> int:
+        return id(self)
+
     def devices(self) -> Iterator[str]:
         return iter([self._device])
 

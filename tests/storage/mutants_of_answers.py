@@ -42,12 +42,12 @@ def forgets_tombstones_in_the_manifest(plant):
 
 @mutant(answers)
 def applies_entries_again_that_files_have(plant):
-    def apply(self, index, mutation, apply=Partitions.apply):
+    def apply(self, index, mutation, spared, apply=Partitions.apply):
         kept = [(p, p.manifest) for p in self]
         for partition, manifest in kept:
             partition.manifest = replace(manifest, flushed=0)
         try:
-            return apply(self, index, mutation)
+            return apply(self, index, mutation, spared)
         finally:
             for partition, manifest in kept:
                 partition.manifest = manifest

@@ -10,7 +10,9 @@ since then nothing is found.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -100,15 +102,24 @@ class Mutant:
         return None
 
 
+Do = Callable[[Plant], None]
+
+
+def planting(mutants: list[Mutant]) -> Callable[..., Callable[[Do], Do]]:
+    """What notes mistakes in a list."""
+
+    def mutant(*suites: Suite) -> Callable[[Do], Do]:
+        def note(do: Do) -> Do:
+            mutants.append(Mutant(do, suites))
+            return do
+
+        return note
+
+    return mutant
+
+
 MUTANTS: list[Mutant] = []
-
-
-def mutant(*suites: Suite) -> Callable[[Callable[[Plant], None]], Callable[[Plant], None]]:
-    def note(do: Callable[[Plant], None]) -> Callable[[Plant], None]:
-        MUTANTS.append(Mutant(do, suites))
-        return do
-
-    return note
+mutant = planting(MUTANTS)
 
 
 @contextmanager
@@ -125,3 +136,17 @@ def _planted(do: Callable[[Plant], None]) -> Iterator[None]:
     finally:
         for holder, name, value in reversed(places):
             setattr(holder, name, value)
+
+
+def hunt(mutants: Sequence[Mutant], only: str) -> int:
+    """Plant each mistake whose name holds `only`, and tell who found it; 1 if one is not found."""
+    logging.disable(logging.CRITICAL)
+    missed = 0
+    for mutant in mutants:
+        if only in mutant.name:
+            started = time.monotonic()
+            suite = mutant.found_by()
+            missed += suite is None
+            print(f"{time.monotonic() - started:6.1f} s  {mutant.name:55} {suite or 'NOT FOUND'}", flush=True)
+    print(f"{len(mutants)} mistakes, {missed} not found")
+    return 1 if missed else 0

@@ -14,7 +14,7 @@ def block(start: int, stop: int) -> Block:
 
 
 def key(number: int) -> ChunkKey:
-    return ("file", "root.a.d", "s", number)
+    return (7, "root.a.d", "s", number)
 
 
 def values(found: Block | None) -> list[object] | None:

@@ -367,3 +367,35 @@ def test_memtables_are_flushed_when_they_are_full_and_writers_wait(tmp_path: Pat
     assert 20_000 == len(points(store, PLAIN_DEVICE, "i"))
     assert store.status().files > 5
     store.close()
+
+
+class StoppedClock(SystemClock):
+    def now_ns(self) -> int:
+        return 1_000_000_000
+
+
+@pytest.mark.parametrize("device", [PLAIN_DEVICE, ALIGNED_DEVICE])
+def test_a_database_made_anew_shows_nothing_of_the_old_one_though_its_file_has_the_same_name(
+    tmp_path: Path, device: str
+) -> None:
+    """File names begin with the time; the clock was set back while the store was closed."""
+    names = []
+
+    def write(store: Store, value: int) -> None:
+        store.write([tablet(device, [5, 6], i=[value, value])], creates())
+        store.flush()
+        names.append([file.name for partition in store.partitions() for file in partition.files])
+
+    def opened() -> Store:
+        return Store.open(str(tmp_path), OPTIONS, QuickDisk(), StoppedClock())
+
+    store = opened()
+    write(store, 1)
+    store.close()
+    store = opened()
+    assert [(5, 1), (6, 1)] == points(store, device, "i")
+    store.delete_database("root.db")
+    write(store, 2)
+    assert [(5, 2), (6, 2)] == points(store, device, "i")
+    assert names[0] == names[1]
+    store.close()

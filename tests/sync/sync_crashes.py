@@ -5,26 +5,40 @@
     at last     the sender is asked for a round: the centre has what the edge has, and nothing is left over
 
 `depth` 2: once more while that goes on. `share`: of all states so many are tried, by chance.
+
+An operation may fail instead, and some after it, with EIO or ENOSPC; then the disk is good again, and the sender, which
+was told or met it itself, goes on. A centre whose own log has failed is started anew: that is its store's rule.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count, takewhile
 from random import Random
 
 from storage.crash_disk import CrashDisk, Picture
-from storage.store_model import Operation, State
+from storage.store_model import Operation, State, delete_database, delete_points, flush, merge, write_rows
 from storage.store_opening import FOLDER, Wrong, open_store
 from sync.sync_world import Centre, Edge, devices_of, sender_beside
 
-from saros_sync.receiver.mirror import MirrorFolder
-from saros_sync.round import content_of
+from saros_storage.errors import StorageError
 from saros_sync.sender.folder import SenderFolder
 
 Rounds = Sequence[Sequence[Operation]]
 _BLOCK_BYTES = 512
 _TEARS = (0.0, 0.5)
+
+
+def rounds() -> Rounds:
+    """Files that come, are merged, lose points, and go; schema that comes and goes."""
+    return [
+        [write_rows("root.a.d1", range(12), 1), write_rows("root.b.c.d1", [5, 250], 1, ("x", "t"))],
+        [write_rows("root.a.d1", range(6), 2), flush(), delete_points(["root.a.d1.x"], 3, 5), merge()],
+        [delete_database("root.b.c"), write_rows("root.a.d2", [1], 3)],
+    ]
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ def centre_crashes(rounds: Rounds, chance: Random, share: float = 1.0, depth: in
         edge.sending.once()
         _note(centre.disk, edge, centre, (after,))
     tried = 0
-    for picture, how, found in _crashes(centre.disk, chance, share):
+    for picture, how, found in crashes(centre.disk, chance, share):
         known = picture.note
         assert isinstance(known, Known)
         _go_on_with_centre(f"{picture.operation}, {how}", found, known, chance, share, depth)
@@ -71,19 +85,21 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
     if deeper:
         disk.keeps_pictures = True
         disk.note = lambda: known
-    centre = Centre(disk)
+    with no_failure(context):
+        centre = Centre(disk)
     try:
-        _check(context, devices_of(centre.store), known.allowed)
-        sender_beside(CrashDisk(known.other()), centre.line()).once()
+        check(context, devices_of(centre.store), known.allowed)
+        with no_failure(context):
+            sender_beside(CrashDisk(known.other()), centre.line()).once()
         if deeper:
             done = Known((known.after,), known.after, known.other)
             disk.note = lambda: done
-        _check(f"{context}, after the next round", devices_of(centre.store), (known.after,))
-        check_nothing_left(context, centre)
+        check(f"{context}, after the next round", devices_of(centre.store), (known.after,))
+        centre.check_nothing_left(context)
     finally:
         centre.store.close()
     if deeper:
-        for picture, how, found in _crashes(disk, chance, share):
+        for picture, how, found in crashes(disk, chance, share):
             again = picture.note
             assert isinstance(again, Known)
             _go_on_with_centre(f"{context}; {picture.operation}, {how}", found, again, chance, share, depth - 1)
@@ -103,7 +119,7 @@ def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
         edge.disk.note = centre.disk.picture
         edge.sending.once()
         edge.disk.keeps_pictures = False
-        for picture, how, found in _crashes(edge.disk, chance, share):
+        for picture, how, found in crashes(edge.disk, chance, share):
             assert isinstance(picture.note, Picture)
             _go_on_with_edge(f"{picture.operation}, {how}", found, picture.note, (before, after), after)
             tried += 1
@@ -116,21 +132,109 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
     centre = Centre(CrashDisk(other))
     store = open_store(disk)
     try:
-        _check(f"{context}, the edge", devices_of(store), (after,))
-        _check(context, devices_of(centre.store), allowed)
-        sender = sender_beside(disk, centre.line())
-        sender.once()
-        _check(f"{context}, after the next round", devices_of(centre.store), (after,))
+        check(f"{context}, the edge", devices_of(store), (after,))
+        check(context, devices_of(centre.store), allowed)
+        with no_failure(context):
+            sender = sender_beside(disk, centre.line())
+            sender.once()
+        check(f"{context}, after the next round", devices_of(centre.store), (after,))
         if sender.once().is_new:
             raise Wrong(f"{context}: a round after the last one has something new")
-        check_nothing_left(context, centre)
+        centre.check_nothing_left(context)
         check_sender_clean(context, disk)
     finally:
         store.close()
         centre.store.close()
 
 
-def _crashes(disk: CrashDisk, chance: Random, share: float) -> Iterator[tuple[Picture, str, CrashDisk]]:
+def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
+    """How many operations of the centre's disk failed first. Raises Wrong."""
+
+    def tell(place: int) -> CrashDisk:
+        centre = Centre()
+        edge = Edge(centre.line())
+        centre.disk.fails_at, centre.disk.fails_for = (centre.disk.operations + place, number), failing
+        for operations in rounds:
+            edge.tell(*operations)
+            go_on_after_failure(edge, centre.disk, centre.restart)
+            check(
+                f"{errno.errorcode[number]}: {centre.disk.failed}", devices_of(centre.store), (devices_of(edge.store),)
+            )
+        centre.check_nothing_left(f"{errno.errorcode[number]}: {centre.disk.failed}")
+        again = Centre(centre.disk.after_power_cut())
+        check(f"{centre.disk.failed}, and a power cut", devices_of(again.store), (devices_of(edge.store),))
+        for side in (edge.store, centre, again):
+            side.close()
+        return centre.disk
+
+    return each_failure(tell, step, start)
+
+
+def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
+    """The same with what the sender does on the edge's disk."""
+
+    def tell(place: int) -> CrashDisk:
+        centre = Centre()
+        edge = Edge(centre.line())
+        done = 0
+        for operations in rounds:
+            edge.tell(*operations)
+            edge.store.flush()
+            began = edge.disk.operations
+            if not edge.disk.failed:
+                edge.disk.fails_at, edge.disk.fails_for = (began + place - done, number), failing
+            go_on_after_failure(edge, edge.disk, edge.restart_sender)
+            edge.disk.fails_at = None
+            done += edge.disk.operations - began
+            check(f"{errno.errorcode[number]}: {edge.disk.failed}", devices_of(centre.store), (devices_of(edge.store),))
+        check_sender_clean(f"{errno.errorcode[number]}: {edge.disk.failed}", edge.disk)
+        edge.store.close()
+        centre.close()
+        return edge.disk
+
+    return each_failure(tell, step, start)
+
+
+def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
+    """`tell` a story of which the nth operation fails, for each `step`th, until it has no more; how many there were."""
+    places = count(start, step)
+    return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
+
+
+def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None] | None = None) -> None:
+    """A round, on a disk that may fail; if it did, it is good from then on, and the same sender goes on.
+
+    `restart`: starts anew who stopped itself since its disk failed. Raises Wrong.
+    """
+    edge.store.flush()
+    try:
+        edge.sending.once()
+    except (StorageError, OSError) as error:
+        if not disk.failed:
+            raise Wrong(f"without a failure: {error!r}") from error
+    else:
+        return
+    disk.fails_at = None
+    try:
+        edge.sending.once()
+    except (StorageError, OSError) as error:
+        if restart is None:
+            raise Wrong(f"{disk.failed}, and then: {error!r}") from error
+        with no_failure(f"{disk.failed}, and then anew"):
+            restart()
+            edge.sending.once()
+
+
+@contextmanager
+def no_failure(context: str) -> Iterator[None]:
+    """What is done here succeeds. Raises Wrong."""
+    try:
+        yield
+    except (StorageError, OSError) as error:
+        raise Wrong(f"{context}: {error!r}") from error
+
+
+def crashes(disk: CrashDisk, chance: Random, share: float) -> Iterator[tuple[Picture, str, CrashDisk]]:
     disk.keeps_pictures = False
     for picture in disk.pictures:
         for how, found in picture.crashes(_BLOCK_BYTES, _TEARS):
@@ -138,26 +242,9 @@ def _crashes(disk: CrashDisk, chance: Random, share: float) -> Iterator[tuple[Pi
                 yield picture, how, found
 
 
-def _check(context: str, found: State, allowed: tuple[State, ...]) -> None:
+def check(context: str, found: State, allowed: tuple[State, ...]) -> None:
     if found not in allowed:
         raise Wrong(f"after {context}: found {found}, allowed is one of {allowed}")
-
-
-def check_nothing_left(context: str, centre: Centre) -> None:
-    """Each content that is here is one that is shown; no round is in hand."""
-    receiver = centre.receiver
-    folders = set(centre.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
-    if folders != set(receiver.catalog.senders) or receiver.in_hand():
-        raise Wrong(f"{context}: folders of {folders} are left, rounds {receiver.in_hand()} in hand")
-    for sender, mirror in receiver.shown.mirrors.items():
-        folder = MirrorFolder(f"{FOLDER}/sync-receiver/{sender}")
-        names, wanted = set(centre.disk.list(folder.data)), folder.names(mirror.document, mirror.round)
-        if names != wanted or mirror.damaged or "load.log" in centre.disk.list(folder.folder):
-            raise Wrong(f"{context}: {names ^ wanted} are too many or missing, {mirror.damaged} damaged")
-        for content in mirror.round.contents().values():
-            path = folder.schema(content) if content == mirror.round.schema else folder.tsfile(content)
-            if content_of(bytes(centre.disk.map(path))) != content:
-                raise Wrong(f"{context}: {path} is not what its name says")
 
 
 def check_sender_clean(context: str, disk: CrashDisk) -> None:

@@ -3,6 +3,10 @@
 After each round of an edge that came to its end, the centre shows of the edge's devices what the edge had sealed; of
 devices that two edges have, what the one has that was first, until they are transferred. `make campaign-sync` tells
 many.
+
+    server     restarts
+    cluster    each node shows the same; nodes lose power, also while they take a round, their questions get lost, an
+               answer of the meta group does, files go from their disks, other nodes are to keep a sender
 """
 
 from __future__ import annotations
@@ -11,22 +15,25 @@ from collections.abc import Mapping
 from random import Random
 
 from storage.store_drawing import DRAWN, Drawing
-from storage.store_model import Device
+from storage.store_model import Device, write_rows
 from storage.store_opening import Wrong
 from sync.bad_lines import BadLine
-from sync.sync_crashes import check_nothing_left, check_sender_clean
+from sync.cluster_by_chance import ClusterByChance
+from sync.cluster_world import Places
+from sync.sync_crashes import check_sender_clean
 from sync.sync_world import Centre, Edge, devices_of
 
 from saros_storage.errors import StorageError
-from saros_sync.errors import Unreachable
+from saros_storage.schema import DeleteSeries
+from saros_sync.errors import RoundRefused, Unreachable
 
 
 class Story:
     """Some edges and a centre; see the module."""
 
-    def __init__(self, seed: int, edges: int) -> None:
-        self.chance = Random(seed)
-        self.centre = Centre()
+    def __init__(self, chance: Random, edges: int, centre: Centre | ClusterByChance) -> None:
+        self.chance = chance
+        self.centre = centre
         self.lines = [BadLine(self.centre.line(), self.chance) for _ in range(edges)]
         self.edges = [Edge(line) for line in self.lines]
         #: What each edge had sealed when its last round was taken.
@@ -38,17 +45,21 @@ class Story:
         for _ in range(steps):
             which = self.chance.randrange(len(self.edges))
             self.chance.choice((self._operate, self._operate, self._operate, self._sync, self._restart))(which)
+        if isinstance(self.centre, ClusterByChance):
+            self.centre.come_to_rest()
         for which, line in enumerate(self.lines):
             line.fair = True
             self._sync(which)
             check_sender_clean("at the end", self.edges[which].disk)
-        check_nothing_left("at the end", self.centre)
+        if isinstance(self.centre, ClusterByChance):
+            self.centre.settle()
+        self.centre.check_nothing_left("at the end")
         self.check()
 
     def close(self) -> None:
         for edge in self.edges:
             edge.store.close()
-        self.centre.store.close()
+        self.centre.close()
 
     def _operate(self, which: int) -> None:
         edge = self.edges[which]
@@ -72,10 +83,16 @@ class Story:
             self.sealed[which] = devices_of(edge.store).devices
         for _ in range(20):
             try:
-                edge.sending.once()
+                is_new = edge.sending.once().is_new
             except Unreachable:
                 continue
+            except RoundRefused as error:  # a round that another node took in hand is begun there
+                if "begin again" not in str(error) or not isinstance(self.centre, ClusterByChance):
+                    raise
+                continue
             self.rounds += 1
+            if is_new and isinstance(self.centre, ClusterByChance):
+                self.centre.check_durable(edge.id)
             break
         else:
             raise Wrong(f"edge {which} came to no end")
@@ -91,24 +108,53 @@ class Story:
 
     def check(self) -> None:
         """The centre has what each device's owner had sealed."""
-        owners = self.centre.receiver.owners
-        wanted = {}
-        for which, edge in enumerate(self.edges):
-            entry = self.centre.receiver.catalog.senders.get(edge.id)
-            if entry is not None:
-                wanted |= {d: device for d, device in self.sealed[which].items() if owners.get(d) == edge.id}
-        found = devices_of(self.centre.store).devices
-        if found != wanted:
-            raise Wrong(f"the centre has {found}, not {wanted}")
+        for state in self.centre.states():
+            owners = self.centre.catalog.owners()
+            wanted = {
+                d: device
+                for which, edge in enumerate(self.edges)
+                for d, device in self.sealed[which].items()
+                if owners.get(d) == edge.id
+            }
+            if state.devices != wanted:
+                raise Wrong(f"the centre has {state.devices}, not {wanted}")
 
 
-def tell_story(seed: int, edges: int = 2, steps: int = 40) -> int:
+def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = False) -> int:
     """How many rounds came to their ends. Raises Wrong with what went wrong."""
-    story = Story(seed, edges)
+    chance = Random(seed)
+    story = Story(chance, edges, ClusterByChance(chance) if cluster else Centre())
     try:
         story.tell(steps)
     except Exception as error:
-        raise Wrong(f"seed {seed}: {error!r}") from error
+        raise Wrong(f"seed {seed}{', a cluster' if cluster else ''}: {error!r}") from error
     finally:
         story.close()
     return story.rounds
+
+
+def two_senders_at_once() -> None:
+    """A sender commits a device at one node of a cluster while another node is about to commit it for another sender.
+
+    Raises Wrong, unless one of them has it, and the other is told.
+    """
+    places = Places()
+    edges = [Edge(places.line(node)) for node in places.nodes[:2]]
+    conflicts = []
+    for number, edge in enumerate(edges):
+        edge.tell(write_rows("root.a.d1", [number], 1))
+
+    def meanwhile(what: str) -> None:
+        if what == "schema":  # the device is made in the name of the one, its note not written yet
+            places.meanwhile = lambda _: None
+            places.schema.apply(DeleteSeries("root.a.d1.*"))  # a group that has not heard of it
+            conflicts.append(edges[1].sync().conflicts)
+
+    places.meanwhile = meanwhile
+    conflicts.append(edges[0].sync().conflicts)
+    owners = [entry.devices for entry in places.catalog.senders.values()]
+    if sorted(map(len, owners)) != [0, 1] or sorted(map(len, conflicts)) != [0, 1]:
+        raise Wrong(f"owned are {owners}, refused {conflicts}")
+    for edge in edges:
+        edge.store.close()
+    places.close()

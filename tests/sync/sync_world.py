@@ -14,14 +14,18 @@ from typing import cast
 
 from storage.crash_disk import CrashDisk
 from storage.store_model import Operation, State, read_store
-from storage.store_opening import FOLDER, OPTIONS, CountingClock, open_store
+from storage.store_opening import FOLDER, OPTIONS, CountingClock, Wrong, open_store
 
 from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile
 from saros_storage.folder_lock import FolderLock
 from saros_storage.store_options import StoreOptions
-from saros_sync.receiver.receiver import Receiver, Speaker
+from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.catalog import Catalog
+from saros_sync.receiver.mirror import MirrorFolder, load_document
+from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_store import SyncedStore
-from saros_sync.round import Content
+from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder
 from saros_sync.sender.sending import Sending, Sent
@@ -121,6 +125,47 @@ class Centre:
 
     def line(self, speaker: Speaker | None = None) -> Direct:
         return Direct(lambda: self.store.receiver, speaker)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.receiver.catalog
+
+    def states(self) -> list[State]:
+        """What it shows, once."""
+        return [devices_of(self.store)]
+
+    def check_nothing_left(self, context: str) -> None:
+        """Each content that is here is one that is shown; no round is in hand. Raises Wrong."""
+        folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
+        if folders != set(self.catalog.senders) or self.receiver.in_hand():
+            raise Wrong(f"{context}: folders of {folders} are left, rounds {self.receiver.in_hand()} in hand")
+        for sender, mirror in self.receiver.shown.mirrors.items():
+            if mirror.damaged:
+                raise Wrong(f"{context}: {mirror.damaged} damaged")
+            check_kept(context, self.disk, f"{FOLDER}/sync-receiver/{sender}", mirror.document)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_lack: str = "\n") -> None:
+    """A sender's folder has its last round, each content as its name says, and nothing else. Raises Wrong.
+
+    `may_lack`: the end of names that may be missing.
+    """
+    folder = MirrorFolder(path)
+    try:
+        round_ = load_document(disk, folder, document)
+    except (CorruptFile, FileNotFoundError) as error:
+        raise Wrong(f"{context}: {error}") from error
+    names, wanted = set(disk.list(folder.data)), folder.names(document, round_)
+    names |= {name for name in wanted if name.endswith(may_lack)}
+    if names != wanted or disk.list(folder.folder) != ["data"]:
+        raise Wrong(f"{context}: {names ^ wanted} are too many or missing, of {disk.list(folder.folder)}")
+    for content in round_.contents().values():
+        file = folder.schema(content) if content == round_.schema else folder.tsfile(content)
+        if content_of(bytes(disk.map(file))) != content:
+            raise Wrong(f"{context}: {file} is not what its name says")
 
 
 def devices_of(store: SyncedStore | object) -> State:

@@ -13,7 +13,7 @@ from sync.sync_world import Centre, Edge, devices_of
 
 from saros_storage.errors import CorruptFile, DiskFull, StorageError
 from saros_sync.errors import RoundRefused
-from saros_sync.receiver.receiver import Speaker
+from saros_sync.receiver.asking import Speaker
 from saros_sync.round import Content, Round, content_of, decode_round, encode_round
 from saros_sync.transport import Standing
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from storage.store_model import delete_series, write_rows
-from sync.sync_crashes import check_nothing_left
 from sync.sync_world import Centre, Edge, devices_of
 
 from saros_sync.errors import NoSuchSender, RoundRefused
-from saros_sync.receiver.receiver import Speaker
+from saros_sync.receiver.asking import Speaker
 from saros_sync.transport import Conflict
 
 
@@ -79,7 +78,7 @@ def test_a_sender_that_is_dropped_leaves_nothing() -> None:
     second.sync()
     assert 2 == centre.receiver.drop(first.id)
     assert ["root.b.c.d1"] == list(devices_of(centre.store).devices)
-    check_nothing_left("a drop", centre)
+    centre.check_nothing_left("a drop")
     assert () == second.sync().conflicts
     assert [2] == points(centre, "root.a.d1")
     first.restart_sender()
@@ -157,4 +156,4 @@ def test_a_receiver_that_lost_a_round_as_a_whole_gets_it_again() -> None:
     first.sync()
     assert [1] == points(centre, "root.a.d1")
     assert () == centre.store.status().problems
-    check_nothing_left("a loss", centre)
+    centre.check_nothing_left("a loss")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -48,6 +49,24 @@ def test_a_journal_forgets_other_rounds_and_cuts_its_tail() -> None:
     assert [Note(2, "start"), Note(2, "sent", ("a", 1))] == Journal(disk, "x/log").notes
     journal.end()
     assert (0, []) == (Journal(disk, "x/log").round, Journal(disk, "x/log").notes)
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 3, 4])
+def test_a_record_that_a_failing_disk_cut_short_hides_none_that_come_later(behind: int) -> None:
+    disk = CrashDisk()
+    disk.make_folder("x")
+    journal = Journal(disk, "x/log")
+    disk.fails_at = (disk.operations + behind, errno.ENOSPC)
+    notes = [Note(1, "start"), Note(1, "good", ("a", 1)), Note(1, "done", ("a",))]
+    said = []
+    for note in notes:
+        try:
+            journal.add(note)
+        except OSError:
+            journal.add(note)
+        said.append(note)
+        assert said == Journal(disk.after_power_cut(), "x/log").notes
+    assert disk.failed
 
 
 @pytest.mark.parametrize(

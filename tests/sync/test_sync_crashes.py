@@ -1,27 +1,24 @@
-"""A sender and a receiver, cut off at any operation on their disks; `make campaign-sync` leaves out less."""
+"""A sender and a receiver, cut off at any operation on their disks, or with a disk that fails there.
+
+`make campaign-sync` leaves out less.
+"""
 
 from __future__ import annotations
 
+import errno
 import logging
 from random import Random
 
 import pytest
-from storage.store_model import delete_database, delete_points, flush, merge, write_rows
-from sync.sync_crashes import Rounds, centre_crashes, sender_crashes
+from sync.cluster_crashes import KEEPS, TAKES, cluster_crashes, cluster_failures
+from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_crashes, sender_failures
+
+from saros_cluster.placement import NodeId
 
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
-
-
-def rounds() -> Rounds:
-    """Files that come, are merged, lose points, and go; schema that comes and goes."""
-    return [
-        [write_rows("root.a.d1", range(12), 1), write_rows("root.b.c.d1", [5, 250], 1, ("x", "t"))],
-        [write_rows("root.a.d1", range(6), 2), flush(), delete_points(["root.a.d1.x"], 3, 5), merge()],
-        [delete_database("root.b.c"), write_rows("root.a.d2", [1], 3)],
-    ]
 
 
 def test_a_receiver_that_is_cut_off_anywhere_shows_one_round_or_the_other_and_goes_on() -> None:
@@ -34,3 +31,30 @@ def test_a_receiver_that_is_cut_off_twice_goes_on() -> None:
 
 def test_a_sender_that_is_cut_off_anywhere_goes_on() -> None:
     assert sender_crashes(rounds(), Random(3), share=0.1) > 50
+
+
+@pytest.mark.parametrize("node", [TAKES, KEEPS])
+def test_a_node_of_a_cluster_that_is_cut_off_anywhere_goes_on(node: NodeId) -> None:
+    assert cluster_crashes(rounds()[:2], Random(4), node, share=0.01) > 5
+
+
+#: Once, or until there is room again.
+FAILURES = [(errno.EIO, 1), (errno.ENOSPC, 1_000_000)]
+
+
+@pytest.mark.parametrize(("number", "failing"), FAILURES)
+def test_a_receiver_whose_disk_fails_anywhere_loses_nothing(number: int, failing: int) -> None:
+    assert centre_failures(rounds(), number, failing, step=31, start=2) > 3
+
+
+@pytest.mark.parametrize(("number", "failing"), FAILURES)
+def test_a_sender_whose_disk_fails_anywhere_goes_on(number: int, failing: int) -> None:
+    assert sender_failures(rounds(), number, failing, step=13, start=3) > 3
+
+
+@pytest.mark.parametrize(("number", "failing"), FAILURES)
+@pytest.mark.parametrize(("node", "step"), [(TAKES, 41), (KEEPS, 19)])
+def test_a_cluster_of_which_a_disk_fails_anywhere_loses_nothing(
+    node: NodeId, step: int, number: int, failing: int
+) -> None:
+    assert cluster_failures(rounds()[:2], node, number, failing, step, start=5) > 1

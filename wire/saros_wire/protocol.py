@@ -5,6 +5,8 @@
                         trailing metadata of a read that is not strong: ResultEnd
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
     InsertTogether      several of these, each with its session's token -> their outcomes
+    Hold                keep a moment, or let go of it: what statements see that present it
+    Upload DiscardUploads      files for a LOAD, in chunks with checksums; the end of a job that brought some
     Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
     SyncBegin SyncChunk SyncCommit      a round of the sync tool: what is lacking of it; bytes; that it be shown
 
@@ -34,6 +36,8 @@ SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
 INSERT_TOGETHER = "InsertTogether"
+HOLD = "Hold"
+UPLOAD, DISCARD_UPLOADS = "Upload", "DiscardUploads"
 FREEZE, FETCH, THAW = "Freeze", "Fetch", "Thaw"
 SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT = "SyncBegin", "SyncChunk", "SyncCommit"
 #: Calls that are answered by a stream.

@@ -80,6 +80,13 @@ _ROWS = (
     Status(808, "ROLE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST ROLE."),
     Status(809, "ROLE_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing role, or choose another name."),
     Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Look at the log of the node."),
+    Status(1200, "UDF_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."),
+    Status(1300, "CREATE_TRIGGER_ERROR", ErrorClass.INTEGRITY, "DROP the trigger first, or choose another name."),
+    Status(1301, "DROP_TRIGGER_ERROR", ErrorClass.INTEGRITY, "Look with SHOW TRIGGERS."),
+    Status(1302, "TRIGGER_FIRE_ERROR", ErrorClass.DATA, "A trigger refuses the rows: read why, or ask who made it."),
+    Status(
+        1303, "TRIGGER_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."
+    ),
     Status(1400, "NO_SUCH_CQ", ErrorClass.INTEGRITY, "Look with SHOW CONTINUOUS QUERIES."),
     Status(1402, "CQ_ALREADY_EXIST", ErrorClass.INTEGRITY, "DROP the continuous query first, or choose another name."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
@@ -131,6 +138,7 @@ _ROWS = (
         ErrorClass.OPERATIONAL,
         "A node reads for too many queries; try later.",
     ),
+    Status(2032, "READ_POINT_GONE", ErrorClass.OPERATIONAL, "The node keeps that moment no longer: hold a new one."),
     Status(
         2040,
         "PASSWORD_MUST_CHANGE",
@@ -153,6 +161,13 @@ _ROWS = (
     Status(2061, "SENT_ELSEWHERE", ErrorClass.PROGRAMMING, "Change the device where its sender has it."),
     Status(2062, "NO_SUCH_SENDER", ErrorClass.PROGRAMMING, "Look with SHOW SENDERS."),
     Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Look with saros sync status; saros sync add-receiver."),
+    Status(2064, "NOTES_CHANGED", ErrorClass.OPERATIONAL, "Try again."),
+    Status(
+        2080, "FUNCTION_FAILED", ErrorClass.PROGRAMMING, "Code that a user wrote failed: show its author the message."
+    ),
+    Status(2081, "FUNCTION_EXISTS", ErrorClass.INTEGRITY, "DROP the function first, or choose another name."),
+    Status(2082, "NO_SUCH_FUNCTION", ErrorClass.INTEGRITY, "Look with SHOW FUNCTIONS."),
+    Status(2070, "UPLOAD_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a job that is begun anew may pass."),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}

@@ -5,9 +5,9 @@
     u64 -2     | u64 bytes    | 0        | 0         | 0           | what a piece of a file is | its bytes
 
 Client 0 asks for no protection against repetition. `drop` is the number of the drop that the mutation carries out, or
-the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` say of which table the coordinator of an
-entry that concerns all groups knew (`ownership`). A mutation that loads a file, which came in pieces (`shipments`),
-does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
+the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` say which table its coordinator knew
+(`ownership`, `requests`). A mutation that loads a file, which came in pieces (`shipments`), does nothing else. Frames
+stay aligned to 8 bytes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -48,10 +48,14 @@ NO_REQUEST = Request(0, 0)
 
 
 class Known(NamedTuple):
-    """What the coordinator of an entry that concerns all groups knew of the table; see `Ownership.check_epoch`."""
+    """What the coordinator of an entry knew of the table: its epoch, and the last move that brought the group slots.
+
+    Of a reader also the last one that took some away. An entry does not say so: it comes behind the fence.
+    """
 
     epoch: int
     inbound: int
+    outbound: int = 0
 
 
 NOTHING_KNOWN = Known(0, 0)
@@ -68,9 +72,9 @@ class Command(NamedTuple):
     shipping: Shipping | None = None
 
 
-def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: Known | None = None) -> bytes:
+def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: Known = NOTHING_KNOWN) -> bytes:
     """The entry's data."""
-    return b"".join([_HEAD.pack(*request, drop, *(known or NOTHING_KNOWN)), *encode_mutation(mutation)])
+    return b"".join([_HEAD.pack(*request, drop, known.epoch, known.inbound), *encode_mutation(mutation)])
 
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:

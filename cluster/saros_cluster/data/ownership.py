@@ -25,13 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import CorruptFile, UserMistake
 
@@ -41,6 +43,8 @@ MOVED = 2026
 LEFT = (1 << 62) - 2
 #: An epoch that never comes.
 NEVER = (1 << 62) - 1
+#: Slices whose slots are remembered.
+_CACHED_SLICES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,30 @@ class Bring:
     epoch: int
 
 
+class Had(NamedTuple):
+    """Requests (client, sequence) that had their effect on slots, wherever these were."""
+
+    slots: frozenset[int]
+    requests: frozenset[tuple[int, int]]
+
+    def words(self) -> list[object]:
+        """As values that JSON knows."""
+        return [runs(sorted(self.slots)), sorted(self.requests)]
+
+    @staticmethod
+    def of_words(words: Sequence[Any]) -> Had:
+        """The inverse. Raises ValueError, TypeError."""
+        slots, requests = words
+        known = frozenset((int(client), int(sequence)) for client, sequence in requests)
+        return Had(frozenset(slots_of_runs(slots)), known)
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
     """See the module. `requests` and `drops` are what the source had carried out: they count here, too."""
 
     arrival: Arrival
-    requests: tuple[tuple[int, int], ...] = field(repr=False)
+    requests: tuple[Had, ...] = field(repr=False)
     drops: tuple[object, ...] = field(repr=False)
 
 
@@ -133,7 +155,7 @@ def words_of(transfer: Transfer) -> list[object]:
         case Bring(epoch):
             return ["bring", epoch]
         case Open(arrival, requests, drops):
-            return ["open", arrival.words(), requests, drops]
+            return ["open", arrival.words(), [had.words() for had in requests], drops]
         case LetGo(epoch):
             return ["let go", epoch]
         case Settle(epoch):
@@ -149,8 +171,7 @@ def transfer_of(words: Sequence[Any]) -> Transfer:
             case ["bring", epoch]:
                 return Bring(int(epoch))
             case ["open", arrival, requests, drops]:
-                known = tuple((int(client), int(sequence)) for client, sequence in requests)
-                return Open(Arrival.of_words(arrival), known, tuple(drops))
+                return Open(Arrival.of_words(arrival), tuple(map(Had.of_words, requests)), tuple(drops))
             case ["let go", epoch]:
                 return LetGo(int(epoch))
             case ["settle", epoch]:
@@ -174,6 +195,18 @@ class Ownership:
         #: What is on its way here, by epoch.
         self.arrivals: dict[int, Arrival] = {}
 
+    def slot(self, database: str, number: int) -> int:
+        """The slot of a database's slice."""
+        return _slot(database, number, len(self._since))
+
+    def owns_schema(self, database: str) -> bool:
+        """Whether the group keeps the schema of the database's series."""
+        return self.owns(self.slot(database, 0))
+
+    def has_schema(self, database: str) -> bool:
+        """Likewise, or did until others could take it over."""
+        return self.has(self.slot(database, 0))
+
     def owns(self, slot: int) -> bool:
         """Whether entries for the slot are taken now."""
         return bool(self._since[slot] < NEVER == self._until[slot])
@@ -186,17 +219,28 @@ class Ownership:
         """The move that brought the slot here; 0: it was here from the beginning."""
         return int(self._since[slot])
 
+    def leaving(self, epoch: int) -> dict[int, frozenset[int]]:
+        """The slots that a move took away, and that are here still, by the move that brought them."""
+        slots = np.flatnonzero(self._until == epoch)
+        since = self._since[slots]
+        return {came: frozenset(slots[since == came].tolist()) for came in np.unique(since).tolist()}
+
     def shows(self, slot: int, epoch: int, inbound: int) -> bool:
         """Whether a reader whose table is of that epoch finds the slot here."""
         if inbound == LEFT:
             return bool(self._until[slot] == epoch)
         return bool(self._since[slot] <= epoch < self._until[slot])
 
-    def check(self, slots: Sequence[int]) -> None:
-        """Raise UserMistake (MOVED) if one of the slots is not this group's now."""
+    def check(self, slots: Sequence[int], inbound: int) -> None:
+        """Raise UserMistake (MOVED) if one of the slots is not this group's now, or a table does not know that it is.
+
+        `inbound` is the last move that brought slots here as far as that table knows.
+        """
         for slot in slots:
             if not self.owns(slot):
                 raise UserMistake("the slot is another group's, or not open yet: look at the table again", code=MOVED)
+            if self.since(slot) > inbound:
+                raise UserMistake("the slot has come since, and by chance: look at the table again", code=MOVED)
 
     def check_epoch(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if a table of that epoch does not show what is here.
@@ -294,3 +338,6 @@ class Ownership:
         arrivals = [Arrival.of_words(arrival) for arrival in words["arrivals"]]
         found.arrivals = {arrival.epoch: arrival for arrival in arrivals}
         return found
+
+
+_slot = lru_cache(_CACHED_SLICES)(slot_of)

@@ -14,7 +14,8 @@ class SchemaNews:
     """What became of a group's schema: the changes since an entry, or (`whole`) all that makes it, up to `index`.
 
     `drop` is the newest that shows in it. `since`: of databases that are made in it, the move that brought their series
-    to the group; 0 if it always had them.
+    to the group; 0 if it always had them. `left`: the last move that took something from the group, which it has let
+    go of: a database of which `whole` news do not tell may have gone with it.
     """
 
     index: int
@@ -22,6 +23,7 @@ class SchemaNews:
     changes: tuple[SchemaChange, ...]
     drop: int = 0
     since: Mapping[str, int] = field(default_factory=dict)
+    left: int = 0
 
     def words(self) -> list[object]:
         """As values that JSON knows."""
@@ -31,12 +33,13 @@ class SchemaNews:
             [encode_change(change).decode() for change in self.changes],
             self.drop,
             dict(self.since),
+            self.left,
         ]
 
     @staticmethod
     def of_words(words: Sequence[Any]) -> SchemaNews:
         """The inverse. Raises CorruptFile."""
-        index, whole, texts, drop, since = words
+        index, whole, texts, drop, since, left = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)
         epochs = {str(database): int(epoch) for database, epoch in since.items()}
-        return SchemaNews(int(index), bool(whole), changes, int(drop), epochs)
+        return SchemaNews(int(index), bool(whole), changes, int(drop), epochs, int(left))

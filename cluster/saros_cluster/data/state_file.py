@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saros_cluster.data.drops import Drops
+from saros_cluster.data.ownership import Had
 from saros_cluster.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Position
 from saros_storage.disk import Disk
@@ -43,7 +44,7 @@ class GroupState:
     partly: Sequence[tuple[int, Sequence[int]]] = ()
     #: As `Requests.dump` and `dump_arrived` give them.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
-    arrived_requests: Sequence[tuple[int, int, Sequence[Sequence[int]]]] = field(default=(), repr=False)
+    arrived_requests: Sequence[tuple[int, int, Sequence[Had]]] = field(default=(), repr=False)
     #: As `Drops.words` gives them.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
@@ -67,7 +68,7 @@ def encode_state(state: GroupState) -> bytes:
         "skipped": state.skipped,
         "partly": state.partly,
         "requests": state.requests,
-        "arrived_requests": state.arrived_requests,
+        "arrived_requests": [(e, i, [had.words() for had in found]) for e, i, found in state.arrived_requests],
         "drops": state.drops,
         "ownership": state.ownership,
     }
@@ -94,7 +95,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         partly=tuple((int(index), [int(place) for place in places]) for index, places in words["partly"]),
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
-            (int(e), int(i), [(int(c), int(s)) for c, s in found]) for e, i, found in words["arrived_requests"]
+            (int(e), int(i), tuple(map(Had.of_words, found))) for e, i, found in words["arrived_requests"]
         ),
         generation=int(words["generation"]),
         drops=Drops.of_words(words["drops"]).words(),

@@ -16,7 +16,7 @@ anybody, and twice. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -56,6 +56,8 @@ class Move:
     arrived: bool = False
     #: The source's log says that it lets go of them.
     dropped: bool = False
+    #: Nobody has what the source had: the slots begin with nothing.
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class Change:
     aborting: bool = False
     #: Nodes that join and are not waited for.
     given_up: frozenset[NodeId] = frozenset()
+    #: New groups that began once more, since all their members were lost: the entry that said so.
+    anew: Mapping[GroupId, int] = field(default_factory=dict)
 
     @property
     def stage(self) -> Stage:
@@ -140,6 +144,7 @@ class Change:
             "going": self.going,
             "aborting": self.aborting,
             "given_up": sorted(self.given_up),
+            "anew": sorted(self.anew.items()),
         }
 
     @staticmethod
@@ -155,6 +160,7 @@ class Change:
             bool(words["going"]),
             bool(words["aborting"]),
             frozenset(nodes_of(words["given_up"])),
+            {GroupId(int(group)): int(index) for group, index in words["anew"]},
         )
 
 
@@ -180,7 +186,7 @@ def slots_of_runs(words: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _words_of(move: Move) -> list[object]:
-    flags = [move.opened, move.arrived, move.dropped]
+    flags = [move.opened, move.arrived, move.dropped, move.lost]
     return [
         move.source,
         move.target,
@@ -194,7 +200,7 @@ def _words_of(move: Move) -> list[object]:
 
 
 def _move_of(words: Sequence[Any]) -> Move:
-    source, target, slots, holders, epoch, fence, loaded, (opened, arrived, dropped) = words
+    source, target, slots, holders, epoch, fence, loaded, (opened, arrived, dropped, lost) = words
     return Move(
         GroupId(int(source)),
         GroupId(int(target)),
@@ -206,4 +212,5 @@ def _move_of(words: Sequence[Any]) -> Move:
         frozenset(nodes_of(loaded)),
         bool(arrived),
         bool(dropped),
+        bool(lost),
     )

@@ -1,11 +1,14 @@
 """Steps of growing and shrinking, as entries of the meta group's log.
 
     Admit ... Begin ─ Ready ─ Go ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped      one change, from left to right
-                └─ Abort       └─ GiveUp: a node that joins and does not come back is not waited for
+                └─ Abort
     Dismiss     an admitted node that is not to join after all
+    GiveUp      nodes do not come back, and are not waited for; of the groups that they were a majority of
+      Alone     one goes on with the member that has most of it
+      Anew      one that is new, and all of whose members are lost, begins once more elsewhere
 
-All steps of a change but the first name it by its id: what comes late, for a change that is over, has no effect; nor
-has what comes twice. Pure values: any thread.
+All steps of a change but the first, and what is said of nodes, name it by its id: what comes late, for a change that is
+over, has no effect; nor has what comes twice. Pure values: any thread.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, get_args
 
 from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
 from saros_cluster.placement.ring import NodeId
@@ -81,6 +84,8 @@ class Opened:
 
     change: int
     move: int
+    #: Of the membership that the target was to have: what was opened in a group that begins anew since is not open.
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +123,47 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """A node that joins does not come back: the change ends without waiting for it, and another one removes it."""
+    """Nodes of the cluster are lost for good: they count no longer, and are not heard if they come back after all."""
+
+    nodes: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A group most of which is lost goes on with one member; `version` is of the membership that it was to have."""
+
+    group: GroupId
+    node: NodeId
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """A group that is new, and whose members are all lost, begins once more, at a node that may be none of them."""
 
     change: int
+    group: GroupId
     node: NodeId
+    version: int
 
 
-GrowthCommand = Admit | Dismiss | Begin | Ready | Go | Fenced | Opened | Loaded | Dropped | Regrouped | Abort | GiveUp
-_COMMANDS: Mapping[str, type[GrowthCommand]] = {
-    kind.__name__.lower(): kind
-    for kind in (Admit, Dismiss, Begin, Ready, Go, Fenced, Opened, Loaded, Dropped, Regrouped, Abort, GiveUp)
-}
+GrowthCommand = (
+    Admit
+    | Dismiss
+    | Begin
+    | Ready
+    | Go
+    | Fenced
+    | Opened
+    | Loaded
+    | Dropped
+    | Regrouped
+    | Abort
+    | GiveUp
+    | Alone
+    | Anew
+)
+_COMMANDS: Mapping[str, type[GrowthCommand]] = {kind.__name__.lower(): kind for kind in get_args(GrowthCommand)}
 
 
 def encode_growth(command: GrowthCommand) -> str:
@@ -149,6 +184,9 @@ def decode_growth(text: str) -> GrowthCommand:
         kind = _COMMANDS[name]
         if kind is Begin:
             return _begin_of(values)
+        if kind is GiveUp:
+            (nodes,) = values
+            return GiveUp(nodes_of(nodes))
         wanted = fields(kind)
         if len(values) != len(wanted):
             raise ValueError(f"{len(values)} values")

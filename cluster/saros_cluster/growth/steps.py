@@ -9,7 +9,7 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,8 @@ from saros_cluster.growth.change import Change, Move, Regroup, Stage
 from saros_cluster.growth.commands import (
     Abort,
     Admit,
+    Alone,
+    Anew,
     Begin,
     Dismiss,
     Dropped,
@@ -51,11 +53,15 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
             return _admit(topology, command, index)
         case Dismiss(node):
             return _dismiss(topology, node, index)
+        case GiveUp(nodes):
+            return _give_up(topology, nodes, index)
+        case Alone():
+            return _alone(topology, command, index)
         case Begin():
             return _settled(_begin(topology, command, index), None, index)
     change = topology.change
     if change is None or change.id != command.change:
-        if isinstance(command, Abort | GiveUp):
+        if isinstance(command, Abort):
             raise UserMistake(f"change {command.change} of the cluster is over", code=NOT_NOW)
         return topology
     return _settled(_step(topology, change, command, index), change.stage, index)
@@ -65,8 +71,6 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
     match command:
         case Abort():
             return _abort(topology, change, index)
-        case GiveUp(node=node):
-            return _give_up(topology, change, node, index)
         case Ready(group=group):
             known = change.new_groups
             return (
@@ -76,6 +80,8 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
             return topology.with_change(replace(change, going=True)) if change.is_prepared else topology
         case Regrouped(group=group, version=version):
             return _regrouped(topology, change, group, version, index)
+        case Anew():
+            return _anew(topology, change, command, index)
         case Fenced() | Opened() | Loaded() | Dropped():
             return _move_on(topology, change, command, index)
         case _:
@@ -135,12 +141,12 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
             code=TOO_FEW_NODES,
         )
     moves = _moves(topology, _owners(topology, command, heads))
-    ring = Ring(heads)
-    groups = {head: Group(ring.group(head, table.replicas)) for head in heads}
-    new = [groups[head] for head in sorted(command.joining)]
-    regroups = {META: Regroup(topology.wanted[META].voters, tuple(heads))}
-    for head in sorted(table.groups.keys() & groups.keys()):
-        regroups[GroupId(head)] = Regroup(table.groups[head].members, groups[head].members)
+    live = set(heads) - topology.lost
+    new = [Group(_members(live, head, table.replicas)) for head in sorted(command.joining)]
+    regroups = {META: Regroup(topology.wanted[META].voters, tuple(sorted(live)))}
+    for head in sorted(table.groups.keys() & set(heads)):
+        before = topology.wanted[GroupId(head)].voters
+        regroups[GroupId(head)] = Regroup(before, _members(live, head, table.replicas) or before)
     change = Change(
         index,
         tuple(sorted(command.joining)),
@@ -152,7 +158,12 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     found = replace(topology, table=table.with_groups(new, index), change=change)
     for group in new:
         found = found.with_wanted(GroupId(group.head), index, group.members)
-    return _wanting(found, index, lambda regroup: (regroup.before, set(regroup.after) - set(regroup.before)))
+    return _wanting(found, index, _prepared)
+
+
+def _members(live: Collection[NodeId], head: NodeId, replicas: int) -> tuple[NodeId, ...]:
+    """Who is to be in a head's group: only nodes that live, though it may be named by one that does not."""
+    return tuple(node for node in Ring({*live, head}).group(head, replicas) if node in live)
 
 
 def _owners(topology: Topology, command: Begin, heads: Collection[NodeId]) -> Owners:
@@ -178,9 +189,14 @@ def _moves(topology: Topology, wanted: Owners) -> tuple[Move, ...]:
     for slot in np.flatnonzero(table.owners != wanted).tolist():
         slots.setdefault((int(table.owners[slot]), int(wanted[slot])), []).append(slot)
     return tuple(
-        Move(GroupId(source), GroupId(target), tuple(found), table.groups[NodeId(source)].members, epoch)
+        _move(topology, GroupId(source), GroupId(target), tuple(found), epoch)
         for epoch, ((source, target), found) in enumerate(sorted(slots.items()), table.epoch + 1)
     )
+
+
+def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int, ...], epoch: int) -> Move:
+    holders = tuple(n for n in topology.table.groups[NodeId(source)].members if n not in topology.lost)
+    return Move(source, target, slots, holders, epoch, lost=not holders)
 
 
 def _wanting(topology: Topology, index: int, halves: _Halves) -> Topology:
@@ -204,7 +220,7 @@ def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Load
         case Fenced(fence=fence) if move.epoch == table.epoch + 1 and change.is_settled:
             move = replace(move, fence=fence)
             table = table.moved(move.slots, NodeId(move.target), index)
-        case Opened():
+        case Opened(version=version) if version == topology.wanted[move.target].version:
             move = replace(move, opened=move.fence is not None)
         case Loaded(node=node) if move.opened and not move.arrived:
             move = replace(move, loaded=move.loaded | {node})
@@ -221,33 +237,115 @@ def _regrouped(topology: Topology, change: Change, group: GroupId, version: int,
     found = topology.with_change(change.with_regroup(group, replace(regroup, done=True)))
     if change.aborting or group == META:
         return found
-    return replace(found, table=topology.table.with_groups([Group(regroup.after)], index))
+    head = NodeId(group)
+    members = (head, *(node for node in regroup.after if node != head))  # named by its head, also if that one is lost
+    return replace(found, table=topology.table.with_groups([Group(members)], index))
 
 
 def _abort(topology: Topology, change: Change, index: int) -> Topology:
     if change.going:
         raise UserMistake("slots are moving: the change can only go forward now", code=NOT_NOW)
-    return _wanting(topology.with_change(replace(change, aborting=True)), index, lambda regroup: (regroup.before, ()))
+    return _wanting(topology.with_change(replace(change, aborting=True)), index, _before)
 
 
-def _give_up(topology: Topology, change: Change, node: NodeId, index: int) -> Topology:
-    """The node takes no place in groups that were there before; in its own the others go on."""
-    if node not in change.joining or not change.going:
-        raise UserMistake(f"node {node} is not joining, or the change can still be aborted", code=NOT_NOW)
-    given_up = change.given_up | {node}
-    left = ({*topology.standing(Standing.IN)} - set(change.leaving)) | (set(change.joining) - given_up)
-    ring = Ring(left)
-    regroups = dict(change.regroups)
-    for group, regroup in change.regroups.items():
-        if not regroup.done and node in regroup.after:
-            after = tuple(sorted(left)) if group == META else ring.group(NodeId(group), topology.table.replicas)
-            regroups[group] = replace(regroup, after=after)
-    found = topology.with_change(replace(change, given_up=given_up, regroups=regroups))
-    return _wanting(found, index, _after) if change.stage is Stage.REGROUPING else found
+def _before(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+    return regroup.before, ()
+
+
+def _prepared(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+    return regroup.before, set(regroup.after) - set(regroup.before)
 
 
 def _after(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
     return regroup.after, ()
+
+
+#: By stage, what groups are to have.
+_HALVES: Mapping[Stage, _Halves] = {
+    Stage.PREPARING: _prepared,
+    Stage.MOVING: _prepared,
+    Stage.LOADING: _prepared,
+    Stage.REGROUPING: _after,
+    Stage.ABORTING: _before,
+}
+
+
+# ---------------------------------------------------------------------- what is lost
+
+
+def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
+    """A change that is under way ends without them, and they are not heard any more; another change removes them."""
+    change, members = topology.change, {*topology.standing(Standing.IN)}
+    joining = set() if change is None else {*change.joining}
+    for node in nodes:
+        if node in joining and change is not None and not change.going:
+            raise UserMistake(f"node {node} is joining: abort the change, it can still go back", code=NOT_NOW)
+    _check(topology, set(nodes) - joining, Standing.IN, "is not in the cluster")
+    lost = topology.lost | set(nodes)
+    if not members - lost:
+        raise UserMistake("no node would be left", code=TOO_FEW_NODES)
+    found = replace(topology, lost=lost)
+    if change is None:
+        return found.with_wanted(META, index, members - lost)
+    found = _settled(found.with_change(_without_lost(found, change)), change.stage, index)
+    return found if found.change is None else _wanting(found, index, _HALVES[found.change.stage])
+
+
+def _without_lost(topology: Topology, change: Change) -> Change:
+    """Groups get other members in their place. Slots that nobody has any more begin with nothing."""
+    lost = topology.lost
+    left = (({*topology.standing(Standing.IN)} - set(change.leaving)) | set(change.joining)) - lost
+    for group, regroup in change.regroups.items():
+        if group == META and not regroup.done:
+            before = tuple(node for node in regroup.before if node not in lost)
+            change = change.with_regroup(META, Regroup(before, tuple(sorted(left))))
+        elif not regroup.done and lost & set(regroup.after):
+            after = _members(left, NodeId(group), topology.table.replicas) or regroup.after
+            change = change.with_regroup(group, replace(regroup, after=after))
+    for number, move in enumerate(change.moves):
+        holders = tuple(node for node in move.holders if node not in lost)
+        if not move.opened and holders != move.holders:
+            change = change.with_move(number, replace(move, holders=holders, lost=not holders))
+    return replace(change, given_up=change.given_up | (lost & set(change.joining)))
+
+
+def _alone(topology: Topology, command: Alone, index: int) -> Topology:
+    """The member goes on; those that are left of the group learn from it what there is."""
+    group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
+    if wanted is None or wanted.version != command.version or node in topology.lost:
+        return topology
+    known = topology.members_of(group)
+    if node not in known or not known & topology.lost:
+        return topology
+    found = topology.with_wanted(group, index, (node,), known - topology.lost - {node})
+    change = topology.change
+    if change is not None and group in change.regroups and not change.regroups[group].done:
+        found = found.with_change(change.with_regroup(group, replace(change.regroups[group], before=(node,))))
+    return replace(found, alone={**topology.alone, group: index})
+
+
+def _anew(topology: Topology, change: Change, command: Anew, index: int) -> Topology:
+    """What is still where it was goes to the group once more. What has left there is lost with the group."""
+    group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
+    head = NodeId(group)
+    if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
+        return topology
+    if node in topology.lost or topology.nodes[node].standing is not Standing.IN:
+        return topology
+    if not topology.members_of(group) <= topology.lost:
+        return topology
+    moves = tuple(
+        replace(move, opened=False, loaded=frozenset(), lost=move.lost or move.arrived)
+        if move.target == group
+        else move
+        for move in change.moves
+    )
+    found = topology.with_wanted(group, index, (node,))
+    table = found.table.with_groups([Group((head, node))], index)
+    return replace(found, table=table, change=replace(change, moves=moves, anew={**change.anew, group: index}))
+
+
+# ---------------------------------------------------------------------- what follows
 
 
 def _settled(topology: Topology, before: Stage | None, index: int) -> Topology:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from saros_cluster.growth.change import Change, Move
+from saros_cluster.growth.change import Change, Move, nodes_of
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import PartitionTable
 from saros_cluster.raft.membership import Membership, membership
@@ -57,6 +57,11 @@ class Topology:
     change: Change | None = None
     #: The last change that is over, and whether it was aborted.
     last: tuple[int, bool] | None = None
+    #: Nodes that are lost for good, also when they are gone: what they say counts for nothing.
+    lost: frozenset[NodeId] = frozenset()
+    #: Groups that go on with one member, and the version of the membership that says so: that member need not be
+    #: elected. It means nothing any more when the group is to have another one.
+    alone: Mapping[GroupId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
@@ -82,12 +87,36 @@ class Topology:
             found |= {g for g, r in self.change.regroups.items() if not r.done and node in (*r.before, *r.after)}
         return sorted(found)
 
+    def members_of(self, group: GroupId) -> frozenset[NodeId]:
+        """All that may have a replica of a group, as far as the meta group knows."""
+        found = set(self.wanted[group].nodes)
+        if NodeId(group) in self.table.groups:
+            found |= {*self.table.groups[NodeId(group)].members}
+        if self.change is not None and group in self.change.regroups:
+            regroup = self.change.regroups[group]
+            found |= {*regroup.before, *regroup.after}
+        return frozenset(found)
+
+    def is_broken(self, group: GroupId) -> bool:
+        """Whether a group may have lost too many of its members: now, or while they are being changed."""
+        halves = [self.wanted[group].voters]
+        if self.change is not None and group in self.change.regroups:
+            regroup = self.change.regroups[group]
+            halves += [] if regroup.done else [regroup.before, regroup.after]
+        return any(2 * len(set(half) & self.lost) >= len(half) for half in halves)
+
+    def goes_on_alone(self, group: GroupId) -> bool:
+        """Whether the member that a group is to have goes on with it without being elected."""
+        return self.alone.get(group) == self.wanted[group].version
+
     def needed(self, move: Move) -> frozenset[NodeId]:
-        """Who must have a move's files before its source lets go of them."""
+        """Who must have a move's files before its source lets go of them; if nobody is left to have them, it waits."""
         assert self.change is not None
+        if move.lost:
+            return frozenset()
         regroup = self.change.regroups.get(move.target)
         members = self.table.groups[NodeId(move.target)].members if regroup is None else regroup.after
-        return frozenset(members) - self.change.given_up
+        return frozenset(members) - self.change.given_up - self.lost or frozenset(members)
 
     # ------------------------------------------------------------------ changing
 
@@ -118,6 +147,8 @@ class Topology:
             "wanted": [[group, wanted.encode().decode()] for group, wanted in sorted(self.wanted.items())],
             "change": None if self.change is None else self.change.words(),
             "last": self.last,
+            "lost": sorted(self.lost),
+            "alone": sorted(self.alone.items()),
         }
 
     @staticmethod
@@ -132,4 +163,6 @@ class Topology:
             {GroupId(int(group)): Membership.decode(str(wanted).encode()) for group, wanted in words["wanted"]},
             None if words["change"] is None else Change.of_words(words["change"]),
             None if words["last"] is None else (int(words["last"][0]), bool(words["last"][1])),
+            frozenset(nodes_of(words["lost"])),
+            {GroupId(int(group)): int(version) for group, version in words["alone"]},
         )

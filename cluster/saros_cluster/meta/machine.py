@@ -96,7 +96,7 @@ class MetaMachine:
         if entry.kind is not EntryKind.DATA:
             return None
         request = Request(*_HEAD.unpack_from(entry.data))
-        if self._requests.is_repeated(request, entry.index):
+        if self._requests.is_known(request, entry.index):
             return None
         try:
             self.state.apply(decode_meta(entry.data[_HEAD.size :]), entry.index)
@@ -116,14 +116,7 @@ class MetaMachine:
             self._compact(self._applied)
 
     def _dump(self) -> bytes:
-        words = {
-            "applied": self._applied,
-            "installed": self._installed,
-            "state": self.state.dump(),
-            "requests": self._requests.dump(),
-        }
-        body = json.dumps(words, ensure_ascii=False).encode()
-        return b"saros-meta 1 %08x\n" % zlib.crc32(body) + body
+        return encode_meta_file(self.state, self._requests, self._applied, self._installed)
 
     # ------------------------------------------------------------------ snapshots: the token is the whole state
 
@@ -155,6 +148,24 @@ class MetaMachine:
     def _load(self, data: bytes) -> None:
         found = decode_meta_file(self._path, data)
         self.state, self._requests, self._applied, self._installed = found
+
+
+def encode_meta_file(state: MetaState, requests: Requests, applied: int, installed: list[object] | None) -> bytes:
+    """What `decode_meta_file` takes."""
+    words = {"applied": applied, "installed": installed, "state": state.dump(), "requests": requests.dump()}
+    body = json.dumps(words, ensure_ascii=False).encode()
+    return b"saros-meta 1 %08x\n" % zlib.crc32(body) + body
+
+
+def begin_with_users(path: str, disk: Disk, users: Users) -> None:
+    """Let the state in a file be one that began with users, of a cluster that has had none; no node has the file.
+
+    Nothing is done if there is none. Raises CorruptFile.
+    """
+    if disk.exists(path):
+        state, requests, applied, installed = decode_meta_file(path, bytes(disk.map(path)))
+        state.users = users
+        write_durably(disk, path, encode_meta_file(state, requests, applied, installed))
 
 
 def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, Requests, int, list[object] | None]:

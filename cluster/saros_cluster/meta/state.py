@@ -6,6 +6,7 @@
     EndDrop(number)            all data groups have carried it out: a database's name is free
     ChangeUsers(change)        users, roles, privileges (`users.users`)
     Grow(step)                 nodes, groups, who owns which slots (`growth.topology`)
+    PutNotes(as of, texts)     of those who stand on the cluster (`notes`)
 
 The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its
 outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
@@ -29,6 +30,7 @@ from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth import steps
 from saros_cluster.growth.commands import Go, GrowthCommand, decode_growth, encode_growth
 from saros_cluster.growth.topology import Topology
+from saros_cluster.meta.notes import Notes, PutNotes
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
 from saros_storage.errors import CorruptFile, StorageError, UserMistake
@@ -79,7 +81,7 @@ class Grow:
     step: GrowthCommand
 
 
-MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers | Grow
+MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers | Grow | PutNotes
 _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
     "create database": CreateDatabase,
     "begin drop": BeginDrop,
@@ -87,6 +89,7 @@ _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
     "end drop": lambda number: EndDrop(int(number)),
     "change users": lambda text: ChangeUsers(changes_of_users.decode_command(text.encode())),
     "grow": lambda text: Grow(decode_growth(text)),
+    "put notes": lambda text: _notes_of(json.loads(text)),
 }
 
 
@@ -105,6 +108,8 @@ def encode_meta(command: MetaCommand) -> bytes:
             words = ["change users", changes_of_users.encode_command(change).decode()]
         case Grow(step):
             words = ["grow", encode_growth(step)]
+        case PutNotes(version, texts):
+            words = ["put notes", json.dumps([version, dict(texts)], ensure_ascii=False)]
     return json.dumps(words, ensure_ascii=False).encode()
 
 
@@ -117,6 +122,11 @@ def decode_meta(data: bytes) -> MetaCommand:
         raise CorruptFile("log", 0, f"not a command of the meta group: {error}") from error
 
 
+def _notes_of(words: object) -> PutNotes:
+    notes = Notes.of_words(words)
+    return PutNotes(notes.version, notes.texts)
+
+
 class MetaState:
     """See the module."""
 
@@ -125,6 +135,8 @@ class MetaState:
         self.version = 0
         self.topology = topology
         self.users = users or Users()
+        #: Replaced as a whole: any thread may look.
+        self.notes = Notes()
         self._tree = SchemaTree()
         #: Begun and not ended, by number.
         self._drops: dict[int, Drop] = {}
@@ -171,6 +183,8 @@ class MetaState:
                         code=2004,
                     )
                 self.users = self.users.apply(users_change)
+            case PutNotes():
+                self.notes = self.notes.put(command, index)
             case Grow(Go()) if self._drops:
                 pass
             case Grow(step):
@@ -192,6 +206,7 @@ class MetaState:
             "drops": drops,
             "users": self.users.dump(),
             "topology": self.topology.words(),
+            "notes": self.notes.words(),
         }
 
     @staticmethod
@@ -211,4 +226,6 @@ class MetaState:
                 raise TypeError(f"no drop: {text}")
             state._drops[int(number)] = drop
         state.version = int(str(words["version"]))
+        if "notes" in words:  # a state of before there were any has none
+            state.notes = Notes.of_words(words["notes"])
         return state

@@ -53,6 +53,8 @@ class PartitionTable:
     epoch: int = 0
     #: By head: the last move that gave it slots. Who has not heard of that one does not know what it has.
     inbound: Mapping[NodeId, int] = field(default_factory=dict)
+    #: By head: the last move that took slots from it. Who has not heard of that one shows what is another's.
+    outbound: Mapping[NodeId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(nodes: list[NodeId], replicas: int, slots: int = SLOTS) -> PartitionTable:
@@ -121,6 +123,7 @@ class PartitionTable:
             previous={**self.previous, **previous},
             epoch=self.epoch + 1,
             inbound={**self.inbound, target: self.epoch + 1},
+            outbound={**self.outbound, **dict.fromkeys(previous.values(), self.epoch + 1)},
         )
 
     def arrived(self, slots: Sequence[int], version: int) -> PartitionTable:
@@ -136,7 +139,8 @@ class PartitionTable:
         assert not set(self.previous.values()) & set(heads)
         groups = {known: group for known, group in self.groups.items() if known not in heads}
         inbound = {known: epoch for known, epoch in self.inbound.items() if known not in heads}
-        return replace(self, version=version, groups=groups, inbound=inbound)
+        outbound = {known: epoch for known, epoch in self.outbound.items() if known not in heads}
+        return replace(self, version=version, groups=groups, inbound=inbound, outbound=outbound)
 
     # ------------------------------------------------------------------ bytes
 
@@ -153,6 +157,7 @@ class PartitionTable:
             "previous": [[slot, self.previous[slot]] for slot in sorted(self.previous)],
             "epoch": self.epoch,
             "inbound": sorted(self.inbound.items()),
+            "outbound": sorted(self.outbound.items()),
         }
 
     @staticmethod
@@ -166,9 +171,12 @@ class PartitionTable:
         previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
         if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
             raise ValueError("a slot's group is missing")
-        inbound = {NodeId(int(head)): int(epoch) for head, epoch in words["inbound"]}
+        # A table that was made before they were noted has no moves out.
+        inbound, outbound = (
+            {NodeId(int(head)): int(epoch) for head, epoch in words.get(name, ())} for name in ("inbound", "outbound")
+        )
         version, replicas, epoch = (int(words[key]) for key in ("version", "replicas", "epoch"))
-        return PartitionTable(version, replicas, groups, owners, previous, epoch, inbound)
+        return PartitionTable(version, replicas, groups, owners, previous, epoch, inbound, outbound)
 
     def serialize(self) -> bytes:
         """The table's bytes."""

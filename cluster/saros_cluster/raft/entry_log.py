@@ -129,7 +129,7 @@ class EntryLog:
     # ------------------------------------------------------------------ growing and being cut
 
     def append(self, entry: Entry) -> None:
-        """The leader's next entry."""
+        """The next entry of a leader, or of who goes on alone."""
         assert entry.index == self.last_index + 1
         assert entry.term >= self.last_term
         self._entries.append(entry)

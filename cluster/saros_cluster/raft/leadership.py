@@ -143,7 +143,10 @@ class Leadership:
         return None
 
     def objection_to(self, target: Membership) -> Refusal | None:
-        """Why the membership may not be changed into that one now."""
+        """Why the membership may not be changed into that one now.
+
+        One version may have two: who is to vote is a learner before.
+        """
         log, current = self._log, self._log.membership
         if self._transfer is not None:
             return Refusal.BUSY
@@ -151,7 +154,7 @@ class Leadership:
             return Refusal.TOO_EARLY
         if current.is_joint or log.membership_index > log.commit:
             return Refusal.CHANGING
-        if target.version <= current.version:
+        if target.version < current.version or (target.version == current.version and target.voters == current.voters):
             return Refusal.OLD_VERSION
         new = [node for node in target.voters if node not in current.voters]
         if not target.voters or not all(self._is_caught_up(node) for node in new):

@@ -39,6 +39,7 @@ from saros_cluster.raft.messages import (
     Entry,
     EntryKind,
     GroupId,
+    HardState,
     Heartbeat,
     HeartbeatResponse,
     Message,
@@ -86,7 +87,8 @@ class RaftNode:
         self._options = options
         self._randomness = randomness
         self._log, is_begun_anew = _log_of(restored)
-        self._outbox = Outbox(group, node, restored.hard_state, self._log)
+        state, first_term = restored.hard_state, restored.base.term  # of a group that has just begun
+        self._outbox = Outbox(group, node, state if state.term >= first_term else HardState(first_term), self._log)
         if is_begun_anew:
             self._outbox.begin_anew(self._log.position(self._log.base_index), None)
         #: What the state machine has; the log is ahead of it while a snapshot is installed.
@@ -165,6 +167,7 @@ class RaftNode:
             tuple(self._story),
             self._log.membership,
             self._log.membership_index <= self._log.commit,
+            self._log.last_term,
         )
 
     # ------------------------------------------------------------------ time
@@ -280,6 +283,21 @@ class RaftNode:
         if objection is not None:
             return Refused(objection, self._id)
         return self._leadership.append(EntryKind.MEMBERSHIP, self._log.membership.entering(target).encode())
+
+    def go_on_alone(self, target: Membership) -> None:
+        """Let this node be the only voter: those that are lost for good were a majority. Nothing, if it has happened.
+
+        Nobody votes for that entry. What a majority had, and not this node, is lost; and if the others are not, the
+        group is two groups from here on: they must never be heard again.
+        """
+        assert target.voters == (self._id,)
+        assert not target.is_joint
+        if target.version <= self._log.membership.version:
+            return
+        self._outbox.enter_term(self.term + 1, None)
+        self._follow(None, "goes on alone")
+        self._fetching = None
+        self._log.append(Entry(self._log.last_index + 1, self.term, EntryKind.MEMBERSHIP, target.encode()))
 
     def transfer(self, to: NodeId) -> bool:
         """Hand the leadership over once `to` has everything; False if that cannot be.

@@ -45,7 +45,7 @@ class Refusal(Enum):
     TOO_EARLY = "too early"
     #: Another change of the membership is on its way.
     CHANGING = "changing"
-    #: The version is not above the one in effect: the change has been made, or overtaken.
+    #: The version is below the one in effect, or has these voters already: the change has been made, or overtaken.
     OLD_VERSION = "old version"
     #: A voter to be is no learner yet, or lacks too much of the log; or there would be no voter.
     NOT_CAUGHT_UP = "not caught up"
@@ -159,3 +159,10 @@ class Status:
     #: The one in effect, committed or not; and whether its entry is committed.
     membership: Membership
     is_membership_committed: bool
+    #: The term of the last entry: of two logs, the newer one is that whose (last_term, last_index) is greater.
+    last_term: int
+
+    @property
+    def leads(self) -> bool:
+        """Whether the node leads the group, as far as it knows."""
+        return self.role is Role.LEADER

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from saros_cluster.data.command import Known
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import read_request, write_request
 from saros_cluster.remote.fields import FieldReader, FieldWriter
@@ -35,12 +36,20 @@ class ReadTarget:
     #: Of the table by which the coordinator chose the group: see `Ownership.check_view`.
     epoch: int
     inbound: int = 0
+    outbound: int = 0
     #: How long the holder may wait until it has that much; then it refuses.
     patience_ms: int = PATIENCE_MS_MAX
+    #: Not the group's region is read, but what is kept here under this name (`ClusterDatabase.kept`).
+    kept: str = ""
+
+    @property
+    def known(self) -> Known:
+        """What of that table concerns the group."""
+        return Known(self.epoch, self.inbound, self.outbound)
 
     def is_met_by(self, other: ReadTarget) -> bool:
         """Whether a view that meets the other target meets this one."""
-        if (self.group, self.epoch, self.inbound) != (other.group, other.epoch, other.inbound):
+        if self.group != other.group or self.known != other.known or self.kept != other.kept:
             return False
         if self.minimum_applied is None or other.minimum_applied is None:
             return self.minimum_applied is None
@@ -66,7 +75,9 @@ class OpenQuestion:
         out.scalar(self.target.minimum_applied)
         out.number(self.target.epoch)
         out.number(self.target.inbound)
+        out.number(self.target.outbound)
         out.number(self.target.patience_ms)
+        out.text(self.target.kept)
         out.flag(self.pinned)
         out.number(len(self.requests))
         for request in self.requests:
@@ -84,7 +95,8 @@ class OpenQuestion:
         group, minimum = GroupId(fields.number()), fields.scalar()
         if minimum is not None and type(minimum) is not int:
             raise ValueError(f"{minimum!r} is no index of a log")
-        target = ReadTarget(group, minimum, fields.number(), fields.number(), fields.number())
+        known = Known(fields.number(), fields.number(), fields.number())
+        target = ReadTarget(group, minimum, *known, fields.number(), fields.text())
         pinned = fields.flag()
         requests = tuple(read_request(fields) for _ in range(fields.count()))
         question = OpenQuestion(query, target, pinned, requests, tuple(fields.number() for _ in range(fields.count())))

@@ -47,7 +47,7 @@ from saros_storage.latest import points_of
 from saros_storage.latest_cache import Point
 from saros_storage.read_point import ReadPoint
 from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
-from saros_storage.types import TIME_MIN, Int64Array
+from saros_storage.types import TIME_MIN, DataType, Int64Array
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,9 @@ CLOSE_TIMEOUT_S = 1.0
 
 #: Enough that a trip's cost vanishes; what is not wanted after all costs the holder less than a few trips would.
 AHEAD_MAX = 256
+
+#: Asks for no row of any series.
+_NOTHING = ScanRequest("root", ("_",), (DataType.INT64,), aligned=False, time=TimeRange(0, 0))
 
 #: Errors of a holder in whose place another one may do: it does not answer; it has no replica, or one that lags.
 _ELSEWHERE = (Unreachable.code, NotHere.code)
@@ -162,6 +165,17 @@ class RoutedView:
         with group.opening:
             reader = group.ready.pop(request, None)
             return self._open_several(group, request) if reader is None else reader
+
+    def pin(self, group: GroupId) -> None:
+        """Have a group's holder take its picture now, before anything of it is read. Raises what `open` raises."""
+        elsewhere = self._group(group)
+        if elsewhere is None:
+            return
+        with elsewhere.opening:
+            if not elsewhere.pinned:
+                for reader in self._ask(elsewhere, [_NOTHING]):
+                    reader.close()
+                elsewhere.pinned = True
 
     def _open_several(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
         """Open a reader, and make those ready that will be wanted next."""

@@ -48,7 +48,7 @@ class Underlays:
 
     def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         machine = self._replicas.machines.get(arrival.source)
-        if machine is not None and machine.has_left(arrival.epoch):
+        if machine is not None and machine.replica.has_left(arrival.epoch):
             with suppress(NotHere):  # the group was left meanwhile
                 view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)

@@ -29,6 +29,7 @@ from saros_cluster.transport.handshake import CredentialSource, Identity, is_loo
 from saros_cluster.transport.lane import Lane
 from saros_cluster.transport.serving import THREADS_MAX, Serving
 from saros_storage.clock import Clock
+from saros_wire.listening import check_address
 
 
 class CannotListen(Exception):
@@ -82,6 +83,7 @@ class GrpcPeers:
         serving = Serving(self._identity, receive, calls, streams, self._counters, secure=secure)
         server.add_generic_rpc_handlers((serving.handlers(),))
         try:
+            check_address(host, port)
             bound = self._bind(server, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         except RuntimeError as error:
             raise CannotListen(f"cannot listen on {host}:{port}: {error}") from error

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from saros_cluster.database import MID_SECONDS, ClusterDatabase
+from saros_cluster.database import ClusterDatabase
 from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader
 from saros_cluster.users.commands import Command, Rehash
 from saros_cluster.users.users import Users
+from saros_cluster.views import MID_SECONDS
 from saros_storage.errors import UserMistake
 
 
@@ -46,8 +47,8 @@ class ClusterDirectory:
         """See `Directory.change`. Raises NoLeader, OutcomeUnknown."""
         if not self._known().users:
             raise UserMistake(
-                "this cluster keeps no users: it was made without an administrator (saros cluster up --auth,"
-                " saros cluster init --administrator-hash)"
+                "this cluster keeps no users: it was made without an administrator (saros cluster secure gives it one,"
+                " if it is on one machine)"
             )
         seconds = MID_SECONDS if isinstance(command, Rehash) else DEADLINE_SECONDS
         self._database.change_users(command, seconds)

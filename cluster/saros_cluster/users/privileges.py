@@ -34,6 +34,10 @@ class Privilege(Enum):
     MANAGE_ROLE = "MANAGE_ROLE"
     #: Flush, see and end other users' queries, look at the cluster and the variables.
     MAINTAIN = "MAINTAIN"
+    #: Register and drop functions that users wrote, which run in every query that calls them.
+    USE_UDF = "USE_UDF"
+    #: Register, drop and see triggers, which see what others write.
+    USE_TRIGGER = "USE_TRIGGER"
 
 
 EVERYWHERE = "root.**"

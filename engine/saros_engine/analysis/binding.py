@@ -22,6 +22,7 @@ from saros_engine.expression import (
     Constant,
     Conversion,
     FunctionCall,
+    Given,
     InputColumn,
     InputTime,
     Membership,
@@ -31,8 +32,9 @@ from saros_engine.expression import (
     Operation,
     PatternMatch,
 )
-from saros_engine.functions import FUNCTIONS
+from saros_engine.functions import function_named
 from saros_engine.points import POINT_FUNCTIONS
+from saros_engine.registered_call import RegisteredCall
 from saros_engine.time_filter import Moment
 from saros_engine.times import parse_time
 from saros_grammar.ast import (
@@ -49,6 +51,7 @@ from saros_grammar.ast import (
     Like,
     Literal,
     LiteralKind,
+    Parameter,
     PathExpression,
     TimeReference,
     Unary,
@@ -146,6 +149,34 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
             return Constant(ticks, DataType.TIMESTAMP)
         case _:
             raise SemanticError(f"{literal} cannot stand here")
+
+
+#: The type of a value that is not known yet.
+_GIVEN_TYPES = {
+    LiteralKind.BOOLEAN: DataType.BOOLEAN,
+    LiteralKind.INTEGER: DataType.INT64,
+    LiteralKind.DOUBLE: DataType.DOUBLE,
+    LiteralKind.STRING: DataType.TEXT,
+    LiteralKind.BLOB: DataType.BLOB,
+    LiteralKind.TIME: DataType.TIMESTAMP,
+}
+
+
+def may_be_given(literal: Literal) -> bool:
+    """Whether the literal's type is that of all of its kind."""
+    large = literal.kind is LiteralKind.INTEGER and isinstance(literal.value, int) and abs(literal.value) > _INT64_MAX
+    return literal.kind in _GIVEN_TYPES and not large
+
+
+def _parameter(parameter: Parameter, _: Columns) -> Given:
+    if parameter.kind is None:
+        raise SemanticError("a value for ? is missing")
+    return Given(parameter.index, _GIVEN_TYPES[parameter.kind])
+
+
+def constant(literal: Literal, moment: Moment) -> Constant:
+    """The constant that a literal is."""
+    return _literal(literal, Columns(moment))
 
 
 def _time(_: TimeReference, __: Columns) -> Bound:
@@ -333,7 +364,7 @@ def _call(expression: Call, columns: Columns) -> Bound:
     name = expression.name.lower()
     if name == "now" and not expression.arguments:
         return Constant(columns.moment.now, DataType.TIMESTAMP)
-    function = FUNCTIONS.get(name)
+    function = function_named(expression)
     if function is None and name in POINT_FUNCTIONS:
         raise SemanticError(f"{expression} makes points of its own: it may stand in SELECT only, outside of aggregates")
     if function is None:
@@ -342,12 +373,14 @@ def _call(expression: Call, columns: Columns) -> Bound:
     if any(is_null(argument) for argument in arguments):
         return NULL  # of a series that is not here, whose type nobody knows
     type_ = function.check([argument.type for argument in arguments], expression.attributes)
-    return FunctionCall(name, arguments, type_, expression.attributes)
+    own = function if isinstance(expression, RegisteredCall) else None
+    return FunctionCall(name, arguments, type_, expression.attributes, own)
 
 
 _BINDERS: dict[type, Callable[[Any, Columns], Bound]] = {
     PathExpression: _path,
     Literal: _literal,
+    Parameter: _parameter,
     TimeReference: _time,
     EndTimeReference: _end_time,
     Unary: _unary,
@@ -359,4 +392,5 @@ _BINDERS: dict[type, Callable[[Any, Columns], Bound]] = {
     Cast: _cast,
     Case: _case,
     Call: _call,
+    RegisteredCall: _call,
 }

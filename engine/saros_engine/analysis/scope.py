@@ -91,7 +91,7 @@ class Scope:
             return list(self.find(expression))
         if counts_rows(expression):
             return _row_count(expression, self.find)
-        if isinstance(expression, Call) and len(expression.arguments) == 1:
+        if type(expression) is Call and len(expression.arguments) == 1:
             argument = expression.arguments[0]
             if isinstance(argument, PathExpression):  # count(*): most of what there is
                 name, more, from_for = expression.name, expression.attributes, expression.from_for

@@ -13,10 +13,11 @@ from saros_engine.plan import Limit, Node, Project, Sort
 
 def keep_top_rows(root: Node) -> Node:
     """See the module."""
-    return bottom_up(root, _keep)
+    return bottom_up(root, keep_top)
 
 
-def _keep(node: Node) -> Node:
+def keep_top(node: Node) -> Node:
+    """The rule for one node."""
     if not isinstance(node, Limit) or node.count is None:
         return node
     wanted = node.offset + node.count

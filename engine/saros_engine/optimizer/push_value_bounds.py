@@ -19,7 +19,7 @@ import numpy as np
 from saros_engine.evaluate import parts_of
 from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, Operation
 from saros_engine.function import FunctionKind
-from saros_engine.functions import FUNCTIONS
+from saros_engine.functions import function_of
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan import Filter, Node, Scan, TimeJoin
 from saros_grammar.ast import BinaryOperator
@@ -71,7 +71,7 @@ def _looks_back(predicate: Bound) -> bool:
     parts = [predicate]
     while parts:
         part = parts.pop()
-        if isinstance(part, FunctionCall) and FUNCTIONS[part.name].kind is FunctionKind.SERIES:
+        if isinstance(part, FunctionCall) and function_of(part).kind is FunctionKind.SERIES:
             return True
         parts += parts_of(part)
     return False

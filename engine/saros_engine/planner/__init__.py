@@ -18,6 +18,7 @@ from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
+from saros_engine.planner.registered_calls import with_registered
 from saros_grammar.ast import Case, Expression, Select
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
@@ -25,6 +26,9 @@ __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
 def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     """The plan of a SELECT whose parameters are bound. Raises SemanticError, NotSupportedError, UserMistake."""
+    if select.table is not None:
+        raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
+    select = with_registered(select, context.schema.catalogue)
     if not select.from_paths:
         raise SemanticError("SELECT needs FROM and a path")
     if select.levels and (select.align_by_device or select.last):

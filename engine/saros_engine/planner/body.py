@@ -13,7 +13,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from saros_engine.aggregates import AGGREGATES, state_types
+from saros_engine.aggregates import aggregate_named, state_types
 from saros_engine.analysis.binding import NULL, Columns, bind, is_null, predicate
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
@@ -21,7 +21,7 @@ from saros_engine.count_if import threshold_of
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, NullTest, Operation
 from saros_engine.function import FunctionKind
-from saros_engine.functions import FUNCTIONS
+from saros_engine.functions import function_named
 from saros_engine.plan import (
     Aggregate,
     AggregateCall,
@@ -42,6 +42,7 @@ from saros_engine.plan import (
 from saros_engine.planner.context import PlanContext
 from saros_engine.planner.windows import windows_of
 from saros_engine.points import POINT_FUNCTIONS
+from saros_engine.registered_call import RegisteredCall
 from saros_grammar.ast import (
     Binary,
     BinaryOperator,
@@ -93,7 +94,7 @@ class Planned:
 
 def is_aggregate(expression: Expression) -> bool:
     """Whether the expression is a call of an aggregate."""
-    return isinstance(expression, Call) and expression.name.lower() in AGGREGATES
+    return isinstance(expression, Call) and aggregate_named(expression) is not None
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
@@ -169,8 +170,9 @@ _ROW_BY_ROW = frozenset({"diff"})
 
 def has_own_points(expression: Expression) -> bool:
     """Whether the expression is a call of a function whose points are not its argument's."""
-    name = expression.name.lower() if isinstance(expression, Call) else ""
-    function = FUNCTIONS.get(name)
+    if not isinstance(expression, Call):
+        return False
+    name, function = expression.name.lower(), function_named(expression)
     if function is None:
         return name in POINT_FUNCTIONS
     return function.kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
@@ -304,12 +306,12 @@ def _merged(
     for call in asked:
         members = body.members[call]
         made = [_aggregate_call(member, _typed(member, body, context)) for member in members]
-        types = [state_types(m.function, [a.type for a in m.arguments]) for m in made]
+        types = [state_types(m) for m in made]
         if any(other != types[0] or m.type is not made[0].type for other, m in zip(types, made, strict=True)):
             raise SemanticError(f"{call} stands for series of different types, which do not merge")
         first = numbers[members[0]]
         arguments = tuple(InputColumn(first + i, type_) for i, type_ in enumerate(types[0]))
-        calls.append(AggregateCall(made[0].function, arguments, made[0].type, made[0].attributes))
+        calls.append(AggregateCall(made[0].function, arguments, made[0].type, made[0].attributes, made[0].own))
         groups.append(tuple(numbers[member] for member in members))
     fields = (*states.fields[:passed], *(Field(str(call), made.type) for call, made in zip(asked, calls, strict=True)))
     node = LevelMerge(states, tuple(calls), tuple(groups), passed, fields)
@@ -338,7 +340,7 @@ def _result_fields(
     for call, made in zip(calls, bound, strict=True):
         first.append(len(fields))
         if stage is Stage.PARTIAL:
-            fields += [Field(str(call), t) for t in state_types(made.function, [a.type for a in made.arguments])]
+            fields += [Field(str(call), t) for t in state_types(made)]
         else:
             fields.append(Field(str(call), made.type))
     return fields, first
@@ -359,7 +361,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
     """Whether an argument speaks of a series that the device lacks and is null by that; counts are 0 all the same."""
     series = body.series
-    if all(argument in series for argument in call.arguments) or call.name.lower().startswith("count"):
+    if all(argument in series for argument in call.arguments) or _counts(call):
         return False
     paths = [path for argument in call.arguments for path in paths_of(argument)]
     known = {path: InputColumn(0, series[path].series.type) for path in paths if path in series}
@@ -367,6 +369,10 @@ def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
         return False
     columns = Columns(context.moment, known)
     return any(is_null(bind(argument, columns)) for argument in call.arguments)
+
+
+def _counts(call: Call) -> bool:
+    return not isinstance(call, RegisteredCall) and call.name.lower().startswith("count")
 
 
 def _plain_sources(calls: Sequence[Call], body: Body, context: PlanContext) -> list[tuple[Source, list[Call]]] | None:
@@ -434,8 +440,11 @@ def _scans(
 def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
     name = call.name.lower()
     attributes = threshold_of(call) if name == "count_if" else call.attributes
-    type_ = AGGREGATES[name].check([argument.type for argument in arguments], attributes)
-    return AggregateCall(name, tuple(arguments), type_, attributes)
+    aggregate = aggregate_named(call)
+    assert aggregate is not None
+    type_ = aggregate.check([argument.type for argument in arguments], attributes)
+    own = aggregate if isinstance(call, RegisteredCall) else None
+    return AggregateCall(name, tuple(arguments), type_, attributes, own)
 
 
 def _rows(

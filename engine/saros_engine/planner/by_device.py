@@ -17,7 +17,6 @@ from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_b
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.windows import with_expressions
-from saros_engine.time_filter import split_time
 from saros_engine.views import BaseSeries
 from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
 from saros_storage.block import Block
@@ -63,7 +62,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     node = without_null(node, select.without_null, outputs, lambda e: _expanded(e, scopes), 1)
     if any(not _is_order(key) for key in order):
         node = sorted_by(node, order, outputs, ("device",))
-    node = limited(node, select)
+    node = limited(node, select.limit, select.offset)
     sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
     return LogicalPlan(node.fields, timed, node, sources, tuple(sorted(names, key=split_path)))
 
@@ -137,7 +136,7 @@ def _body(
 ) -> Body:
     outputs = [Output(column.name, column.by_device.get(scope.device.path, _NULL)) for column in columns]
     keys = extra_keys(select.order_by, outputs, ("device",)) if any(not _is_order(k) for k in select.order_by) else []
-    time, rest = split_time(select.where, context.moment)
+    time, rest = context.split_time(select.where)
     for condition in (rest, select.having, *keys, *_window_expressions(select)):
         for path in () if condition is None else paths_of(condition):
             scope.find(path)  # makes the series known; a measurement that the device lacks is null

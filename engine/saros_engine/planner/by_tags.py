@@ -21,7 +21,6 @@ from saros_engine.planner.by_device import same_types
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import filled, limited, without_null
 from saros_engine.planner.levels import MergedScope, measurement_of, members_of_series
-from saros_engine.time_filter import split_time
 from saros_engine.views import BaseSeries
 from saros_grammar.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
 from saros_storage.block import Block
@@ -34,7 +33,7 @@ _NULL = Literal(LiteralKind.NULL, None, "null")
 
 def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module. Raises SemanticError for clauses that do not go with it."""
-    time, rest = split_time(select.where, context.moment)
+    time, rest = context.split_time(select.where)
     _check(select, has_value_filter=rest is not None)
     scope = Scope(context.schema, select.from_paths)
     merged = MergedScope(scope, measurement_of, is_aggregate)
@@ -69,7 +68,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
     node = _together(same_types(bodies, len(bodies[0].fields)), by_time=timed, descending=descending)
     node = filled(node, select.fill, context.moment, descending=descending)
     node = without_null(node, select.without_null, outputs, merged.expand, len(select.tag_keys))
-    node = limited(node, select)
+    node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, timed, node)
 
 

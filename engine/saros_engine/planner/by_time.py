@@ -12,7 +12,7 @@ from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.levels import MergedScope, members_of_series, of_levels
 from saros_engine.planner.windows import with_expressions
-from saros_engine.time_filter import conjuncts, split_time
+from saros_engine.time_filter import conjuncts
 from saros_engine.views import BaseSeries
 from saros_grammar.ast import (
     Expression,
@@ -30,7 +30,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     levels = _level_scope(select, scope)
     results = scope if levels is None else levels
     outputs = cut_columns(_outputs(select, results), select)
-    time, rest = split_time(select.where, context.moment)
+    time, rest = context.split_time(select.where)
     if not outputs or (
         any(names_series(item.expression) for item in select.items)
         and not any(names_series(o.expression) for o in outputs)
@@ -58,7 +58,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     node = without_null(node, select.without_null, outputs, results.expand)
     if order_by and not only_time:
         node = sorted_by(node, order_by, outputs)
-    node = limited(node, select)
+    node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, planned.timed, node, tuple(_source(output.expression, scope) for output in outputs))
 
 

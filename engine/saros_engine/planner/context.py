@@ -6,16 +6,25 @@ from dataclasses import dataclass
 
 from saros_engine.plan import Field, Node
 from saros_engine.readable_schema import SchemaReader
-from saros_engine.time_filter import Moment
+from saros_engine.time_filter import Moment, split_time
 from saros_grammar.ast import Expression
+from saros_storage.reading import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """The schema as the session sees it, and the session's zone, unit and now."""
+    """The schema as the session sees it, and the session's zone, unit and now.
+
+    `time`: the range of times, where the WHERE of the statement says nothing of time any more; scans get it as it is.
+    """
 
     schema: SchemaReader
     moment: Moment
+    time: TimeRange | None = None
+
+    def split_time(self, where: Expression | None) -> tuple[TimeRange, Expression | None]:
+        """The range of times that a WHERE allows, and what is left of it: see `time_filter.split_time`."""
+        return split_time(where, self.moment) if self.time is None else (self.time, where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,12 @@ def row_count(expression: Expression | None, what: str) -> int | None:
     raise SemanticError(f"{what} should be a whole number that is not negative, not {expression}")
 
 
-def limited(node: Node, select: Select) -> Node:
-    """With LIMIT and OFFSET."""
-    count, offset = row_count(select.limit, "LIMIT"), row_count(select.offset, "OFFSET")
-    if count is None and not offset:
+def limited(node: Node, limit: Expression | None, offset: Expression | None) -> Node:
+    """With LIMIT and OFFSET, which come last."""
+    count, skipped = row_count(limit, "LIMIT"), row_count(offset, "OFFSET")
+    if count is None and not skipped:
         return node
-    return Limit(node, offset or 0, count, node.fields)
+    return Limit(node, skipped or 0, count, node.fields)
 
 
 def cut_columns(outputs: list[Output], select: Select) -> list[Output]:

@@ -14,7 +14,6 @@ from saros_engine.plan import Field, LastScan, Node
 from saros_engine.planner.body import Output
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import limited, sorted_by
-from saros_engine.time_filter import split_time
 from saros_engine.views import BaseSeries
 from saros_grammar.ast import PathExpression, Select
 from saros_storage.block import Block, Column
@@ -57,7 +56,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
     if select.without_null is not None:
         raise SemanticError("WITHOUT NULL cannot stand beside LAST, which has no nulls")
     scope = Scope(context.schema, select.from_paths)
-    time, rest = split_time(select.where, context.moment)
+    time, rest = context.split_time(select.where)
     if rest is not None and any(paths_of(rest)):
         raise SemanticError("Only time filters are supported in LAST query.")
     condition = None if rest is None else predicate(rest, Columns(context.moment))
@@ -83,7 +82,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
                 raise SemanticError(f"LAST is ordered by time, {', '.join(_NAMES)}, not by {key.expression}")
         none: list[Output] = []
         node = sorted_by(node, select.order_by, none, _NAMES)
-    node = limited(node, select)
+    node = limited(node, select.limit, select.offset)
     return LogicalPlan(_FIELDS, True, node)
 
 

@@ -5,6 +5,7 @@ intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT
 sampling     EQUAL_SIZE_BUCKET_..._SAMPLE, M4
 profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
+quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 from saros_engine.points.intervals import INTERVALS
 from saros_engine.points.point_function import PointFunction, Points
 from saros_engine.points.profile import PROFILE
+from saros_engine.points.quality import QUALITY
 from saros_engine.points.sampling import SAMPLING
 from saros_engine.points.selectors import SELECTORS
 from saros_engine.points.signal import SIGNAL
 
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
-POINT_FUNCTIONS: dict[str, PointFunction] = {f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL)}
+POINT_FUNCTIONS: dict[str, PointFunction] = {
+    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *QUALITY)
+}

@@ -1,12 +1,14 @@
 """More of IoTDB's library: points at an even pace, filtered, filled, compared as shapes; runs without a gap.
 
     of the whole series     QUANTILE DTW                       at time 0
+    of all shifts           ACF                                at times 1, 2, ...
     even pace               RESAMPLE (RE_SAMPLE)               at multiples of `every`
     some of the points      SAMPLE KSIGMA
     at the points' times    HIGHPASS LOWPASS VALUEFILL
     runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each
 
-NaN is passed over, but by VALUEFILL, which replaces it, SAMPLE, and those that look at times only.
+NaN is passed over, but by VALUEFILL, which replaces it, ACF, to which it is 0, SAMPLE, and those that look at times
+only.
 """
 
 from __future__ import annotations
@@ -20,15 +22,14 @@ from saros_engine.expression import FunctionCall
 from saros_engine.function import (
     Attributes,
     choice_attribute,
+    duration_attribute,
     integer_attribute,
     number_attribute,
-    required,
 )
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, made_points, point_function, without_nan
-from saros_engine.times import duration_ticks, parse_time
+from saros_engine.times import parse_time
 from saros_engine.windows import WINDOWS_MAX
-from saros_grammar.literals import LiteralError, duration_of, is_duration
 from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
@@ -36,18 +37,6 @@ _ANY = frozenset(DataType)
 #: DTW takes time by the square of it.
 _DTW_ROWS_MAX = 20_000
 _NANOSECOND = TimeUnit.NANOSECOND
-
-
-def _duration(name: str, attributes: Attributes, key: str, unit: TimeUnit) -> int:
-    """An attribute such as `5m`, in ticks."""
-    text = required(name, attributes, key)
-    try:
-        ticks = duration_ticks(duration_of(text), unit) if is_duration(text) else 0
-    except LiteralError as error:
-        raise UserMistake(f"{name}: '{key}': {error}", code=701) from error
-    if ticks <= 0:
-        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m and is {text!r}", code=701)
-    return ticks
 
 
 # ---------------------------------------------------------------------------------------------- one number
@@ -108,7 +97,7 @@ _INTERPOLATIONS = ("nan", "ffill", "bfill", "linear")
 
 def _resample(name: str) -> PointFunction:
     def check(attributes: Attributes) -> None:
-        _duration(name, attributes, "every", _NANOSECOND)
+        duration_attribute(name, attributes, "every", _NANOSECOND)
         choice_attribute(name, attributes, "aggr", _AGGREGATES)
         choice_attribute(name, attributes, "interp", _INTERPOLATIONS)
         for key in ("start", "end"):
@@ -116,7 +105,7 @@ def _resample(name: str) -> PointFunction:
                 parse_time(attributes[key], "UTC", TimeUnit.MILLISECOND)
 
     def make(attributes: Attributes, unit: TimeUnit) -> Generator:
-        every = _duration(name, attributes, "every", unit)
+        every = duration_attribute(name, attributes, "every", unit)
         aggregate = choice_attribute(name, attributes, "aggr", _AGGREGATES)
         interpolation = choice_attribute(name, attributes, "interp", _INTERPOLATIONS)
         bounds = [parse_time(attributes[key], "UTC", unit) if key in attributes else None for key in ("start", "end")]
@@ -300,13 +289,13 @@ def _runs(
         if not types:
             raise SemanticError(f"{name} takes one or more series")
         if "gap" in attributes:
-            _duration(name, attributes, "gap", _NANOSECOND)
+            duration_attribute(name, attributes, "gap", _NANOSECOND)
         check(attributes)
         return DataType.INT32
 
     def make(call: FunctionCall, unit: TimeUnit) -> Generator:
         attributes = attributes_of(call)
-        given = _duration(name, attributes, "gap", unit) if "gap" in attributes else None
+        given = duration_attribute(name, attributes, "gap", unit) if "gap" in attributes else None
         shortest = least(attributes, unit)
 
         def run(points: Points) -> Points:
@@ -329,7 +318,31 @@ def _mode(steps: Int64Array) -> int:
     return int(values[np.argmax(counts)]) if len(values) else 1
 
 
+# ---------------------------------------------------------------------------------------------- itself, shifted
+
+#: Up to so many points all products are summed, which is exact; more go by the spectrum.
+_PRODUCTS_MAX = 2_048
+
+
+def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
+    """The mean product of the series and itself, shifted by each of -(n - 1) to n - 1 points."""
+
+    def run(points: Points) -> Points:
+        values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        count = len(values)
+        if count <= _PRODUCTS_MAX:
+            sums = np.correlate(values, values, "full")
+        else:
+            spectrum = np.fft.rfft(values, 2 * count)
+            half = np.fft.irfft(spectrum * spectrum.conj(), 2 * count)[:count]
+            sums = np.concatenate((half[:0:-1], half))
+        return made_points(np.arange(1, 2 * count, dtype=np.int64), DataType.DOUBLE, sums / count)
+
+    return run
+
+
 SIGNAL = (
+    point_function("acf", DataType.DOUBLE, _make_acf),
     point_function("quantile", None, _make_quantile, _check_quantile),
     point_function("dtw", DataType.DOUBLE, _make_dtw, series=2),
     _resample("resample"),
@@ -347,7 +360,7 @@ SIGNAL = (
     _runs("consecutivesequences", lambda _: None, lambda _, __: 0),
     _runs(
         "consecutivewindows",
-        lambda attributes: _duration("consecutivewindows", attributes, "length", _NANOSECOND),
-        lambda attributes, unit: _duration("consecutivewindows", attributes, "length", unit),
+        lambda attributes: duration_attribute("consecutivewindows", attributes, "length", _NANOSECOND),
+        lambda attributes, unit: duration_attribute("consecutivewindows", attributes, "length", unit),
     ),
 )

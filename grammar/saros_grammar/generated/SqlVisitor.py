@@ -214,6 +214,16 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#createFunction.
+    def visitCreateFunction(self, ctx:Sql.CreateFunctionContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#createTrigger.
+    def visitCreateTrigger(self, ctx:Sql.CreateTriggerContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#createOther.
     def visitCreateOther(self, ctx:Sql.CreateOtherContext):
         return self.visitChildren(ctx)
@@ -246,6 +256,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#continuousQueryWord.
     def visitContinuousQueryWord(self, ctx:Sql.ContinuousQueryWordContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#elsewhere.
+    def visitElsewhere(self, ctx:Sql.ElsewhereContext):
         return self.visitChildren(ctx)
 
 
@@ -336,6 +351,16 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#dropViews.
     def visitDropViews(self, ctx:Sql.DropViewsContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropFunction.
+    def visitDropFunction(self, ctx:Sql.DropFunctionContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropTrigger.
+    def visitDropTrigger(self, ctx:Sql.DropTriggerContext):
         return self.visitChildren(ctx)
 
 
@@ -649,8 +674,8 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#giveUpNode.
-    def visitGiveUpNode(self, ctx:Sql.GiveUpNodeContext):
+    # Visit a parse tree produced by Sql#giveUpNodes.
+    def visitGiveUpNodes(self, ctx:Sql.GiveUpNodesContext):
         return self.visitChildren(ctx)
 
 

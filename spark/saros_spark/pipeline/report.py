@@ -90,14 +90,16 @@ def _figures(points: DataFrame, step: Report) -> DataFrame:
 
 
 def _lines(points: DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    """Means in equal parts of all the time, by series."""
+    """Means in equal parts of each series' time: those of a page may lie months apart."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    first, last = points.agg(F.min("time").cast("double"), F.max("time").cast("double")).first() or (0.0, 0.0)
-    width = max(last - first, 1e-6) / _BUCKETS
-    bucket = F.least(F.lit(_BUCKETS - 1), F.floor((F.col("time").cast("double") - first) / width)).alias("bucket")
+    seconds = F.col("time").cast("double")
+    points = points.select(*_SERIES, seconds.alias("at"), "value")
+    ends = points.groupBy(*_SERIES).agg(F.min("at").alias("first"), F.max("at").alias("last"))
+    width = F.greatest(F.col("last") - F.col("first"), F.lit(1e-6)) / _BUCKETS
+    bucket = F.least(F.lit(_BUCKETS - 1), F.floor((F.col("at") - F.col("first")) / width)).alias("bucket")
+    means = points.join(F.broadcast(ends), list(_SERIES)).groupBy(*_SERIES, bucket).agg(F.avg("value").alias("mean"))
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    means = points.groupBy(*_SERIES, bucket).agg(F.avg("value").alias("mean"))
     for row in means.orderBy(*_SERIES, "bucket").collect():
         found.setdefault((row["device"], row["measurement"]), []).append((row["bucket"], row["mean"]))
     return found
@@ -106,7 +108,7 @@ def _lines(points: DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
 _STYLE = """
 body{font:14px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
 td,th{padding:.3em .7em;border-bottom:1px solid #ddd;text-align:right;font-variant-numeric:tabular-nums}
-td:first-child,td:nth-child(2),th:first-child,th:nth-child(2){text-align:left}
+td,th{white-space:nowrap}td:first-child,td:nth-child(2),th:first-child,th:nth-child(2){text-align:left}
 .bad{background:#fde8e6}svg{display:block}path{fill:none;stroke:#2a6fb0;stroke-width:1.2}p{max-width:60em}
 """
 _HEAD = ("device", "measurement", "", "points", "from (UTC)", "to (UTC)", "min", "median", "max", "gaps", "longest",
@@ -158,7 +160,7 @@ def _moment(seconds: Any) -> str:
 
 
 def _sparkline(line: list[tuple[int, float]]) -> str:
-    """The means as a path; a hole where there are none."""
+    """The means as a path; a hole where there are none, and a dot that can be seen for one alone."""
     if not line:
         return ""
     least, most = min(mean for _, mean in line), max(mean for _, mean in line)
@@ -166,6 +168,6 @@ def _sparkline(line: list[tuple[int, float]]) -> str:
     path, before = "", -2
     for bucket, mean in line:
         x, y = bucket * _WIDTH / _BUCKETS, _HEIGHT - 2 - (mean - least) * scale
-        path += f"{'L' if bucket == before + 1 else 'M'}{x:.1f} {y:.1f}"
+        path += f"L{x:.1f} {y:.1f}" if bucket == before + 1 else f"M{x:.1f} {y:.1f}h1"
         before = bucket
     return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><path d="{path}"/></svg>'

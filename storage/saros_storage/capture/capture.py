@@ -36,6 +36,11 @@ def everything(_: str, __: int) -> bool:
     return True
 
 
+def nothing(_: str, __: int) -> bool:
+    """No partition."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
     """A file to copy: `name` is relative to its partition's folder (`seq/17-1-0-0.tsfile`)."""

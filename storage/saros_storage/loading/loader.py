@@ -9,7 +9,7 @@ Made for one use, by the thread that loads.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_storage.disk import Disk
@@ -19,7 +19,7 @@ from saros_storage.loading.splitting import Chunk, chunks_of, partitions_of, wri
 from saros_storage.loading.staged import StagedFile
 from saros_storage.loading.staging import Staging
 from saros_storage.resource import devices_of_file
-from saros_storage.schema import SchemaChange, SchemaTree
+from saros_storage.schema import Catalogue, CreateSeries, SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
 from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.tsfile.reader import TsFileReader
@@ -30,6 +30,13 @@ _DELETIONS = (".mods", ".mods2")
 #: A LOAD of a file that cannot be read at all.
 _NOT_READABLE = 2051
 
+#: What the schema says beside series, a device, measurements that it has not: see `LoadOptions.may_create`.
+MayCreate = Callable[[Catalogue, str, Sequence[str]], None]
+
+
+def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
+    """Nothing is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
@@ -37,6 +44,8 @@ class LoadOptions:
 
     level: int = 1
     verify: bool = True
+    #: Asked of each device that is to get series, by name; raises UserMistake for those that may not be made.
+    may_create: MayCreate = may_create_all
 
 
 class FileLoad:
@@ -97,7 +106,7 @@ class FileLoad:
     def stage(self, schema: SchemaTree) -> None:
         """Lay the partitions' files ready, durably. Raises UserMistake, CorruptFile, UnsupportedFile, OSError."""
         databases = databases_of(self._content, schema, self._options.level)
-        changes_for(self._content, databases.values(), schema, self._path)  # refused before the work rather than after
+        self._changes(databases, schema)  # refused before the work rather than after
         keys = partitions_of(self._reader, self._content, databases, self._store_options.time_partition_interval)
         self._staging.discard(staged.name for staged in self.staged)
         self.staged = []
@@ -142,9 +151,16 @@ class FileLoad:
         return self._databases == databases_of(self._content, schema, self._options.level)
 
     def changes(self, schema: SchemaTree) -> list[SchemaChange]:
-        """What the schema lacks. Raises UserMistake 507, 511 for what does not fit."""
+        """What the schema lacks. Raises UserMistake 507, 511 for what does not fit, and what `may_create` raises."""
         assert self._databases is not None
-        return changes_for(self._content, self._databases.values(), schema, self._path)
+        return self._changes(self._databases, schema)
+
+    def _changes(self, databases: Mapping[str, str], schema: SchemaTree) -> list[SchemaChange]:
+        changes = changes_for(self._content, databases.values(), schema, self._path)
+        for change in changes:
+            if isinstance(change, CreateSeries):
+                self._options.may_create(schema.catalogue, change.device, [s.measurement for s in change.series])
+        return changes
 
     def make_durable(self) -> None:
         """Before the log entry."""

@@ -79,6 +79,14 @@ class TsFileAccess(Protocol):
         """The file's path, for errors."""
         ...
 
+    @property
+    def serial(self) -> int:
+        """Another one for each file that this process has opened: what is kept of a file is kept under it.
+
+        A path may come again, when a database is dropped and made anew.
+        """
+        ...
+
     def devices(self) -> Iterator[str]:
         """Canonical device paths in the file's order."""
         ...

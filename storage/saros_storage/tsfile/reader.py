@@ -13,6 +13,7 @@ it returned.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from saros_storage.block import Block, Column
@@ -32,6 +33,7 @@ from saros_storage.tsfile.statistics import StoredStatistics
 _CACHED_CHUNKS_MAX = 20_000
 #: Pages in the cached chunk layouts of one file: some 10 MB.
 _CACHED_PAGES_MAX = 20_000
+_serials = itertools.count()
 
 
 class TsFileReader:
@@ -40,6 +42,7 @@ class TsFileReader:
     def __init__(self, path: str, data: memoryview) -> None:
         self._path = path
         self._data = data
+        self._serial = next(_serials)
         self._metadata, self._tree = read_metadata(path, data)
         self._devices: LruCache[str, DeviceIndex] = LruCache(_CACHED_CHUNKS_MAX)
         self._layouts: LruCache[int, ChunkLayout] = LruCache(_CACHED_PAGES_MAX)
@@ -50,6 +53,11 @@ class TsFileReader:
     def path(self) -> str:
         """See `TsFileAccess.path`."""
         return self._path
+
+    @property
+    def serial(self) -> int:
+        """See `TsFileAccess.serial`."""
+        return self._serial
 
     @property
     def metadata(self) -> FileMetadata:

@@ -7,13 +7,17 @@ Values; pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from saros_storage.clock import Clock
 from saros_storage.errors import CorruptFile
+from saros_sync.errors import NoSuchSender, RoundRefused
 from saros_sync.framing import decode_framed, encode_framed
-from saros_sync.round import Content
+from saros_sync.receiver.incoming import Incoming
+from saros_sync.receiver.ownership import Claims
+from saros_sync.round import Content, Round
 from saros_sync.transport import Conflict
 
 _KIND = "device_owner"
@@ -59,6 +63,13 @@ class Catalog:
         """The owner of each device that a sender has."""
         return {device: entry.id for entry in self.senders.values() for device in entry.devices}
 
+    def entry(self, sender: str) -> SenderEntry:
+        """What is known of a sender. Raises NoSuchSender."""
+        entry = self.senders.get(sender)
+        if entry is None:
+            raise NoSuchSender(f"nobody of the id {sender!r} has sent anything here: look with SHOW SENDERS")
+        return entry
+
     def name_of(self, sender: str) -> str:
         """As people are told: its name and its id."""
         entry = self.senders.get(sender)
@@ -75,10 +86,13 @@ class Catalog:
 
 def encode_catalog(catalog: Catalog) -> bytes:
     """The file's bytes."""
-    return encode_framed(_KIND, {"senders": {id_: _words(entry) for id_, entry in sorted(catalog.senders.items())}})
+    return encode_framed(
+        _KIND, {"senders": {id_: entry_words(entry) for id_, entry in sorted(catalog.senders.items())}}
+    )
 
 
-def _words(entry: SenderEntry) -> dict[str, object]:
+def entry_words(entry: SenderEntry) -> dict[str, object]:
+    """As values that JSON knows."""
     return {
         "name": entry.name,
         "user": entry.user,
@@ -96,12 +110,13 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
     try:
         senders = words["senders"]
         assert isinstance(senders, dict)
-        return Catalog({str(id_): _entry(str(id_), found) for id_, found in senders.items()})
+        return Catalog({str(id_): entry_of(str(id_), found) for id_, found in senders.items()})
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile(path, 0, f"not a list of senders: {error}") from error
 
 
-def _entry(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
+def entry_of(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
+    """The inverse. Raises ValueError, TypeError, KeyError."""
     sha256, size = words["document"]
     return SenderEntry(
         id_,
@@ -112,4 +127,55 @@ def _entry(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
         frozenset(map(str, words["devices"])),
         tuple(Conflict(str(device), str(owner), str(reason)) for device, owner, reason in words["conflicts"]),
         tuple(PastRound(*(int(str(item)) for item in past)) for past in words["history"]),
+    )
+
+
+def entry_after(
+    known: SenderEntry | None,
+    incoming: Incoming,
+    found: Claims,
+    before: Round | None,
+    clock: Clock,
+) -> SenderEntry:
+    """What is known of a sender once its round in hand is committed; `before`: its last one."""
+    round_ = incoming.round
+    assert round_ is not None
+    old = set() if before is None else {file.content for file in before.files()}
+    fresh = {file.content for file in round_.files()} - old
+    size = sum(content.size for content in fresh)
+    past = PastRound(round_.number, clock.now_ns(), len(fresh), size, len(found.conflicts))
+    history = (*(known.history if known is not None else ()), past)[-HISTORY_MAX:]
+    user = known.user if known is not None and known.user else incoming.user
+    return SenderEntry(
+        round_.sender,
+        incoming.name,
+        user,
+        round_.number,
+        incoming.document,
+        found.granted,
+        found.conflicts,
+        history,
+    )
+
+
+def transferred(
+    catalog: Catalog, owners: Mapping[str, str], devices: Collection[str], device: str, sender: str
+) -> tuple[SenderEntry, ...]:
+    """Both senders' entries once a device went from its owner to another sender, whose is last; none: it has it.
+
+    `devices`: those that the sender has sent. Raises RoundRefused.
+    """
+    if device not in devices:
+        raise RoundRefused(f"{catalog.name_of(sender)} has not sent {device}")
+    owner = owners.get(device)
+    if owner is None:
+        raise RoundRefused(f"{device} is no sender's: drop it here, and the next round brings it")
+    if owner == sender:
+        return ()
+    loser, entry = catalog.senders[owner], catalog.senders[sender]
+    reason = Conflict(device, catalog.name_of(sender), "it was transferred")
+    left = tuple(conflict for conflict in entry.conflicts if conflict.device != device)
+    return (
+        replace(loser, devices=loser.devices - {device}, conflicts=(*loser.conflicts, reason)),
+        replace(entry, devices=entry.devices | {device}, conflicts=left),
     )

@@ -56,13 +56,17 @@ class Incoming:
         disk.make_folder(folder.data)
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
+        #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
+        self._unknown: set[str] = set()
         self._round: Round | None = None
         #: The contents of the round, and the partitions that each file is of.
         self._contents: dict[str, Content] = {}
         self._places: dict[str, list[int]] = {}
         self._cut_parts()
-        if self.number and self._is_whole(self._folder.document(self.document)):
-            self._take_document()
+        if self.number:
+            disk.sync_folder(folder.data)  # names that are seen here may not be durable yet
+            if self._is_whole(self.document):
+                self._take_document()
 
     # ------------------------------------------------------------------ the round in hand
 
@@ -107,7 +111,7 @@ class Incoming:
         if self.number:
             self._journal.end()
         self._journal.add(Note(number, START, (document.sha256, document.size, user, name)))
-        if self._is_whole(self._folder.document(document)):
+        if self._is_whole(document):
             self._take_document()
 
     def _take_document(self) -> None:
@@ -119,11 +123,16 @@ class Incoming:
             for file in partition.files:
                 self._places.setdefault(file.content.sha256, []).append(partition.slice)
 
+    @property
+    def lacking(self) -> int:
+        """How many bytes of the round are not here; -1: that is not known yet."""
+        return -1 if self._round is None else sum(want.content.size - want.have for want in self.wants())
+
     def wants(self) -> tuple[Want, ...]:
         """What is lacking of the round in hand, in the order in which it is to be sent."""
         if self._round is None:
             return (Want(self.document, self._have(self.document)),)
-        missing = [c for c in self._contents.values() if not self._is_whole(self._path(c))]
+        missing = [c for c in self._contents.values() if not self._is_whole(c)]
         return tuple(Want(content, self._have(content)) for content in missing)
 
     def end(self) -> None:
@@ -155,26 +164,37 @@ class Incoming:
             raise RoundRefused(f"{sha256} is no content of the round in hand: begin again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
             return self._have(content)  # damaged on its way
-        if self._is_whole(self._path(content)):
+        if self._is_whole(content):
             return content.size
+        self._remove_unknown(content)
         part = self._part(content)
         if offset != part.file.size or offset + len(data) > content.size:
             return part.file.size
         try:
-            part.file.write([data])
-        except OSError:  # what is behind the last good byte is unknown now
-            del self._parts[sha256]
-            part.file.close()
-            self._disk.remove(self._part_path(content))
+            return self._take(content, part, data)
+        except OSError:
+            self._unknown.add(sha256)
             raise
+
+    def _take(self, content: Content, part: _Part, data: bytes) -> int:
+        part.file.write([data])
         part.digest.update(data)
         if part.file.size == content.size:
             return self._finish(content, part)
         if part.file.size - part.good >= _GOOD_BYTES:
             part.file.sync()
             part.good = part.file.size
-            self._journal.add(Note(self.number, GOOD, (sha256, part.good)))
+            self._journal.add(Note(self.number, GOOD, (content.sha256, part.good)))
         return part.file.size
+
+    def _remove_unknown(self, content: Content) -> None:
+        if content.sha256 in self._unknown:
+            part = self._parts.pop(content.sha256, None)
+            if part is not None:
+                part.file.close()
+            self._disk.remove(self._part_path(content))
+            self._disk.remove(self._path(content))
+            self._unknown.discard(content.sha256)
 
     def _part(self, content: Content) -> _Part:
         part = self._parts.get(content.sha256)
@@ -245,10 +265,12 @@ class Incoming:
     def _part_path(self, content: Content) -> str:
         return os.path.join(self._folder.data, content.sha256 + _PART)
 
-    def _is_whole(self, path: str) -> bool:
-        return self._disk.exists(path)
+    def _is_whole(self, content: Content) -> bool:
+        return content.sha256 not in self._unknown and self._disk.exists(self._path(content))
 
     def _have(self, content: Content) -> int:
+        if content.sha256 in self._unknown:
+            return 0
         part = self._parts.get(content.sha256)
         if part is not None:
             return part.file.size

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from saros_storage.disk import Disk
@@ -23,7 +24,11 @@ from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, Sch
 from saros_storage.snapshot import FileSource, PartitionSnapshot
 from saros_sync.round import Content, Round, SentFile, decode_round
 
+#: Below a data folder: all that senders sent.
+FOLDER = "sync-receiver"
 _TSFILE, _SCHEMA, _ROUND = ".tsfile", ".schema", ".round"
+#: Of a damaged content, until it goes.
+_ASIDE = ".corrupt"
 
 
 class MirrorFolder:
@@ -70,6 +75,19 @@ class Mirror:
     def files(self) -> list[FileSource]:
         """All files that are read."""
         return [file for parts in self.partitions.values() for part in parts for file in part.files]
+
+    def keep_open(self) -> None:
+        """Its files are about to go: open them, so that they stay readable for whoever has a view of it."""
+        for file in self.files:
+            assert isinstance(file.access, OpenedFile)
+            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                file.access.open()
+
+
+def set_aside(disk: Disk, path: str) -> None:
+    """A damaged content loses its name, so it is wanted again; a view that has it open keeps it. Raises OSError."""
+    if disk.exists(path):
+        disk.replace(path, path + _ASIDE)
 
 
 def load_document(disk: Disk, folder: MirrorFolder, document: Content) -> Round:

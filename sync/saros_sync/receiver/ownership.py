@@ -26,6 +26,11 @@ class Claims:
     granted: frozenset[str]
     conflicts: tuple[Conflict, ...]
 
+    def without(self, unplaced: Mapping[str, str]) -> Claims:
+        """What it gets if the schema has no place for some of them, for these reasons."""
+        refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
+        return Claims(self.granted - unplaced.keys(), (*self.conflicts, *refused))
+
 
 def claims(
     sender: str,
@@ -51,9 +56,3 @@ def claims(
         else:
             granted.add(device)
     return Claims(frozenset(granted), tuple(conflicts))
-
-
-def owners_after(owners: Mapping[str, str], sender: str, granted: Iterable[str]) -> dict[str, str]:
-    """Owners of all devices once a sender has these, and no others any more."""
-    kept = {device: owner for device, owner in owners.items() if owner != sender}
-    return kept | dict.fromkeys(granted, sender)

@@ -19,42 +19,41 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from saros_storage.clock import Clock
-from saros_storage.disk import FULL_ERRNOS, Disk
-from saros_storage.errors import CorruptFile, DiskFull, UnsupportedFile
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile
 from saros_storage.layout import confirm, write_durably
-from saros_storage.opened_file import OpenedFile
 from saros_storage.schema import SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
-from saros_sync.errors import NoSuchSender, RoundRefused
+from saros_sync.receiver.asking import (
+    SenderLocks,
+    Speaker,
+    check_room,
+    check_speaker,
+    disk_errors,
+    in_hand,
+    printable,
+)
 from saros_sync.receiver.catalog import (
-    HISTORY_MAX,
     Catalog,
-    PastRound,
     SenderEntry,
     decode_catalog,
     encode_catalog,
+    entry_after,
+    transferred,
 )
 from saros_sync.receiver.incoming import Incoming
-from saros_sync.receiver.mirror import Mirror, MirrorFolder, load_document, open_mirror, without
-from saros_sync.receiver.ownership import claims
+from saros_sync.receiver.mirror import FOLDER, Mirror, MirrorFolder, load_document, open_mirror, set_aside, without
+from saros_sync.receiver.ownership import Claims, claims
 from saros_sync.receiver.reconcile import refused, repair
 from saros_sync.round import Content, Round, is_sender
-from saros_sync.transport import Begun, Conflict, Standing, Want
+from saros_sync.transport import Begun, Standing
 
-FOLDER = "sync-receiver"
 _CATALOG = "device_owner"
-_SENDERS_MAX = 10_000
-_NAME_CHARS_MAX = 100
-#: Of a damaged file, until the next round is committed.
-_ASIDE = ".corrupt"
-#: What a round leaves free on the disk, for the store.
-_RESERVED_BYTES = 256 << 20
 
 
 class Host(Protocol):
@@ -76,15 +75,6 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
-    """Who asks: a user, and what it may write; a server without users lets everybody."""
-
-    user: str = ""
-    may_write: Callable[[str], bool] = lambda _: True
-    administrator: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
     """What readers see of senders: the owner of each device that has one, and its owner's partitions."""
 
@@ -103,13 +93,15 @@ class Receiver:
         #: Held while owners change, and by a store that makes devices of its own; after a sender's.
         self.lock = threading.RLock()
         #: One question of a sender at a time.
-        self._sender_locks: dict[str, threading.Lock] = {}
+        self._sender_locks = SenderLocks()
         self._incoming: dict[str, Incoming] = {}
         #: Replaced as a whole.
         self.catalog = Catalog()
         self.shown = Shown()
         #: As the catalog has them, which may be a moment ahead of what is shown.
         self.owners: Mapping[str, str] = {}
+        #: Senders whose commit has begun and has not come to its end: longer than a moment, if the disk failed.
+        self._unshown: set[str] = set()
 
     def open(self) -> None:
         """Show what was committed. Raises CorruptFile (`device_owner`, or a sender's schema), OSError."""
@@ -122,11 +114,8 @@ class Receiver:
         confirm(self._disk, path)
         self.catalog = decode_catalog(path, bytes(self._disk.map(path)))
         self.owners = self.catalog.owners()
-        mirrors = {entry.id: self._load(entry) for entry in self.catalog.senders.values()}
-        self.shown = Shown(self.owners, mirrors)
         for entry in self.catalog.senders.values():
-            self._give_schema(mirrors[entry.id], entry.devices)
-            self._forget_rest(entry, mirrors[entry.id])
+            self._show(entry, self._load(entry))
 
     def _open_first_rounds(self) -> None:
         """First rounds of senders that were cut short go on; what a drop left goes."""
@@ -148,7 +137,7 @@ class Receiver:
             return Mirror(entry.document, nothing, {}, {}, {entry.document.sha256: str(error)})
         for file in round_.files():
             if file.content.sha256 in mirror.damaged:
-                self._set_aside(folder.tsfile(file.content))
+                set_aside(self._disk, folder.tsfile(file.content))
         return mirror
 
     def close(self) -> None:
@@ -161,38 +150,40 @@ class Receiver:
 
     def begin(self, speaker: Speaker, sender: str, name: str, number: int, document: Content) -> Begun:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
-        with self._sender_lock(sender), self.lock, _disk_errors(self._root):
-            self._check_speaker(speaker, sender)
+        with self._sender_locks.of(sender), self.lock, disk_errors(self._root):
             entry = self.catalog.senders.get(sender)
+            check_speaker(speaker, sender, entry)
             last = 0 if entry is None else entry.number
-            if entry is not None and (number, document) == (entry.number, entry.document):
-                if not self.shown.mirrors[sender].damaged:
-                    return self._settled(speaker, entry)
+            mirror = None if entry is None else self._mirror_of(entry)
+            if entry is not None and mirror is not None and (number, document) == (entry.number, entry.document):
+                if not mirror.damaged:
+                    return self._settled(speaker, entry, mirror)
             elif number <= last:
                 return Begun(Standing.OLD, last)
             incoming = self._incoming_of(sender)
-            incoming.begin(number, document, speaker.user, _printable(name))
+            incoming.begin(number, document, speaker.user, printable(name))
             if incoming.round is not None:
                 incoming.sweep(self._needed(sender))
             wants = incoming.wants()
-            self._check_room(incoming, wants)
+            check_room(incoming, wants, self._host.options.time_unit.suffix, self._disk, self._root)
             return Begun(Standing.WANTED, last, wants)
 
     def chunk(
         self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
-        with self._sender_lock(sender), _disk_errors(self._root):
+        with self._sender_locks.of(sender), disk_errors(self._root):
             incoming = self._in_hand(speaker, sender, number)
             return incoming.chunk(sha256, offset, crc32, data)
 
     def commit(self, speaker: Speaker, sender: str, number: int) -> Begun:
         """See `Transport.commit`. Raises RoundRefused, StorageError, OSError."""
-        with self._sender_lock(sender), self.lock, _disk_errors(self._root):
+        with self._sender_locks.of(sender), self.lock, disk_errors(self._root):
             entry = self.catalog.senders.get(sender)
-            if entry is not None and entry.number == number and not self.shown.mirrors[sender].damaged:
-                self._check_speaker(speaker, sender)
-                return self._settled(speaker, entry)
+            mirror = None if entry is None else self._mirror_of(entry)
+            if entry is not None and mirror is not None and entry.number == number and not mirror.damaged:
+                check_speaker(speaker, sender, entry)
+                return self._settled(speaker, entry, mirror)
             incoming = self._in_hand(speaker, sender, number)
             wants = incoming.wants()
             if wants:
@@ -202,25 +193,7 @@ class Receiver:
             return Begun(Standing.COMMITTED, number, (), entry.conflicts)
 
     def _in_hand(self, speaker: Speaker, sender: str, number: int) -> Incoming:
-        incoming = self._incoming.get(sender)
-        if incoming is None or incoming.number != number or number == 0:
-            raise RoundRefused(f"round {number} of sender {sender} is not in hand here: begin again")
-        if incoming.user != speaker.user:
-            raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
-        return incoming
-
-    def _check_speaker(self, speaker: Speaker, sender: str) -> None:
-        entry = self.catalog.senders.get(sender)
-        if entry is not None and entry.user not in ("", speaker.user) and not speaker.administrator:
-            raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
-
-    def _check_room(self, incoming: Incoming, wants: Sequence[Want]) -> None:
-        unit = self._host.options.time_unit.suffix
-        if incoming.round is not None and incoming.round.time_unit != unit:
-            raise RoundRefused(f"the sender's unit of time is {incoming.round.time_unit}, the receiver's is {unit}")
-        needed = sum(want.content.size - want.have for want in wants)
-        if needed + _RESERVED_BYTES > self._disk.free_bytes(self._root):
-            raise DiskFull(f"the round needs {needed} bytes more than there should be used of {self._root}")
+        return in_hand(self._incoming.get(sender), speaker, sender, number)
 
     # ------------------------------------------------------------------ commit
 
@@ -230,29 +203,37 @@ class Receiver:
         mirror = open_mirror(self._disk, folder, document, round_, before, self.report_corrupt)
         known = self.catalog.senders.get(sender)
         old = frozenset() if known is None else known.devices
-        granted, conflicts = self._claim(speaker, sender, mirror)
-        now_ns = self._clock.now_ns()
-        fresh = {f.path for f in mirror.files} - ({f.path for f in before.files} if before is not None else set())
-        past = PastRound(
-            round_.number,
-            now_ns,
-            len(fresh),
-            sum({f.path: f.size for f in mirror.files if f.path in fresh}.values()),
-            len(conflicts),
-        )
-        history = (*(known.history if known is not None else ()), past)[-HISTORY_MAX:]
-        user = known.user if known is not None and known.user else incoming.user
-        entry = SenderEntry(sender, incoming.name, user, round_.number, document, granted, conflicts, history)
-        self._take_schema(old - granted)
+        found = self._claim(speaker, sender, mirror)
+        entry = entry_after(known, incoming, found, None if before is None else before.round, self._clock)
+        self._unshown.add(sender)
+        self._take_schema(old - found.granted)
         self._save(self.catalog.with_entry(entry))
-        self._give_schema(mirror, granted)
-        self._keep_open(before)
-        self.shown = Shown(self.catalog.owners(), {**self.shown.mirrors, sender: mirror})
-        incoming.end()
-        incoming.sweep(folder.names(document, round_))
+        self._show(entry, mirror)
         return entry
 
-    def _claim(self, speaker: Speaker, sender: str, mirror: Mirror) -> tuple[frozenset[str], tuple[Conflict, ...]]:
+    def _show(self, entry: SenderEntry, mirror: Mirror) -> None:
+        """Let readers see what is committed, and let go of the rest. May be repeated. Raises OSError."""
+        self._give_schema(mirror, entry.devices)
+        before = self.shown.mirrors.get(entry.id)
+        if before is not None and before is not mirror:
+            before.keep_open()
+        self._set_shown({**self.shown.mirrors, entry.id: mirror})
+        self._forget_rest(entry, mirror)
+        self._unshown.discard(entry.id)
+
+    def _set_shown(self, mirrors: Mapping[str, Mirror]) -> None:
+        self.shown = Shown({device: owner for device, owner in self.owners.items() if owner in mirrors}, mirrors)
+
+    def _mirror_of(self, entry: SenderEntry) -> Mirror:
+        """What is shown of a sender; a commit that a failing disk cut short comes to its end first."""
+        known = self.shown.mirrors.get(entry.id)
+        if known is not None and entry.id not in self._unshown:
+            return known
+        mirror = known if known is not None and known.document == entry.document else self._load(entry)
+        self._show(entry, mirror)
+        return mirror
+
+    def _claim(self, speaker: Speaker, sender: str, mirror: Mirror) -> Claims:
         owners, schema = self.catalog.owners(), self._host.schema
         found = claims(
             sender,
@@ -263,21 +244,18 @@ class Receiver:
             self.catalog.name_of,
         )
         new = [mirror.devices[device] for device in sorted(found.granted) if device not in owners]
-        unplaced = refused(schema, new)
-        conflicts = [Conflict(device, "this server", reason) for device, reason in unplaced.items()]
-        return found.granted - set(unplaced), (*found.conflicts, *conflicts)
+        return found.without(refused(schema, new))
 
-    def _settled(self, speaker: Speaker, entry: SenderEntry) -> Begun:
+    def _settled(self, speaker: Speaker, entry: SenderEntry, mirror: Mirror) -> Begun:
         """The round is committed; devices that were refused may be free by now."""
         if entry.conflicts:
-            mirror = self.shown.mirrors[entry.id]
-            granted, conflicts = self._claim(speaker, entry.id, mirror)
-            if (granted, conflicts) != (entry.devices, entry.conflicts):
-                self._take_schema(entry.devices - granted)
-                entry = replace(entry, devices=granted, conflicts=conflicts)
+            found = self._claim(speaker, entry.id, mirror)
+            if found != Claims(entry.devices, entry.conflicts):
+                self._unshown.add(entry.id)
+                self._take_schema(entry.devices - found.granted)
+                entry = replace(entry, devices=found.granted, conflicts=found.conflicts)
                 self._save(self.catalog.with_entry(entry))
-                self._give_schema(mirror, granted)
-                self.shown = Shown(self.catalog.owners(), self.shown.mirrors)
+                self._show(entry, mirror)
         return Begun(Standing.COMMITTED, entry.number, (), entry.conflicts)
 
     def _take_schema(self, lost: frozenset[str]) -> None:
@@ -300,60 +278,37 @@ class Receiver:
         self.catalog = catalog
         self.owners = catalog.owners()
 
-    def _keep_open(self, mirror: Mirror | None) -> None:
-        """Files of a round that is no longer shown stay readable for views that are open."""
-        for file in mirror.files if mirror is not None else ():
-            assert isinstance(file.access, OpenedFile)
-            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
-                file.access.open()
-
     # ------------------------------------------------------------------ what people ask
 
     def transfer(self, device: str, sender: str) -> None:
         """Show a device as another sender has it, from now on. Raises NoSuchSender, RoundRefused."""
         with self.lock:
-            entry = self._entry(sender)
-            mirror = self.shown.mirrors[sender]
-            if device not in mirror.devices:
-                raise RoundRefused(f"{self.catalog.name_of(sender)} has not sent {device}")
-            owner = self.catalog.owners().get(device)
-            if owner is None:
-                raise RoundRefused(f"{device} is no sender's: drop it here, and the next round brings it")
+            mirror = self._mirror_of(self.catalog.entry(sender))
             catalog = self.catalog
-            if owner != sender:
-                loser = catalog.senders[owner]
-                reason = Conflict(device, catalog.name_of(sender), "it was transferred")
-                catalog = catalog.with_entry(
-                    replace(loser, devices=loser.devices - {device}, conflicts=(*loser.conflicts, reason))
-                )
-            conflicts = tuple(c for c in entry.conflicts if c.device != device)
-            self._save(catalog.with_entry(replace(entry, devices=entry.devices | {device}, conflicts=conflicts)))
-            self._give_schema(mirror, frozenset({device}))
-            self.shown = Shown(self.catalog.owners(), self.shown.mirrors)
+            for changed in transferred(catalog, self.owners, mirror.devices, device, sender):
+                catalog = catalog.with_entry(changed)
+            self._unshown.add(sender)
+            self._save(catalog)
+            self._show(catalog.senders[sender], mirror)
 
     def drop(self, sender: str) -> int:
         """Forget a sender with all that it has sent; how many devices it had. Raises NoSuchSender, OSError."""
         if not is_sender(sender):
-            self._entry(sender)
-        with self._sender_lock(sender), self.lock:
-            entry = self._entry(sender)
-            mirror = self.shown.mirrors[sender]
+            self.catalog.entry(sender)
+        with self._sender_locks.of(sender), self.lock:
+            entry = self.catalog.entry(sender)
+            mirror = self._mirror_of(entry)
+            self._unshown.add(sender)
             self._take_schema(entry.devices)
             self._save(self.catalog.without(sender))
-            self._keep_open(mirror)
-            left = {id_: found for id_, found in self.shown.mirrors.items() if id_ != sender}
-            self.shown = Shown(self.catalog.owners(), left)
+            mirror.keep_open()
+            self._set_shown({id_: found for id_, found in self.shown.mirrors.items() if id_ != sender})
+            self._unshown.discard(sender)
             incoming = self._incoming.pop(sender, None)
             if incoming is not None:
                 incoming.close()
             self._disk.remove_tree(self._folder(sender).folder)
             return len(entry.devices)
-
-    def _entry(self, sender: str) -> SenderEntry:
-        entry = self.catalog.senders.get(sender)
-        if entry is None:
-            raise NoSuchSender(f"nobody of the id {sender!r} has sent anything here: look with SHOW SENDERS")
-        return entry
 
     def in_hand(self) -> dict[str, tuple[int, int]]:
         """By sender: the round that is on its way, and how many bytes of it are lacking; -1: that is not known yet."""
@@ -361,9 +316,14 @@ class Receiver:
         with self.lock:
             for sender, incoming in self._incoming.items():
                 if incoming.number:
-                    lacking = sum(want.content.size - want.have for want in incoming.wants())
-                    found[sender] = incoming.number, lacking if incoming.round is not None else -1
+                    found[sender] = incoming.number, incoming.lacking
         return found
+
+    def size_of(self, sender: str) -> tuple[int, int]:
+        """How many files are shown of a sender, and their bytes."""
+        mirror = self.shown.mirrors.get(sender)
+        sizes = {} if mirror is None else {file.path: file.size for file in mirror.files}
+        return len(sizes), sum(sizes.values())
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
         """Take a damaged file out of all later views; the sender is asked for it again."""
@@ -371,14 +331,9 @@ class Receiver:
             sender = os.path.basename(os.path.dirname(os.path.dirname(path)))
             mirror = self.shown.mirrors.get(sender)
             if mirror is not None:
-                self._set_aside(path)
+                set_aside(self._disk, path)
                 mirrors = {**self.shown.mirrors, sender: without(mirror, path, str(error))}
                 self.shown = Shown(self.shown.owners, mirrors)
-
-    def _set_aside(self, path: str) -> None:
-        """Let a damaged file be wanted again; a view that has it open keeps it."""
-        if self._disk.exists(path):
-            self._disk.replace(path, path + _ASIDE)
 
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after the server."""
@@ -400,14 +355,6 @@ class Receiver:
             incoming = self._incoming[sender] = Incoming(self._folder(sender), self._disk)
         return incoming
 
-    def _sender_lock(self, sender: str) -> threading.Lock:
-        if not is_sender(sender):
-            raise RoundRefused(f"{sender[:64]!r} is no sender's id: 32 hexadecimal digits")
-        with self.lock:
-            if sender not in self._sender_locks and len(self._sender_locks) >= _SENDERS_MAX:
-                raise RoundRefused(f"there are {_SENDERS_MAX} senders: drop some")
-            return self._sender_locks.setdefault(sender, threading.Lock())
-
     def _needed(self, sender: str) -> set[str]:
         mirror = self.shown.mirrors.get(sender)
         return set() if mirror is None else self._folder(sender).names(mirror.document, mirror.round)
@@ -421,18 +368,3 @@ class Receiver:
             incoming.end()
         if not incoming.number or incoming.round is not None:
             incoming.sweep(self._folder(entry.id).names(entry.document, mirror.round))
-
-
-@contextmanager
-def _disk_errors(folder: str) -> Iterator[None]:
-    """A full disk, as senders understand it: they ask again later."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL_ERRNOS:
-            raise DiskFull(f"no space left in {folder}") from error
-        raise
-
-
-def _printable(name: str) -> str:
-    return "".join(c for c in name[:_NAME_CHARS_MAX] if c.isprintable())

@@ -89,7 +89,7 @@ class Value(_message.Message):
     def __init__(self, null: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., blob: _Optional[bytes] = ..., instant_ns: _Optional[int] = ..., local_time: _Optional[str] = ..., decimal: _Optional[str] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("statement", "parameters", "timeout_ms", "sequence", "shown")
+    __slots__ = ("statement", "parameters", "timeout_ms", "sequence", "shown", "read_point")
     class ShownEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -102,12 +102,22 @@ class ExecuteRequest(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     SHOWN_FIELD_NUMBER: _ClassVar[int]
+    READ_POINT_FIELD_NUMBER: _ClassVar[int]
     statement: str
     parameters: _containers.RepeatedCompositeFieldContainer[Value]
     timeout_ms: int
     sequence: int
     shown: _containers.ScalarMap[int, int]
-    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., sequence: _Optional[int] = ..., shown: _Optional[_Mapping[int, int]] = ...) -> None: ...
+    read_point: ReadPoint
+    def __init__(self, statement: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., sequence: _Optional[int] = ..., shown: _Optional[_Mapping[int, int]] = ..., read_point: _Optional[_Union[ReadPoint, _Mapping]] = ...) -> None: ...
+
+class ReadPoint(_message.Message):
+    __slots__ = ("name", "instance")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    instance: int
+    def __init__(self, name: _Optional[str] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class ResultHead(_message.Message):
     __slots__ = ("query_id", "schema", "type_names", "update_count", "stale")
@@ -195,6 +205,54 @@ class FetchRequest(_message.Message):
     number: int
     offset: int
     def __init__(self, capture: _Optional[bytes] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class HoldRequest(_message.Message):
+    __slots__ = ("lease_ms", "read_point")
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    READ_POINT_FIELD_NUMBER: _ClassVar[int]
+    lease_ms: int
+    read_point: ReadPoint
+    def __init__(self, lease_ms: _Optional[int] = ..., read_point: _Optional[_Union[ReadPoint, _Mapping]] = ...) -> None: ...
+
+class HoldReply(_message.Message):
+    __slots__ = ("instance",)
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    instance: int
+    def __init__(self, instance: _Optional[int] = ...) -> None: ...
+
+class UploadRequest(_message.Message):
+    __slots__ = ("job", "name", "offset", "crc32", "data", "size")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CRC32_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    name: str
+    offset: int
+    crc32: int
+    data: bytes
+    size: int
+    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
+
+class UploadReply(_message.Message):
+    __slots__ = ("have", "path")
+    HAVE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    have: int
+    path: str
+    def __init__(self, have: _Optional[int] = ..., path: _Optional[str] = ...) -> None: ...
+
+class DiscardUploadsRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class DiscardUploadsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ThawRequest(_message.Message):
     __slots__ = ("captures",)

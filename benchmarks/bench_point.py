@@ -1,0 +1,68 @@
+"""Repeated point queries: microseconds each, embedded and through a server on this machine.
+
+python benchmarks/bench_point.py
+
+One device of 100,000 rows in a file; one client. The same text; texts that differ in their time; one text with `?`;
+two series filtered by a third; the values of a SELECT that is planned anew each time, for comparison.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+
+import numpy as np
+
+import saros
+from saros_server.server import Server
+from saros_storage.clock import SystemClock
+
+ROWS, ROUNDS, WARM = 100_000, 1_500, 100
+CASES = [
+    ("the same text", lambda _: ("select s1 from root.g.d1 where time = 77", ())),
+    ("other times", lambda i: (f"select s1 from root.g.d1 where time = {i}", ())),
+    ("time = ?", lambda i: ("select s1 from root.g.d1 where time = ?", (i,))),
+    (
+        "other values",
+        lambda i: ("select s1, s2 from root.g.d1 where time >= ? and time < ? and s3 > ?", (i, i + 9, 0.5)),
+    ),
+    ("planned anew", lambda i: ("select s1 from root.g.d1 where time = ? limit ?", (i, i + 1))),
+]
+
+
+def measured(connection, question):
+    cursor = connection.cursor()
+    taken = []
+    for i in range(-WARM, ROUNDS):
+        text, values = question(abs(i))
+        started = time.perf_counter()
+        cursor.execute(text, values).fetchall()
+        taken.append(time.perf_counter() - started)
+    taken = sorted(taken[WARM:])
+    return taken[len(taken) // 2] * 1e6, taken[len(taken) * 99 // 100] * 1e6
+
+
+def report(where, connection):
+    for name, question in CASES:
+        median, slow = measured(connection, question)
+        print(f"{where:<12}{name:<18}{median:>8.0f} us p50{slow:>10.0f} us p99")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        with saros.connect(folder) as connection:
+            columns = {f"s{i}": np.random.default_rng(i).random(ROWS) for i in range(10)}
+            connection.insert("root.g.d1", np.arange(ROWS), columns)
+            connection.execute("flush")
+            report("embedded", connection)
+        server = Server(folder, "127.0.0.1", 0, clock=SystemClock())
+        server.start()
+        try:
+            with saros.connect(f"saros://{server.address}") as connection:
+                report("server", connection)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Where the time of each kind of `saros bench`'s queries goes, embedded: medians in milliseconds.
+
+python benchmarks/bench_stages.py [--points 5_000_000] [--queries 100]
+
+    parse       text to statement: the statement cache, or ANTLR where the shape is new
+    plan        statement to plan: the plan cache, or analysis, planner and optimiser
+    start       rights, view of the store, drivers handed to the scheduler
+    wait        for blocks: what operators do, on other threads, and handing over
+      scan, other     of that the operators' own time, scans and the rest, as EXPLAIN ANALYZE tells of one such query
+    driver      blocks to an Arrow table, cursor
+
+`first` is all of the first query of a kind: nothing is cached. The plant is that of `saros bench`, written beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import saros
+from saros_engine.coordinator import QueryEngine
+from saros_engine.plan_cache import PlanCache
+from saros_engine.result import Result
+from saros_grammar.cache import StatementCache
+from saros_shell import bench
+
+STAGES: dict[str, tuple[type, str]] = {
+    "parse": (StatementCache, "get"),
+    "plan": (PlanCache, "plan"),
+    "execute": (QueryEngine, "execute"),
+    "wait": (Result, "next_block"),
+}
+COLUMNS = ("first", "total", "parse", "plan", "start", "wait", "driver", "scan", "other")
+_OPERATOR = re.compile(r"^ +(\w+).*  rows \d+  blocks \d+  time ([\d.]+) ms")
+
+
+@contextmanager
+def timed(spent: dict[str, float]) -> Iterator[None]:
+    """While it lasts, calls of the stages add their seconds to `spent`."""
+
+    def around(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                spent[name] += time.perf_counter() - started
+
+        return run
+
+    kept = {name: getattr(owner, method) for name, (owner, method) in STAGES.items()}
+    try:
+        for name, (owner, method) in STAGES.items():
+            setattr(owner, method, around(name, kept[name]))
+        yield
+    finally:
+        for name, (owner, method) in STAGES.items():
+            setattr(owner, method, kept[name])
+
+
+def measured(connection: saros.Connection, text: str) -> dict[str, float]:
+    """Milliseconds of one query by stage."""
+    spent = dict.fromkeys(STAGES, 0.0)
+    with timed(spent):
+        started = time.perf_counter()
+        connection.execute(text).fetch_arrow()
+        total = time.perf_counter() - started
+    found = {
+        "total": total,
+        "parse": spent["parse"],
+        "plan": spent["plan"],
+        "start": spent["execute"] - spent["parse"] - spent["plan"],
+        "wait": spent["wait"],
+        "driver": total - spent["execute"] - spent["wait"],
+    }
+    return {name: seconds * 1e3 for name, seconds in found.items()}
+
+
+def operators(connection: saros.Connection, text: str) -> dict[str, float]:
+    """Milliseconds of the operators' own work; LAST and aggregates over scans count as scans."""
+    found = {"scan": 0.0, "other": 0.0}
+    for (line,) in connection.execute(f"explain analyze {text}").fetchall():
+        operator = _OPERATOR.match(line)
+        if operator is not None:
+            found["scan" if "Scan" in operator[1] else "other"] += float(operator[2])
+    return found
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=5_000_000)
+    parser.add_argument("--queries", type=int, default=100)
+    chosen = parser.parse_args()
+    options = bench.parser().parse_args(["--points", str(chosen.points), "--durability", "os"])
+    with (
+        tempfile.TemporaryDirectory(prefix="bench_stages") as folder,
+        saros.connect(folder, timestamps="epoch", options={"durability": "os"}) as connection,
+    ):
+        bench.make_databases(connection, options.groups)
+        rows = bench.write(connection, options).points // (options.groups * options.devices * options.sensors)
+        connection.execute("flush")
+        bench.warm(connection)
+        print(f"{'ms':<34}" + "".join(f"{name:>8}" for name in COLUMNS))
+        for name, template in bench.KINDS:
+            texts = list(bench.statements(template, options, rows, chosen.queries + 1))
+            first = measured(connection, texts[0])["total"]
+            found = [measured(connection, text) for text in texts[1:]]
+            line = {key: float(np.median([one[key] for one in found])) for key in found[0]}
+            line |= {"first": first, **operators(connection, texts[-1])}
+            print(f"{name:<34}" + "".join(f"{line[column]:>8.2f}" for column in COLUMNS), flush=True)
+
+
+if __name__ == "__main__":
+    main()

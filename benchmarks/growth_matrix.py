@@ -1,0 +1,220 @@
+"""What befalls a cluster of real processes while a node joins: points x roles x kinds, each at exactly its moment.
+
+    point    a step that a node has just taken (`tests/cluster/befallen_node.py`): it stops itself there
+    role     the leader of the meta group, another one that was there before, or the one that joins
+    kind     kill     SIGKILL, and a new start after a second
+             lose     SIGKILL; the node is given up, and removed or replaced by a new one
+             pause    six seconds, longer than an election takes
+             cut      it goes on, and for six seconds nobody hears of it, nor it of anybody
+             full     it goes on, and for six seconds its disk is full
+
+However it goes, the change ends, done or aborted, and nothing is left over on any node: no group, no file on its way,
+no snapshot. A point that nobody of that role gets to before the change is over is told as not reached.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import befallen_node
+from cluster.growth_watch import CHANGE_SECONDS_MAX, Watch, begin, remove
+from cluster.local_cluster import LocalCluster, NodeFailed
+
+import saros
+
+LEADER, OTHER, JOINER = "the leader of the meta group", "another one", "the one that joins"
+KINDS = ("kill", "lose", "pause", "cut", "full")
+#: Who gets to the points that are not the meta group's; of data groups, its leader is a member as another one is.
+POINT_ROLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(befallen_node.META_STEPS, (LEADER, OTHER, JOINER)),
+    "a group begins": (OTHER, JOINER),
+    "a snapshot is installed": (JOINER,),
+    "slots are fenced": (OTHER,),
+    "slots are opened": (OTHER, JOINER),
+    "slots are captured": (OTHER,),
+    "a file is pulled": (OTHER, JOINER),
+    "all is pulled": (OTHER, JOINER),
+    "files are linked": (OTHER, JOINER),
+    "files have arrived": (OTHER, JOINER),
+    "slots are let go of": (OTHER,),
+    "a move is settled": (OTHER, JOINER),
+    "members are proposed": (OTHER,),
+    "a group is left": (OTHER,),
+}
+#: A node's process.
+PROGRAM = (sys.executable, "-P", befallen_node.__file__)
+PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
+_RETRY_SECONDS, _POLL_SECONDS = 0.2, 0.02
+#: Nothing is left over after this: what is captured is kept until its lease ends, if its puller was killed.
+_LEFT_SECONDS_MAX = 90.0
+#: Where a node keeps what is on its way only.
+_PASSING = ("arriving", "snapshots")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What befalls whom, and when."""
+
+    point: str
+    role: str
+    kind: str
+
+    def text(self) -> str:
+        return f"{self.kind}: {self.role}, at {self.point!r}"
+
+
+CASES = [Case(point, role, kind) for point, roles in POINT_ROLES.items() for role in roles for kind in KINDS]
+
+
+class Matrix:
+    """Lets cases befall a cluster of befallen nodes, of which one may be lost. One thread."""
+
+    def __init__(self, cluster: LocalCluster, nodes: int) -> None:
+        """`nodes`: so many the cluster has before and after each case."""
+        self._cluster = cluster
+        self._nodes = nodes
+
+    def befall(self, case: Case) -> int | None:
+        """One case, from a node's admission until all is as before: who was befallen. Raises NodeFailed, saros.Error.
+
+        None: nobody of that role got there.
+        """
+        cluster = self._cluster
+        joining = cluster.admit()
+        cluster.start([joining])
+        cluster.wait_ready([joining])
+        armed = self._armed(case.role, joining)
+        for node in armed:
+            self._file(node, f"befall.{case.point}").touch()
+        watch = begin(cluster, f"add node {joining}")
+        node = self._await_point(watch, armed, case.point)
+        if node is not None:
+            self._let_befall(case, watch, node, joining)
+        watch.wait()
+        watch.grown()
+        return node
+
+    def shrink(self) -> None:
+        """Until the cluster has as many nodes as before; nothing is left over then. Raises NodeFailed, saros.Error."""
+        while len(self._cluster.nodes) > self._nodes:
+            remove(self._cluster, max(self._cluster.nodes))
+        limit = time.monotonic() + _LEFT_SECONDS_MAX
+        while left := self._left_over():
+            if time.monotonic() > limit:
+                raise NodeFailed(f"left over after {_LEFT_SECONDS_MAX:.0f} s: {', '.join(left)}")
+            time.sleep(_RETRY_SECONDS)
+
+    # ------------------------------------------------------------------ the moment
+
+    def _armed(self, role: str, joining: int) -> Sequence[int]:
+        """The nodes of a role."""
+        if role == JOINER:
+            return [joining]
+        leader = self._cluster.leaders().get(0)
+        before = [node for node in self._cluster.nodes if node != joining]
+        return [node for node in before if (node == leader) == (role == LEADER)] or before
+
+    def _await_point(self, watch: Watch, armed: Sequence[int], point: str) -> int | None:
+        """The first that stops there; the others go on. None: the change is over."""
+        limit = time.monotonic() + CHANGE_SECONDS_MAX
+        while not (there := self._stopped(armed, point)) and watch.poll() is not None:
+            if time.monotonic() > limit:
+                raise NodeFailed(f"nobody gets to {point!r}, and the change does not end")
+            time.sleep(_POLL_SECONDS)
+        for node in armed:
+            self._file(node, f"befall.{point}").unlink(missing_ok=True)
+        there = there or self._stopped(armed, point)
+        for node in self._stopped(armed, point):
+            self._cluster.stop(node)  # it has done so itself
+            self._file(node, f"befallen.{point}").unlink()
+            if node != there[0]:
+                self._cluster.resume(node)
+        return there[0] if there else None
+
+    def _stopped(self, armed: Sequence[int], point: str) -> list[int]:
+        return [node for node in armed if self._file(node, f"befallen.{point}").exists()]
+
+    def _file(self, node: int, name: str) -> Path:
+        return self._cluster.folder_of(node) / name
+
+    # ------------------------------------------------------------------ what befalls it
+
+    def _let_befall(self, case: Case, watch: Watch, node: int, joining: int) -> None:
+        cluster = self._cluster
+        match case.kind:
+            case "kill":
+                cluster.kill(node)
+                time.sleep(AWAY_SECONDS)
+                cluster.start([node])
+            case "lose":
+                cluster.kill(node)
+                self._do_without(watch, node, joining)
+            case "pause":
+                time.sleep(PAUSE_SECONDS)
+                cluster.resume(node)
+            case "cut" | "full":
+                self._file(node, case.kind).touch()
+                cluster.resume(node)
+                time.sleep(PAUSE_SECONDS)
+                self._file(node, case.kind).unlink()
+        cluster.wait_ready()
+
+    def _do_without(self, watch: Watch, lost: int, joining: int) -> None:
+        """A node will not come back: the change ends without it, and then the cluster does without it."""
+        cluster = self._cluster
+        while watch.poll() is not None and not self._is_given_up(lost):
+            time.sleep(_RETRY_SECONDS)
+        watch.wait()
+        if lost == joining:
+            self._tell(f"remove node {lost}", f"dismiss node {lost}")
+        else:
+            new = cluster.admit()
+            cluster.start([new])
+            cluster.wait_ready([new])
+            self._tell(f"replace node {lost} with {new}")
+        watch.wait()
+        cluster.forget(lost)
+
+    def _is_given_up(self, node: int) -> bool:
+        """Whether the cluster goes on without a node, or back."""
+        try:
+            self._tell(f"give up node {node}", "abort change", seconds=0)
+        except saros.Error:
+            return False
+        return True
+
+    def _tell(self, *statements: str, seconds: float = CHANGE_SECONDS_MAX) -> None:
+        """The first that the cluster takes. Raises saros.Error: none of them is taken."""
+        limit = time.monotonic() + seconds
+        while True:
+            for statement in statements:
+                try:
+                    begin(self._cluster, statement)
+                except saros.Error as error:
+                    last = error
+                else:
+                    return
+            if time.monotonic() >= limit:
+                raise last
+            time.sleep(_RETRY_SECONDS)
+
+    # ------------------------------------------------------------------ afterwards
+
+    def _left_over(self) -> list[str]:
+        """What a node has and should not have."""
+        found = []
+        for node in self._cluster.nodes:
+            mine = {str(row["RegionId"]) for row in self._cluster.regions(node) if row["DataNodeId"] == node}
+            groups = set(self._names(node, "groups"))
+            found += [f"group {name} of node {node}" for name in sorted(groups - mine)]
+            found += [f"{place}/{name} of node {node}" for place in _PASSING for name in self._names(node, place)]
+        return found
+
+    def _names(self, node: int, place: str) -> list[str]:
+        folder = self._file(node, place)
+        return os.listdir(folder) if folder.is_dir() else []

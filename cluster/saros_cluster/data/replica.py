@@ -1,0 +1,241 @@
+"""What a node has of a data group: its region, and what stands beside it, as of the last entry that was judged.
+
+    region       points and schema              shipments    files that come through the log
+    ownership    which slots, since when        told         what others hear of the schema
+    requests     which had their effect         judged, reached, released, skipped, partly: how far, and what passed by
+    drops        which were carried out
+
+`RegionMachine` changes it, entry by entry, and puts another one in its place when a snapshot comes; others look at it:
+readers, who get what their table of slots says (`pin`), and whoever fetches slots that have left (`describe`).
+
+Everything is done under the region's lock: public methods that look take it, those that change are called with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from saros_cluster.data.command import Known
+from saros_cluster.data.drops import Drops
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Open, Ownership
+from saros_cluster.data.requests import Requests
+from saros_cluster.data.schema_along import along
+from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.data.schema_told import SchemaTold, Told
+from saros_cluster.data.shipments import Shipments
+from saros_cluster.data.state_file import GroupState
+from saros_cluster.raft.messages import GroupId
+from saros_storage.errors import UserMistake
+from saros_storage.mutation import Mutation
+from saros_storage.region import Region
+from saros_storage.schema import SchemaChange, decode_change
+from saros_storage.snapshot import MemorySource, PartitionSnapshot
+
+Pinned = Mapping[str, Sequence[PartitionSnapshot]]
+#: Reads a partition (database, slice) where it was, until it has arrived.
+Underlay = Callable[[Arrival, str, int], MemorySource]
+
+
+class Replica:
+    """See the module."""
+
+    def __init__(
+        self,
+        state: GroupState,
+        region: Region,
+        ownership: Ownership,
+        shipments: Shipments,
+        underlay: Underlay,
+        told: Told,
+    ) -> None:
+        """As the state file says. `underlay`: reads what lies elsewhere of slots that came."""
+        self.region = region
+        self.ownership = ownership
+        self.shipments = shipments
+        self._underlay = underlay
+        self._generation = state.generation
+        #: The place of the last snapshot that was installed here.
+        self.installed = state.installed
+        #: Entries up to here were judged; after a start, those behind what is in files come again.
+        self.judged = state.index
+        #: Entries up to here are in files.
+        self.released = state.released
+        #: The last entry that came since the start, or is in files: what is behind it may not be in memory yet.
+        self.reached = state.released
+        #: Those without an effect among the entries that the log still has.
+        self.skipped = list(state.skipped)
+        #: Of the same: by entry, the places of those of its tablets that had an effect.
+        self.partly = {index: list(places) for index, places in state.partly}
+        self.requests = Requests(state.requests, state.arrived_requests)
+        self.drops = Drops.of_words(state.drops)
+        self.told = SchemaTold(state.index, ownership, self.drops, told)
+        for arrival in ownership.arrivals.values():
+            self.begin_with(arrival)
+        #: Its files may show entries up to here, which the log has still to bring again.
+        self._found = region.partitions.applied
+        #: What was pinned last, for which epoch, and what of it a reader finds.
+        self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
+
+    # ------------------------------------------------------------------ entries
+
+    def pass_by(self, index: int) -> bool:
+        """An entry comes that changes no points; whether it is judged for the first time."""
+        is_new = index > self.judged
+        self.region.partitions.pass_by(index)
+        self.reached, self.judged = max(self.reached, index), max(self.judged, index)
+        return is_new
+
+    def skip(self, index: int, mutation: Mutation) -> None:
+        """An entry has no effect."""
+        self.region.partitions.pass_by(index)
+        for staged in mutation.loads:
+            self.shipments.drop_of(staged)
+
+    def take_effect(self, index: int, mutation: Mutation) -> None:
+        """What is loaded is the region's from now on; what has left the group is spared: who gets it does it, too."""
+        for staged in mutation.loads:
+            self.shipments.load(staged)
+        ownership = self.ownership
+        if ownership.fences:
+            self.region.take_effect(
+                index, mutation, lambda d, number: ownership.is_still(ownership.slot(d, number), index)
+            )
+        else:
+            self.region.take_effect(index, mutation)
+        self.region.freeze_large()
+
+    def begin_with(self, arrival: Arrival) -> None:
+        """What lies elsewhere is read there, until it has arrived."""
+        for database, number in arrival.partitions:
+            if self.region.schema.is_database(database):
+                underlay = self._underlay(arrival, database, number)
+                self.region.begin_with(database, number, arrival.epoch, arrival.entry, underlay)
+
+    def all_schema(self) -> list[SchemaChange]:
+        """The changes that make the schema as it is."""
+        return [decode_change(line) for line in self.region.schema.dump().splitlines()]
+
+    def state(self, first: int | None) -> GroupState:
+        """As of now. What a log still has to bring, no partition can say that it needs."""
+        with self.region.lock:
+            needed = self.region.flusher.first_needed() if first is None else first
+            waiting = {loaded.staged.name for p in self.region.partitions for loaded in p.loaded}
+            shipped = self.shipments.first_needed(waiting)
+            needed = min(needed, self.reached + 1, self.reached + 1 if shipped is None else shipped)
+            self.skipped = [index for index in self.skipped if index >= needed]
+            self.partly = {index: places for index, places in self.partly.items() if index >= needed}
+            return GroupState(
+                index=self.judged,
+                released=needed - 1,
+                skipped=tuple(self.skipped),
+                partly=tuple(self.partly.items()),
+                requests=tuple(self.requests.dump()),
+                arrived_requests=tuple(self.requests.dump_arrived()),
+                drops=self.drops.words(),
+                generation=self._generation,
+                installed=self.installed,
+                schema=self.region.schema.dump(),
+                ownership=self.ownership.words(),
+            )
+
+    # ------------------------------------------------------------------ who looks
+
+    def pin(self, known: Known | None = None) -> tuple[Region, Pinned, int]:
+        """The region, what can be read of it now, and the entry behind which none shows. Unpin the region.
+
+        `known`: the table of whoever reads; None: nothing has ever moved. Raises UserMistake (MOVED) if by that table
+        slots are sought here that are gone, or not here yet.
+        """
+        region = self.region
+        with region.lock:
+            if known is not None and known.inbound == LEFT:
+                self._check_left(known.epoch)
+            elif known is not None:
+                self.ownership.check_view(known.epoch, known.inbound)
+            pinned = region.pin()
+            if known is not None and self.ownership.has_moved:
+                pinned = self._shown(pinned, known)
+            return region, pinned, max(region.partitions.applied, self._found)
+
+    def _shown(self, pinned: Pinned, known: Known) -> Pinned:
+        """What a reader with that table finds here: the rest is another group's. The same value for the same."""
+        ownership = self.ownership
+        at = (*known, ownership.fenced, ownership.opened, ownership.let_go)
+        before, then, found = self._filtered
+        if before is pinned and then == at:
+            return found
+        epoch, inbound, _ = known
+        found = {
+            database: tuple(s for s in snapshots if ownership.shows(ownership.slot(database, s.slice), epoch, inbound))
+            for database, snapshots in pinned.items()
+        }
+        self._filtered = (pinned, at, found)
+        return found
+
+    def has_heard(self, known: Known) -> bool:
+        """Whether the replica knows of the slots that came to its group, or left it, as far as such a table does."""
+        with self.region.lock:
+            ownership = self.ownership
+            is_told = known.inbound <= ownership.opened and known.outbound <= ownership.fenced
+            return known.inbound == LEFT or is_told
+
+    def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
+        """What the group must know that gets the slots that a move took away here, and the entry that did so.
+
+        Of the arrival only the partitions are filled in. Raises UserMistake (MOVED) if that entry is not reached here.
+        """
+        region, ownership = self.region, self.ownership
+
+        def goes(database: str, number: int) -> bool:
+            return ownership.shows(ownership.slot(database, number), epoch, LEFT)
+
+        with region.lock:
+            self._check_left(epoch)
+            fence = ownership.fences[epoch]
+            keys = sorted(p.key for p in region.partitions if goes(*p.key))
+            changes = self.all_schema()
+            requests = self.requests.had_by(ownership.leaving(epoch), fence)
+            drops = self.drops.words()
+
+        changes = along(region.schema, changes, lambda database: goes(database, 0))
+        arrival = Arrival(epoch, 0, 0, GroupId(0), 0, (), (), tuple(keys))
+        return fence, Open(arrival, requests, drops), changes
+
+    def has_left(self, epoch: int) -> bool:
+        """Whether slots that a move took away are still here, and nothing of them changes any more."""
+        with self.region.lock:
+            return self.ownership.has_left(epoch) and self._has_reached(epoch)
+
+    def check_left(self, epoch: int) -> None:
+        """Raise UserMistake (MOVED) unless slots that a move took away are still here, and all of them again."""
+        with self.region.lock:
+            self._check_left(epoch)
+
+    def _check_left(self, epoch: int) -> None:
+        self.ownership.check_view(epoch, LEFT)
+        if not self._has_reached(epoch):
+            raise UserMistake("this replica has just started: ask another one, or again", code=MOVED)
+
+    def _has_reached(self, epoch: int) -> bool:
+        """Whether all is here that a move took away: who has started again has it when the log has brought it."""
+        return self.reached >= self.ownership.fences[epoch]
+
+    def arrivals(self) -> list[Arrival]:
+        """What came here, and is not settled."""
+        with self.region.lock:
+            return list(self.ownership.arrivals.values())
+
+    def is_arriving(self, arrival: Arrival) -> bool:
+        """Whether something of it is still read elsewhere."""
+        with self.region.lock:
+            return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
+
+    def news_since(self, known: int) -> SchemaNews:
+        """What became of the schema behind entry `known`. Any thread."""
+        with self.region.lock:  # files may show entries behind the last judged, which the log has still to bring again
+            return self.told.since(known, self.judged, self.all_schema)
+
+    def stale_shipments(self, before_ns: int) -> list[str]:
+        """Files that nobody has continued to send since that time of the clock."""
+        with self.region.lock:
+            return self.shipments.stale(before_ns)

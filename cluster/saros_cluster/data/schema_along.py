@@ -1,0 +1,43 @@
+"""The schema that goes along with slots: series of databases whose first slice goes, and what all groups know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from saros_storage.schema import (
+    OF_ALL_GROUPS,
+    AlterSeries,
+    CreateDatabase,
+    CreateSeries,
+    SchemaChange,
+    SchemaTree,
+)
+
+#: Series of one device that go from group to group at a time.
+_PART_SERIES = 1_000
+
+
+def along(tree: SchemaTree, changes: Iterable[SchemaChange], goes: Callable[[str], bool]) -> list[SchemaChange]:
+    """Of the changes that make a tree those that go along, in parts; `goes`: whether a database's first slice does."""
+    return [part for change in changes if goes_along(tree, change, goes) for part in _parts_of(change)]
+
+
+def goes_along(tree: SchemaTree, change: SchemaChange, goes: Callable[[str], bool]) -> bool:
+    """Whether a group that gets slots must know of a change."""
+    database: str | None = None
+    if isinstance(change, CreateDatabase):
+        database = change.path
+    elif isinstance(change, CreateSeries | AlterSeries):
+        database = tree.database_of(change.device)
+    if database is not None:
+        return goes(database)
+    return isinstance(change, OF_ALL_GROUPS)
+
+
+def _parts_of(change: SchemaChange) -> list[SchemaChange]:
+    """The change in parts that do not take much of an entry."""
+    if not isinstance(change, CreateSeries):
+        return [change]
+    places = range(0, len(change.series), _PART_SERIES)
+    return [replace(change, series=change.series[place : place + _PART_SERIES]) for place in places]

@@ -1,0 +1,138 @@
+"""Drops as a coordinator sees them: it begins and ends them, and prepares anew what they, or moves of slots, overtake.
+
+    drop         meta group numbers it -> all groups carry it out -> meta group ends it          (`data.drops`)
+    overtaken    a group refuses what has not seen a drop (2021), or is for slots that moved (2026): learn, try again
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from saros_cluster.catching_up import CatchingUp
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.command import NO_REQUEST, encode_command
+from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.data.ownership import MOVED
+from saros_cluster.entries import Entries
+from saros_cluster.growth.topology import META
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
+from saros_cluster.proposer import DEADLINE_SECONDS, Proposer
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import Routes
+from saros_storage.clock import Clock
+from saros_storage.errors import UserMistake
+from saros_storage.mutation import Placed
+from saros_storage.paths import join_nodes, split_path
+
+#: How often something is prepared anew because drops overtake it, or slots move.
+RENEWALS_MAX = 100
+#: A move of slots takes a few trips from node to node.
+MOVE_SECONDS = 0.02
+
+
+class Dropping:
+    """See the module."""
+
+    def __init__(
+        self,
+        schema: ClusterSchema,
+        routes: Routes,
+        proposer: Proposer,
+        entries: Entries,
+        catching_up: CatchingUp,
+        clock: Clock,
+    ) -> None:
+        self._schema = schema
+        self._routes = routes
+        self._proposer = proposer
+        self._entries = entries
+        self._catching_up = catching_up
+        self._clock = clock
+
+    # ------------------------------------------------------------------ drops
+
+    def drop(self, command: BeginDrop | BeginDropSeries) -> None:
+        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartlyDone."""
+        deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
+        steps: list[Callable[[], None]] = [lambda: self._entries.change_meta(command), self.finish]
+        while steps:
+            try:
+                steps[0]()
+            except UserMistake as error:
+                if self._clock.monotonic_ns() > deadline_ns:
+                    raise
+                self.prepare_anew(error, ())
+            else:
+                del steps[0]
+
+    def finish(self, seconds: float | None = None) -> None:
+        """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
+
+        The meta group's leader does so now and then, for those who could not.
+        """
+        pending = sorted(self._schema.pending.items())
+        if not pending:
+            return
+        self._entries.in_all(
+            {group: effect_of(pending[-1][1]) for group in self._routes.now.groups},
+            lambda group: self._carry_out(group, pending, seconds),
+        )
+        for number, _ in pending:
+            self._entries.change_meta(EndDrop(number))
+
+    def _carry_out(self, group: GroupId, pending: Sequence[tuple[int, Drop]], seconds: float | None) -> None:
+        for number, drop in pending:
+            self._proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
+
+    def await_over(self, paths: Sequence[str], drops: Mapping[GroupId, int]) -> None:
+        """Nothing is made under a drop that is not over: end it. `paths`: databases and devices that are to be."""
+        if max(drops.values(), default=0) > self._schema.version:
+            self._entries.see([META])
+        if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
+            self.finish()
+
+    # ------------------------------------------------------------------ what is overtaken
+
+    def until_taken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
+        """Let something be prepared and done, again as often as it is overtaken. Raises what it does at last."""
+        for _ in range(RENEWALS_MAX):
+            try:
+                act()
+            except UserMistake as error:
+                overtaken = error
+                self.prepare_anew(error, devices)
+            else:
+                return
+        raise overtaken
+
+    def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
+        """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""
+        if error.code == MOVED:
+            self._catching_up.pause(MOVE_SECONDS)
+            self._entries.see([META])
+        elif error.code == OVERTAKEN:
+            self._see(devices)
+        else:
+            raise error
+
+    def _see(self, devices: Sequence[str]) -> None:
+        """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
+        groups = self.schema_groups(devices)
+        before = self._schema.drops
+        self._entries.see(groups)
+        if before == self._schema.drops:
+            self._entries.see([META])
+            self.finish()
+            self._entries.see(groups)
+
+    def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
+        """Who keeps the schema of these devices' databases, of those that are known."""
+        databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
+        return {self._routes.now.schema_group(database) for database in databases}
+
+    def seen(self, drops: Mapping[GroupId, int], placed: Sequence[Placed]) -> int:
+        """The newest drop that shows in what is known of all these tablets' series."""
+        databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
+        return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

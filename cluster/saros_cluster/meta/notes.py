@@ -1,0 +1,62 @@
+"""What the meta group keeps for those who stand on the cluster: short texts by key, which it does not read.
+
+    put "sync/3f5c..." = "..." as of 41     the notes were changed last by entry 41: taken
+                                as of 41     by now it is entry 57: refused (2064), look and write anew
+
+So whoever has looked at all notes writes one, and nobody has changed any of them in between: a rule across notes (a
+device has one sender) holds without the meta group knowing it. All nodes have all notes in memory, and each snapshot of
+the meta group has them: they are for what is small. Pure; values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from saros_storage.errors import UserMistake
+
+#: Code of the refusal: somebody else was faster.
+CHANGED = 2064
+#: Characters of all notes together: they go with the meta group's snapshot, in one message.
+CHARS_MAX = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PutNotes:
+    """Write notes, all at once; an empty text takes one away.
+
+    `version`: the entry that changed notes last, as far as their writer knows.
+    """
+
+    version: int
+    texts: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """All notes, as of entry `version`."""
+
+    version: int = 0
+    texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def put(self, notes: PutNotes, index: int) -> Notes:
+        """With the notes that entry `index` brings. Raises UserMistake."""
+        if notes.version != self.version:
+            raise UserMistake(f"notes were written meanwhile: they are as of {self.version} now", code=CHANGED)
+        texts = {key: text for key, text in {**self.texts, **notes.texts}.items() if text}
+        chars = sum(len(key) + len(text) for key, text in texts.items())
+        if chars > CHARS_MAX:
+            raise UserMistake(f"notes of {chars} characters are more than the cluster keeps ({CHARS_MAX})", code=2003)
+        return Notes(index, MappingProxyType(texts))
+
+    def words(self) -> list[object]:
+        """As values that JSON knows."""
+        return [self.version, dict(self.texts)]
+
+    @staticmethod
+    def of_words(words: object) -> Notes:
+        """The inverse. Raises ValueError, TypeError."""
+        if not isinstance(words, list) or len(words) != 2 or not isinstance(words[1], dict):
+            raise TypeError("notes are expected")
+        return Notes(int(words[0]), MappingProxyType({str(key): str(text) for key, text in words[1].items()}))

@@ -1,0 +1,197 @@
+"""Statements as Saros takes them.
+
+    SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
+
+One device, columns without its name, each with its label, by which the result's columns are found (`dialect`). What
+the tree model has no word for raises CompileError with what to do instead: it never goes out as something else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from sqlalchemy import exc
+from sqlalchemy.sql import compiler
+from sqlalchemy.sql.elements import ColumnClause
+
+from saros.alchemy.naming import device_path
+
+TIME = "time"
+
+
+class SarosPreparer(compiler.IdentifierPreparer):
+    """Back-quotes, paths of devices, and `time`, which is a word and no name."""
+
+    reserved_words = {"root", TIME, "timestamp"}  # noqa: RUF012 - the base's way
+
+    def __init__(self, dialect: Any) -> None:
+        super().__init__(dialect, initial_quote="`", escape_quote="`")
+
+    def _requires_quotes(self, value: str) -> bool:
+        """Names keep their case without quotes."""
+        return value.lower() in self.reserved_words or not value.isidentifier() or not value.isascii()
+
+    def format_table(self, table: Any, use_schema: bool = True, name: str | None = None, **_: Any) -> str:
+        """The path of the device."""
+        schema = self.schema_for_object(table) if use_schema else None
+        try:
+            return device_path(str(name or table.name), schema)
+        except ValueError as error:
+            raise exc.CompileError(str(error)) from None
+
+    def format_column(self, column: Any, use_table: bool = False, name: str | None = None, *_: Any, **__: Any) -> str:  # noqa: ARG002
+        """The measurement, or `time`."""
+        text = str(name or column.name)
+        return TIME if text.lower() == TIME else self.quote(text)
+
+
+def _no(what: str, instead: str) -> NoReturn:
+    raise exc.CompileError(f"Saros has no {what}: {instead}")
+
+
+class SarosCompiler(compiler.SQLCompiler):
+    """See the module."""
+
+    preparer: SarosPreparer
+
+    # ------------------------------------------------------------------ SELECT
+
+    def visit_select(self, select_stmt: Any, *args: Any, **kwargs: Any) -> str:
+        """One device's rows."""
+        if self.stack:
+            _no("subqueries", "ask for the inner rows first, or use text()")
+        if len(select_stmt.get_final_froms()) > 1:
+            _no("joins", "select several devices by a path with *, with text()")
+        if select_stmt._distinct or select_stmt._distinct_on:
+            _no("DISTINCT", "make the rows distinct where they arrive")
+        if select_stmt._group_by_clauses:
+            _no("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
+        if not select_stmt.get_final_froms():
+            _no("SELECT without FROM", "name a device")
+        base: Any = super()
+        return str(base.visit_select(select_stmt, *args, **kwargs))
+
+    def _label_select_column(self, select: Any, column: Any, *args: Any, **kwargs: Any) -> str:
+        """With a label also where the name would do: results call columns by their paths."""
+        base: Any = super()
+        text = str(base._label_select_column(select, column, *args, **kwargs))
+        labelled = " AS " in text or not isinstance(column, ColumnClause) or column.is_literal
+        return text if labelled else f"{text} AS {self.preparer.quote(column.name)}"
+
+    def visit_table(self, table: Any, *_: Any, **__: Any) -> str:
+        """The path of the device."""
+        return self.preparer.format_table(table)
+
+    def visit_column(self, column: Any, *args: Any, **kwargs: Any) -> str:
+        """Without its table's name."""
+        kwargs["include_table"] = False
+        text = str(super().visit_column(column, *args, **kwargs))
+        return TIME if not column.is_literal and column.name.lower() == TIME else text
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        """LIMIT and OFFSET, each by itself."""
+        text = ""
+        if select._limit_clause is not None:
+            text += "\n LIMIT " + self.process(select._limit_clause, **kw)
+        if select._offset_clause is not None:
+            text += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return text
+
+    def for_update_clause(self, select: Any, **_: Any) -> str:  # noqa: ARG002
+        """Refused."""
+        _no("FOR UPDATE", "there are no transactions")
+
+    def visit_compound_select(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _no("UNION and its kin", "ask one after the other")
+
+    def visit_join(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _no("joins", "select several devices by a path with *, with text()")
+
+    def visit_alias(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _no("aliases of devices", "use the table itself")
+
+    def visit_cte(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _no("WITH", "ask for the inner rows first")
+
+    # ------------------------------------------------------------------ expressions
+
+    def visit_count_func(self, fn: Any, **kw: Any) -> str:
+        """count() of rows is count_time(*); count(*) would count each series."""
+        arguments = list(fn.clauses)
+        if not arguments or str(arguments[0]) == "*":
+            return "count_time(*)"
+        return "count" + str(self.function_argspec(fn, **kw))
+
+    def visit_max_func(self, fn: Any, **kw: Any) -> str:
+        """max_value."""
+        return "max_value" + str(self.function_argspec(fn, **kw))
+
+    def visit_min_func(self, fn: Any, **kw: Any) -> str:
+        """min_value."""
+        return "min_value" + str(self.function_argspec(fn, **kw))
+
+    def visit_now_func(self, *_: Any, **__: Any) -> str:
+        """now()."""
+        return "now()"
+
+    def visit_concat_op_binary(self, *_: Any, **__: Any) -> str:
+        """Refused: || is OR."""
+        _no("|| of texts", "use func.concat")
+
+    # ------------------------------------------------------------------ what changes
+
+    def visit_update(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _no("UPDATE", "insert the row again: the later value of a time wins")
+
+    def delete_table_clause(self, delete_stmt: Any, from_table: Any, extra_froms: Any, **kw: Any) -> str:
+        """All series of the device; WHERE may speak of time only."""
+        base: Any = super()
+        return str(base.delete_table_clause(delete_stmt, from_table, extra_froms, **kw)) + ".*"
+
+
+class SarosDDLCompiler(compiler.DDLCompiler):
+    """Refuses what is not text: tables are devices, which are there when something was written to them."""
+
+    def process(self, obj: Any, **_: Any) -> str:
+        """Refused, but for DDL("...")."""
+        if type(obj).__visit_name__ == "ddl":
+            return str(super().process(obj))
+        what = type(obj).__visit_name__.replace("_", " ").upper()
+        _no(what, "series come with the first row, or by text('CREATE TIMESERIES ...'); they go by DROP TIMESERIES")
+
+
+class SarosTypeCompiler(compiler.GenericTypeCompiler):
+    """Types, as CAST names them."""
+
+    def visit_INTEGER(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "INT32"
+
+    visit_SMALLINT = visit_INTEGER  # noqa: N815
+
+    def visit_BIGINT(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "INT64"
+
+    def visit_DOUBLE(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "DOUBLE"
+
+    visit_FLOAT = visit_REAL = visit_NUMERIC = visit_DECIMAL = visit_DOUBLE_PRECISION = visit_DOUBLE  # noqa: N815
+
+    def visit_TEXT(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "TEXT"
+
+    visit_VARCHAR = visit_CHAR = visit_NVARCHAR = visit_CLOB = visit_TEXT  # noqa: N815
+
+    def visit_BLOB(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "BLOB"
+
+    visit_BINARY = visit_VARBINARY = visit_BLOB  # noqa: N815
+
+    def visit_TIMESTAMP(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
+        return "TIMESTAMP"
+
+    visit_DATETIME = visit_TIMESTAMP  # noqa: N815

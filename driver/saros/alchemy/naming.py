@@ -1,0 +1,38 @@
+"""Names on both sides: a device's path as a table's name, a node of it as a column's.
+
+    schema root.plant, table hall1.`pump 1`   <->   root.plant.hall1.`pump 1`
+    table root.plant.hall1.pump1              <->   the same, without a schema
+
+Table names are paths as SQL writes them, with back-quotes where a node needs them; column names are plain. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NODE = r"(?:\w+|`(?:[^`]|``)+`)"
+_PATH = re.compile(rf"{_NODE}(?:\.{_NODE})*")
+
+
+def device_path(table: str, schema: str | None) -> str:
+    """The device's path. Raises ValueError if the name is no path."""
+    path = table if schema is None or table == "root" or table.startswith("root.") else f"{schema}.{table}"
+    if not path.startswith("root.") or _PATH.fullmatch(path) is None:
+        raise ValueError(
+            f"{path!r} is no device: a table's name is a path such as root.plant.pump1, or has a schema such as"
+            " root.plant before it; nodes with other signs than letters, digits and _ stand in back-quotes"
+        )
+    return path
+
+
+def table_name(device: str, schema: str | None) -> str:
+    """The name that a device has in a schema; a device that is the database itself keeps its whole path."""
+    return device.removeprefix(f"{schema}.") if schema is not None else device
+
+
+def last_node(path: str) -> str:
+    """The plain name of a path's last node."""
+    found = re.search(rf"({_NODE})$", path)
+    assert found is not None
+    node = found[1]
+    return node[1:-1].replace("``", "`") if node.startswith("`") else node

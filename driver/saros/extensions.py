@@ -1,0 +1,35 @@
+"""What a module of functions and triggers for Saros is made of: see `docs/sql/extensions.md`."""
+
+from __future__ import annotations
+
+from saros_engine.extensions.interface import (
+    ANY,
+    NUMBERS,
+    TEXTS,
+    AggregateFunction,
+    Answer,
+    Batch,
+    Refused,
+    Rows,
+    ScalarFunction,
+    SeriesFunction,
+    Trigger,
+    Values,
+)
+from saros_storage.types import DataType
+
+__all__ = [
+    "ANY",
+    "NUMBERS",
+    "TEXTS",
+    "AggregateFunction",
+    "Answer",
+    "Batch",
+    "DataType",
+    "Refused",
+    "Rows",
+    "ScalarFunction",
+    "SeriesFunction",
+    "Trigger",
+    "Values",
+]

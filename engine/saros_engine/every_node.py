@@ -1,0 +1,172 @@
+"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, PARTITIONS and FILES; KILL QUERY.
+
+    the node that a client asks  --question-->  every other node
+                                 <--- rows ---                     who does not answer gets a row that says why
+
+A database that is no cluster's is node 1 alone. Thread-safe; waits for other nodes, at most a while for each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from saros_cluster.peers import BadRequest, RemoteError, Unreachable
+from saros_cluster.placement import NodeId
+from saros_cluster.users.privileges import Privilege
+from saros_engine.access import Access
+from saros_engine.database import Database
+from saros_engine.errors import QueryNotFound
+from saros_engine.plan import Field
+from saros_engine.query_registry import QueryRegistry, RunningQuery
+from saros_engine.show import Row, Shown
+from saros_engine.show_stored import FIELDS, show_stored, silent_row
+from saros_engine.times import format_time
+from saros_grammar.ast import Show, ShowKind
+from saros_storage.clock import Clock
+from saros_storage.types import DataType
+
+#: What nodes ask one another by.
+TELL = "tell"
+_TEXT = DataType.TEXT
+_QUERY_FIELDS = tuple(Field(name, _TEXT) for name in ("Time", "QueryId", "DataNodeId", "ElapsedTime", "Statement"))
+
+
+class OtherNodes(Protocol):
+    """The other nodes of the cluster."""
+
+    def nodes(self) -> Sequence[NodeId]:
+        """All but this one."""
+        ...
+
+    def ask(self, node: NodeId, question: bytes) -> bytes:
+        """What a node's `EveryNode.answer` says. Raises Unreachable, RemoteError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """`kind`: None ends queries. Of QUERIES, and of those to be ended: `user`'s, or everybody's if it is None."""
+
+    kind: ShowKind | None
+    databases: tuple[str, ...] = ()
+    zone: str = "UTC"
+    user: str | None = None
+    #: The query to be ended; None: all.
+    query: str | None = None
+
+    def encode(self) -> bytes:
+        kind = None if self.kind is None else self.kind.value
+        return json.dumps([kind, self.databases, self.zone, self.user, self.query]).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> _Question:
+        """Raises BadRequest."""
+        try:
+            kind, databases, zone, user, query = json.loads(data)
+            known = None if kind is None else ShowKind(kind)
+            return _Question(known, tuple(map(str, databases)), str(zone), user, query)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise BadRequest(TELL, error) from error
+
+
+class EveryNode:
+    """See the module."""
+
+    def __init__(
+        self, registry: QueryRegistry, store: Database, clock: Clock, node: NodeId, others: OtherNodes | None
+    ) -> None:
+        """`others`: None if there are none."""
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._others = others
+
+    def show(self, statement: Show, zone: str, access: Access) -> Shown:
+        """SHOW QUERIES, PARTITIONS or FILES, of all nodes."""
+        kind = statement.kind
+        question = _Question(kind, tuple(map(str, statement.databases)), zone, _whose(access))
+        rows: list[Row] = self._rows(question)
+        silent: list[Row] = []
+        for node, answer in self._ask_others(question):
+            if isinstance(answer, str):
+                silent.append(_silent_row(kind, node, answer))
+            else:
+                rows += map(tuple, json.loads(answer))
+        if kind is ShowKind.QUERIES:
+            return Shown(_QUERY_FIELDS, [*rows, *silent])
+        rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database, slice
+        return Shown(FIELDS[kind], [*rows, *silent])
+
+    def kill(self, query: str | None, access: Access) -> int:
+        """End a query, or all (None), on the nodes that answer; how many there were. Raises QueryNotFound."""
+        question = _Question(None, user=_whose(access), query=query)
+        count, silent = self._end(question), []
+        for _, answer in self._ask_others(question):
+            if isinstance(answer, str):
+                silent.append(answer)
+            else:
+                count += int(json.loads(answer))
+        if query is not None and not count:
+            raise QueryNotFound(query, silent)
+        return count
+
+    def _ask_others(self, question: _Question) -> Iterator[tuple[NodeId, bytes | str]]:
+        """What each of them answers, or why it does not."""
+        others, data = self._others, question.encode()
+        if others is None:
+            return
+        for node in others.nodes():
+            try:
+                yield node, others.ask(node, data)
+            except Unreachable as error:
+                yield node, str(error)
+            except RemoteError as error:
+                yield node, f"node {node}: {error}"
+
+    # ------------------------------------------------------------------ this node
+
+    def answer(self, data: bytes) -> bytes:
+        """What this node tells another one. Raises BadRequest."""
+        question = _Question.decode(data)
+        return json.dumps(self._end(question) if question.kind is None else self._rows(question)).encode()
+
+    def _end(self, question: _Question) -> int:
+        chosen = [r for r in self._running(question.user) if question.query in (None, r.query)]
+        return sum(r.execution.cancel("the query was killed") for r in chosen)
+
+    def _running(self, user: str | None) -> list[RunningQuery]:
+        return [r for r in self._registry.running() if user in (None, r.user)]
+
+    def _rows(self, question: _Question) -> list[Row]:
+        unit = self._store.options.time_unit
+
+        def time(ticks: int) -> str:
+            return format_time(ticks, question.zone, unit)
+
+        if question.kind in FIELDS:
+            return show_stored(question.kind, question.databases, self._store.partitions(), time, self._node)
+        now = self._clock.monotonic_ns()
+        return [
+            (
+                time(r.started_ns * unit.value // 1_000_000_000),
+                r.query,
+                str(self._node),
+                f"{(now - r.ticks_ns) / 1e9:.3f}",
+                r.statement,
+            )
+            for r in self._running(question.user)
+        ]
+
+
+def _whose(access: Access) -> str | None:
+    """Whose queries a user may see and end: everybody's (None), or only the user's own."""
+    return None if access.may(Privilege.MAINTAIN) else access.user
+
+
+def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
+    """In the place of what a node would tell."""
+    return (None, None, str(node), None, why) if kind is ShowKind.QUERIES else silent_row(kind, node, why)

@@ -1,0 +1,77 @@
+"""Columns of the engine and what extensions see of them; what extensions answer, checked.
+
+Pure but for the calls of `guarded`: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from saros_engine.errors import ExtensionFailed
+from saros_engine.extensions.interface import Answer, Values
+from saros_storage.block import Column, TextArray
+from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray
+
+_Result = TypeVar("_Result")
+
+
+def values_of(column: Column) -> Values:
+    """The column as extensions see it, read-only."""
+    if column.type.is_text:
+        values: NumericArray = np.empty(len(column), np.object_)
+        values[:] = column.to_list()
+    else:
+        values = column.numbers.view()
+    valid = column.present.view()
+    values.flags.writeable = valid.flags.writeable = False
+    return Values(column.type, values, valid)
+
+
+def column_of(type_: DataType, answer: Answer, rows: int) -> Column:
+    """An answer as a column. Raises ValueError or TypeError for what does not fit what was declared."""
+    given, mask = answer
+    values = np.asarray(given)
+    if values.shape != (rows,):
+        raise ValueError(f"it answered values of shape {values.shape} for {rows} rows")
+    valid = None if mask is None else np.asarray(mask)
+    if valid is not None and (valid.shape != (rows,) or valid.dtype != np.bool_):
+        raise ValueError(f"it answered a mask of {valid.dtype}{valid.shape}, and not bool of {rows} rows")
+    if type_.is_text:
+        return _text(type_, values, valid)
+    dtype = NUMPY_DTYPE[type_]
+    if not np.can_cast(values.dtype, dtype, "same_kind") or (values.dtype == np.bool_) != (dtype == np.bool_):
+        raise TypeError(f"it answered {values.dtype}, and is declared to answer {type_.name}")
+    with np.errstate(all="ignore"):
+        cast = values.astype(dtype)
+    if dtype.kind == "i" and ((cast != values) & (True if valid is None else valid)).any():
+        raise ValueError(f"it answered a value that does not fit {type_.name}")
+    return Column(type_, cast, None if valid is None or valid.all() else valid.copy())
+
+
+def _text(type_: DataType, values: NumericArray, valid: BoolArray | None) -> Column:
+    wanted = bytes if type_ is DataType.BLOB else str
+    items = [v if valid is None or valid[i] else None for i, v in enumerate(values.tolist())]
+    wrong = next((item for item in items if item is not None and not isinstance(item, wanted)), None)
+    if wrong is not None:
+        raise TypeError(f"it answered {wrong!r}, and is declared to answer {type_.name}")
+    present = np.array([item is not None for item in items], np.bool_)
+    return Column(type_, TextArray.of(items), None if present.all() else present)
+
+
+def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _Result]) -> _Result:
+    """What a call answers. Raises ExtensionFailed that says what failed, `where`, and why, whatever it raises."""
+    try:
+        return call()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        advice = f" ({hint})" if hint else ""
+        raise ExtensionFailed(f"{what} failed {where()}: {reason}{advice}") from error
+
+
+def named_rows(first: int, times: Sequence[int] | NumericArray) -> str:
+    """Rows of a block, for errors: their numbers, from 0, and their times."""
+    count = len(times)
+    return f"in rows {first} to {first + count - 1} (times {int(times[0])} to {int(times[-1])})"

@@ -1,0 +1,81 @@
+"""Entry points of this process's installed packages -> what they define.
+
+    [project.entry-points."saros.functions"]
+    celsius = "plant_functions:celsius"          CREATE FUNCTION celsius AS 'celsius'
+
+SQL names an entry point and nothing else, so code comes only from what was installed on the machine. What was found is
+kept as long as the process lives: another version of a package needs a restart.
+
+Any thread.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from saros_engine.extensions.interface import (
+    AggregateFunction,
+    FunctionDefinition,
+    ScalarFunction,
+    SeriesFunction,
+    Trigger,
+)
+from saros_storage.errors import UserMistake
+
+FUNCTIONS, TRIGGERS = "saros.functions", "saros.triggers"
+#: IoTDB's UDF_LOAD_CLASS_ERROR and TRIGGER_LOAD_CLASS_ERROR.
+_CODES = {FUNCTIONS: 1200, TRIGGERS: 1303}
+#: More than packages have; an error lists so many names.
+_KEPT, _LISTED = 1_024, 20
+
+
+def installed_function(entry: str) -> FunctionDefinition:
+    """The function of an entry point. Raises UserMistake 1200."""
+    thing = _installed(FUNCTIONS, entry)
+    if isinstance(thing, ScalarFunction | SeriesFunction | AggregateFunction):
+        return thing
+    raise _wrong(FUNCTIONS, entry, thing, "a ScalarFunction, SeriesFunction or AggregateFunction")
+
+
+def installed_trigger(entry: str) -> Trigger:
+    """The trigger of an entry point. Raises UserMistake 1303."""
+    thing = _installed(TRIGGERS, entry)
+    if isinstance(thing, Trigger):
+        return thing
+    raise _wrong(TRIGGERS, entry, thing, "a Trigger")
+
+
+def check_installed(group: str, entry: str) -> None:
+    """Raise UserMistake 1200 or 1303 unless this process has what SQL names."""
+    if group == FUNCTIONS:
+        installed_function(entry)
+    else:
+        installed_trigger(entry)
+
+
+@lru_cache(_KEPT)
+def _installed(group: str, entry: str) -> object:
+    found = {point.value: point for point in entry_points(group=group, name=entry)}
+    if len(found) == 1:
+        return _loaded(group, *found.values())
+    if found:
+        message = f"'{entry}' is an entry point of several packages: {', '.join(sorted(found))}"
+        raise UserMistake(f"{message}; uninstall all but one", code=_CODES[group])
+    names = sorted({point.name for point in entry_points(group=group)})
+    known = f"there are {', '.join(names[:_LISTED])}" if names else "there are none"
+    message = f"no installed package has the entry point '{entry}' in the group {group} ({known})"
+    raise UserMistake(f"{message}: install it, and restart", code=_CODES[group])
+
+
+def _loaded(group: str, point: EntryPoint) -> object:
+    try:
+        thing: object = point.load()
+    except Exception as error:
+        message = f"'{point.name}' is {point.value}, which cannot be loaded: {type(error).__name__}: {error}"
+        raise UserMistake(message, code=_CODES[group]) from error
+    return thing
+
+
+def _wrong(group: str, entry: str, thing: object, wanted: str) -> UserMistake:
+    return UserMistake(f"'{entry}' is a {type(thing).__name__} and must be {wanted}", code=_CODES[group])

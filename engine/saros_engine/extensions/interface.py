@@ -1,0 +1,145 @@
+"""What a module of user functions and triggers defines: the contract between Saros and code that it does not know.
+
+    ScalarFunction      rows -> a value per row, from that row alone
+    SeriesFunction      state, rows -> state, a value per row; blocks come in the order of the rows
+    AggregateFunction   rows -> state;  states -> state;  states -> values
+    Trigger             a batch that is written -> nothing, or Refused
+
+An installed package names them as entry points of the groups `saros.functions` and `saros.triggers`, and SQL gives them
+names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whole columns, never single rows; arrays are read-only,
+and may be views of the database's memory: what is to be kept must be copied.
+
+A function is called by several queries at once, each on a thread of its own: it keeps nothing but what it is given as
+its state. It is not interrupted, so that a time-out or KILL QUERY takes effect after the call. What it raises fails the
+query, with code 2080.
+
+Immutable values: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from saros_storage.types import BoolArray, DataType, Int64Array, NumericArray, Scalar
+
+#: Types that arithmetic takes, and types of text.
+NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
+TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+ANY = frozenset(DataType)
+
+#: An array of a value per row, and which rows have one (None: all). Text as an array of objects.
+Answer = tuple[NumericArray, BoolArray | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """A column of n rows.
+
+    `values`: bool_, int32, int64, float32 or float64 by its type (DATE: int32 yyyymmdd, TIMESTAMP: int64 ticks); TEXT
+    and STRING objects `str`, BLOB objects `bytes`. `valid`: bool[n], False where there is none; values are arbitrary
+    there.
+    """
+
+    type: DataType
+    values: NumericArray
+    valid: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Some rows: at least one, of at most 65,536, all of one block, in the order of the query."""
+
+    #: int64[n], ticks of the database's unit; zeros where rows have no time.
+    times: Int64Array
+    #: A column per argument.
+    columns: Sequence[Values]
+    #: `'key'='value'` of the call.
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarFunction:
+    """A value per row, from that row alone."""
+
+    #: Types that each argument may have.
+    arguments: Sequence[frozenset[DataType]]
+    #: Type of the result; None: the type of the first argument.
+    result: DataType | None
+    evaluate: Callable[[Rows], Answer]
+    #: Keys of attributes that a call may have.
+    attributes: Sequence[str] = ()
+    #: Added to the errors of calls that fail.
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesFunction:
+    """A value per row, from this and earlier rows; rows without a value are left out of the result.
+
+    `step` gets the state that it answered for the rows before (None at first) and answers the next one: numbers, texts,
+    bytes, NumPy arrays, and tuples, lists and dicts of these, of at most `STATE_BYTES_MAX` in all.
+    """
+
+    arguments: Sequence[frozenset[DataType]]
+    result: DataType | None
+    step: Callable[[object, Rows], tuple[object, Answer]]
+    attributes: Sequence[str] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateFunction:
+    """One value of many rows: of all, or of each window.
+
+    A state is a tuple of values of the types `state`, and says all of the rows that it was made from. Rows are cut
+    anywhere, and their states merged, in the order of time. The result of no rows at all is null.
+    """
+
+    arguments: Sequence[frozenset[DataType]]
+    result: DataType
+    #: Types of a state's values.
+    state: Sequence[DataType]
+    #: The state of some rows.
+    accumulate: Callable[[Rows], Sequence[Scalar]]
+    #: One state of several, which come as columns: a row is a state.
+    merge: Callable[[Sequence[Values]], Sequence[Scalar]]
+    #: The values of n states.
+    finish: Callable[[Sequence[Values]], Answer]
+    attributes: Sequence[str] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Points of one device that are written together: n rows."""
+
+    #: Name of the trigger in this database, and its attributes.
+    trigger: str
+    attributes: Mapping[str, str]
+    #: Whether they are not written yet.
+    before: bool
+    device: str
+    times: Int64Array
+    #: By measurement; only those that the trigger's path matches.
+    columns: Mapping[str, Values]
+
+
+class Refused(Exception):
+    """A BEFORE trigger raises it to refuse a batch, and says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """`fire` is called once per batch.
+
+    BEFORE: on the writer's thread, and what it raises refuses the batch; it may be asked again of the same batch.
+    AFTER: on a thread of its own, when the batch is written; what it raises is counted and logged.
+    """
+
+    fire: Callable[[Batch], None]
+    #: Called by CREATE TRIGGER; raises ValueError for attributes that will not do.
+    check: Callable[[Mapping[str, str]], object] = field(default=lambda _: None)
+
+
+FunctionDefinition = ScalarFunction | SeriesFunction | AggregateFunction

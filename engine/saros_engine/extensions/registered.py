@@ -1,0 +1,123 @@
+"""Functions that users wrote, by the names that SQL gave them. Kept as entries of the schema's catalogue.
+
+    ("function", "CELSIUS")    {"name": "celsius", "entry": "celsius"}
+
+    SELECT celsius(s1) ...  --resolved-->  the same, its calls knowing what they call
+
+A plan is carried out where it was made, so every node that takes queries needs the package.
+
+Pure but for what loading imports: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from saros_engine.aggregate import Aggregate
+from saros_engine.aggregates import AGGREGATES
+from saros_engine.analysis.scope import any_part, children_of, rebuilt
+from saros_engine.extensions.aggregates import OwnAggregate
+from saros_engine.extensions.functions import function_of_definition
+from saros_engine.extensions.installed import installed_function
+from saros_engine.extensions.interface import AggregateFunction
+from saros_engine.function import Function
+from saros_engine.functions import FUNCTIONS
+from saros_engine.points import POINT_FUNCTIONS
+from saros_engine.registered_call import RegisteredCall
+from saros_grammar.ast import Call, CreateFunction, Expression
+from saros_storage.errors import UserMistake
+from saros_storage.schema import Catalogue, SchemaChange, SetEntry
+
+KIND = "function"
+_EXISTS, _MISSING = 2081, 2082
+#: Names that are calls, and in no table.
+_OTHERS = frozenset({"now", "cast", "count_time", "tags"})
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredFunction:
+    """One of them: its name as it was given, and its entry point."""
+
+    name: str
+    entry: str
+
+
+def is_built_in(name: str) -> bool:
+    """Whether a name, in any case, is Saros's own."""
+    word = name.lower()
+    return any(word in names for names in (FUNCTIONS, POINT_FUNCTIONS, AGGREGATES, _OTHERS))
+
+
+def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
+    """All of them, by name."""
+    return [RegisteredFunction(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
+
+
+def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[SchemaChange]:
+    """The change of CREATE FUNCTION. Raises UserMistake 2081 if there is one of that name, 1200 if it is not here."""
+    name = statement.name
+    if is_built_in(name):
+        raise UserMistake(f"{name} is a function of Saros: choose another name", code=_EXISTS)
+    if catalogue.get(KIND, name.upper()) is not None:
+        raise UserMistake(f"function {name} already exists: DROP it before", code=_EXISTS)
+    installed_function(statement.entry)
+    words = {"name": name, "entry": statement.entry}
+    return [SetEntry(KIND, name.upper(), json.dumps(words, ensure_ascii=False))]
+
+
+def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
+    """The change of DROP FUNCTION. Raises UserMistake 2082."""
+    if is_built_in(name):
+        raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
+    if catalogue.get(KIND, name.upper()) is None:
+        raise UserMistake(f"function {name} doesn't exist: look with SHOW FUNCTIONS", code=_MISSING)
+    return [SetEntry(KIND, name.upper(), None)]
+
+
+def function_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
+    """Their rows of SHOW FUNCTIONS: name, type, entry point, state on this node."""
+    rows = []
+    for function in registered_functions(catalogue):
+        kind, state = "external UDTF", "AVAILABLE"
+        try:
+            if isinstance(installed_function(function.entry), AggregateFunction):
+                kind = "external UDAF"
+        except UserMistake:
+            state = "UNAVAILABLE"
+        rows.append((function.name.upper(), kind, function.entry, state))
+    return rows
+
+
+# ---------------------------------------------------------------------------------------------- calls
+
+
+def calls_registered(expression: Expression) -> bool:
+    """Whether a registered function is called in it."""
+    return any_part(expression, lambda part: isinstance(part, RegisteredCall))
+
+
+def resolved(expression: Expression, catalogue: Catalogue) -> Expression:
+    """The expression with calls that know their functions. Raises UserMistake 1200 for one that this node has not."""
+    children = children_of(expression)
+    changed = [resolved(child, catalogue) for child in children]
+    if any(new is not old for new, old in zip(changed, children, strict=True)):
+        expression = rebuilt(expression, changed)
+    if not isinstance(expression, Call) or is_built_in(expression.name):
+        return expression
+    text = catalogue.get(KIND, expression.name.upper())
+    if text is None:
+        return expression
+    function = _function(RegisteredFunction(**json.loads(text)))
+    return RegisteredCall(expression.name, expression.arguments, expression.attributes, expression.from_for, function)
+
+
+def _function(registered: RegisteredFunction) -> Function | Aggregate:
+    name = registered.name.lower()
+    try:
+        definition = installed_function(registered.entry)
+    except UserMistake as error:
+        raise UserMistake(f"function {name} cannot be called on this node: {error.message}", code=error.code) from error
+    if isinstance(definition, AggregateFunction):
+        return OwnAggregate(name, definition)
+    return function_of_definition(name, definition)

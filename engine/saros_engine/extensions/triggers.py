@@ -1,0 +1,214 @@
+"""Triggers that users wrote: what they are fired for. Kept as entries of the schema's catalogue.
+
+    ("trigger", "limits")    {"name": "limits", "before": true, "path": "root.a.**", "entry": "limits", ...}
+
+    tablet --firing--> None, nearly always; else   before() -> the store writes it -> after()
+
+A trigger fires on the node that takes the write, once per batch and not per row, with the measurements that its path
+matches. What is loaded, synchronised or restored as files fires none.
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from saros_engine.extensions.after import AfterCalls
+from saros_engine.extensions.blocks import values_of
+from saros_engine.extensions.installed import installed_trigger
+from saros_engine.extensions.interface import Batch, Refused, Trigger
+from saros_grammar.ast import CreateTrigger
+from saros_storage.block import Column
+from saros_storage.errors import UserMistake
+from saros_storage.paths import PathPattern, parse_pattern, split_path
+from saros_storage.schema import Catalogue, SchemaChange, SetEntry
+from saros_storage.tablet import Tablet
+
+KIND = "trigger"
+#: IoTDB's CREATE_TRIGGER_ERROR, DROP_TRIGGER_ERROR and TRIGGER_FIRE_ERROR.
+_EXISTS, _MISSING, _FIRED = 1300, 1301, 1302
+#: Every batch is compared with all of them.
+TRIGGERS_MAX = 100
+#: Shapes of batches whose triggers are remembered.
+_SHAPES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTrigger:
+    """One of them."""
+
+    name: str
+    before: bool
+    path: str
+    entry: str
+    attributes: Mapping[str, str]
+
+
+def registered_triggers(catalogue: Catalogue) -> list[RegisteredTrigger]:
+    """All of them, by name."""
+    return [RegisteredTrigger(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
+
+
+def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[SchemaChange]:
+    """The change of CREATE TRIGGER.
+
+    Raises UserMistake 1300 if it exists or there is no room, 1303 if it is not installed, 701 for its attributes.
+    """
+    name = statement.name
+    if catalogue.get(KIND, name) is not None:
+        raise UserMistake(f"trigger {name} already exists: DROP it before", code=_EXISTS)
+    if len(catalogue.all_of(KIND)) >= TRIGGERS_MAX:
+        raise UserMistake(f"there are {TRIGGERS_MAX} triggers, which every write asks: DROP one before", code=_EXISTS)
+    parse_pattern(str(statement.path))
+    attributes = dict(statement.attributes)
+    try:
+        installed_trigger(statement.entry).check(attributes)
+    except ValueError as error:
+        raise UserMistake(f"trigger {name}: {error}") from error
+    words = {"name": name, "before": statement.before, "path": str(statement.path), "entry": statement.entry}
+    return [SetEntry(KIND, name, json.dumps({**words, "attributes": attributes}, ensure_ascii=False))]
+
+
+def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
+    """The change of DROP TRIGGER. Raises UserMistake 1301."""
+    if catalogue.get(KIND, name) is None:
+        raise UserMistake(f"trigger {name} doesn't exist: look with SHOW TRIGGERS", code=_MISSING)
+    return [SetEntry(KIND, name, None)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Armed:
+    """A trigger as this node has it."""
+
+    registered: RegisteredTrigger
+    pattern: PathPattern
+
+    def matching(self, tablet: Tablet) -> tuple[int, ...]:
+        """Numbers of the measurements that it fires for."""
+        nodes = split_path(tablet.device)
+        return tuple(i for i, name in enumerate(tablet.measurements) if self.pattern.matches((*nodes, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What is to be fired for one batch, each trigger with the measurements that it gets."""
+
+    tablet: Tablet
+    triggers: Sequence[tuple[RegisteredTrigger, tuple[int, ...]]]
+    calls: AfterCalls
+
+    def before(self) -> None:
+        """Ask the BEFORE triggers. Raises UserMistake 1302 if one of them refuses, or fails; 1303 if it is not here."""
+        for trigger, numbers in self.triggers:
+            if trigger.before:
+                self._ask(trigger, numbers)
+
+    def _ask(self, trigger: RegisteredTrigger, numbers: tuple[int, ...]) -> None:
+        batch = f"{self.tablet.rows} rows for {self.tablet.device}"
+        definition = _installed(trigger)
+        try:
+            definition.fire(self._batch(trigger, numbers))
+        except Refused as refusal:
+            raise UserMistake(f"trigger {trigger.name} refuses {batch}: {refusal}", code=_FIRED) from refusal
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            message = f"trigger {trigger.name} failed before {batch} were written, so they are not: {reason}"
+            raise UserMistake(message, code=_FIRED) from error
+
+    def after(self) -> None:
+        """Hand the batch, which is written, to the AFTER triggers."""
+        for trigger, numbers in self.triggers:
+            if trigger.before:
+                continue
+            try:
+                definition = _installed(trigger)
+            except UserMistake as error:
+                self.calls.failed(trigger.name, error.message)
+                continue
+            # The arrays may be the caller's, who may do with them what he likes once he has his answer.
+            batch = self._batch(trigger, numbers, copied=True)
+            size = batch.times.nbytes + sum(self.tablet.columns[number].nbytes for number in numbers)
+            self.calls.hand_over(trigger.name, size, partial(definition.fire, batch))
+
+    def _batch(self, trigger: RegisteredTrigger, numbers: tuple[int, ...], *, copied: bool = False) -> Batch:
+        tablet = self.tablet
+        times = tablet.times.copy() if copied else tablet.times.view()
+        times.flags.writeable = False
+        columns = {n: _copied(tablet.columns[n]) if copied else tablet.columns[n] for n in numbers}
+        values = {tablet.measurements[n]: values_of(column) for n, column in columns.items()}
+        return Batch(trigger.name, trigger.attributes, trigger.before, tablet.device, times, values)
+
+
+class Triggers:
+    """See the module. `catalogue`: what the schema says now."""
+
+    def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
+        self._catalogue = catalogue
+        self.calls = AfterCalls()
+        #: The catalogue that was looked at last, its triggers, and which of them fire for which shapes.
+        self._known: tuple[Catalogue | None, list[_Armed]] = (None, [])
+        self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[RegisteredTrigger, tuple[int, ...]]]] = {}
+
+    def firing(self, tablet: Tablet) -> Firing | None:
+        """What is to be fired for a batch; None: nothing."""
+        armed = self._armed()
+        if not armed:
+            return None
+        shapes, key = self._shapes, (tablet.device, tablet.measurements)
+        found = shapes.get(key)
+        if found is None:
+            pairs = [(one.registered, one.matching(tablet)) for one in armed]
+            found = [(trigger, numbers) for trigger, numbers in pairs if numbers]
+            if len(shapes) >= _SHAPES_MAX:
+                shapes.clear()
+            shapes[key] = found
+        return Firing(tablet, found, self.calls) if found else None
+
+    def _armed(self) -> list[_Armed]:
+        catalogue = self._catalogue()
+        known, armed = self._known
+        if catalogue is not known:
+            armed = [_Armed(t, parse_pattern(t.path)) for t in registered_triggers(catalogue)]
+            self._shapes = {}
+            self._known = (catalogue, armed)
+        return armed
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of SHOW TRIGGERS: name, event, type, state on this node, path, entry point, node."""
+        rows: list[tuple[str, ...]] = []
+        for one in self._armed():
+            trigger = one.registered
+            event = "BEFORE_INSERT" if trigger.before else "AFTER_INSERT"
+            rows.append((trigger.name, event, "STATELESS", self._state(trigger), trigger.path, trigger.entry, "ALL"))
+        return rows
+
+    def _state(self, trigger: RegisteredTrigger) -> str:
+        try:
+            _installed(trigger)
+        except UserMistake as error:
+            return f"INACTIVE: {error.message}"
+        fired = self.calls.fired(trigger.name)
+        state = "ACTIVE"
+        if fired.failed:
+            state += f", {fired.failed} calls failed, last: {fired.problem}"
+        if fired.missed:
+            state += f", {fired.missed} calls given up since it was too slow"
+        return state
+
+
+def _installed(trigger: RegisteredTrigger) -> Trigger:
+    try:
+        return installed_trigger(trigger.entry)
+    except UserMistake as error:
+        message = f"trigger {trigger.name} cannot be fired on this node: {error.message}"
+        raise UserMistake(message, code=error.code) from error
+
+
+def _copied(column: Column) -> Column:
+    valid = None if column.valid is None else column.valid.copy()
+    # Texts are taken out of their array anyway.
+    return Column(column.type, column.values if column.type.is_text else column.numbers.copy(), valid)

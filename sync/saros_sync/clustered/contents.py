@@ -1,0 +1,168 @@
+"""What of all senders lies in this node's folder. Any node's copy of a content is as good as another's: it is its name.
+
+    <data>/sync-receiver/<sender>/data/<sha256>.round .schema .tsfile    what this node keeps for the cluster
+                         arriving/<sender>/                              what comes to this node (`receiver.incoming`)
+
+A content gets its name when it is durable and has the SHA-256 that the name says: so a name is a proof, here as there.
+Nothing that another node says becomes a path but such a name. Whoever writes below a sender's folder is one thread;
+looking is for any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection
+
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile
+from saros_storage.layout import RESOURCE, write_synced
+from saros_storage.resource import devices_of_file, encode_resource
+from saros_storage.tsfile.reader import TsFileReader
+from saros_sync.receiver.mirror import FOLDER, MirrorFolder, load_document
+from saros_sync.round import Content, Round, is_sender
+
+ARRIVING = "arriving"
+_NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
+_PULLED = ".pull"
+#: Bytes of a content that are read at once, and go in one message.
+PIECE_BYTES = 1 << 20
+#: From an offset on, some bytes of a content; none: it ends there.
+Read = Callable[[int], bytes]
+
+
+class Contents:
+    """See the module."""
+
+    def __init__(self, data: str, disk: Disk) -> None:
+        self._root = os.path.join(data, FOLDER)
+        self._disk = disk
+
+    @property
+    def root(self) -> str:
+        """Where all of it lies."""
+        return self._root
+
+    def folder(self, sender: str) -> MirrorFolder:
+        """What is kept of a sender."""
+        assert is_sender(sender)
+        return MirrorFolder(os.path.join(self._root, sender))
+
+    def arriving(self, sender: str) -> MirrorFolder:
+        """Where a sender's round arrives."""
+        assert is_sender(sender)
+        return MirrorFolder(os.path.join(self._root, ARRIVING, sender))
+
+    def senders(self) -> list[str]:
+        """Those of whom something is kept here."""
+        return [name for name in self._disk.list(self._root) if is_sender(name)]
+
+    def senders_arriving(self) -> list[str]:
+        """Those of whom something arrives here, or did."""
+        return [name for name in self._disk.list(os.path.join(self._root, ARRIVING)) if is_sender(name)]
+
+    # ------------------------------------------------------------------ looking
+
+    def has(self, sender: str, names: Collection[str]) -> set[str]:
+        """Those that are here, kept or arriving."""
+        if not is_sender(sender):
+            return set()
+        here = {*self._disk.list(self.folder(sender).data), *self._disk.list(self.arriving(sender).data)}
+        return {name for name in names if name in here and _NAME.fullmatch(name)}
+
+    def path(self, sender: str, name: str) -> str | None:
+        """Where a content lies; None: it is not here."""
+        if not is_sender(sender) or _NAME.fullmatch(name) is None:
+            return None
+        for folder in (self.folder(sender), self.arriving(sender)):
+            path = os.path.join(folder.data, name)
+            if self._disk.exists(path):
+                return path
+        return None
+
+    def read(self, sender: str, name: str, offset: int) -> bytes | None:
+        """A piece of a content; None: it is not here."""
+        path = self.path(sender, name)
+        try:
+            return None if path is None else bytes(self._disk.map(path)[offset : offset + PIECE_BYTES])
+        except FileNotFoundError:  # it has just gone
+            return None
+
+    def documents(self, sender: str) -> dict[str, Round]:
+        """Rounds of which the document is kept here, by its SHA-256."""
+        folder, found = self.folder(sender), {}
+        for name in self._disk.list(folder.data):
+            if name.endswith(".round"):
+                content = Content(name.removesuffix(".round"), 0)
+                found[content.sha256] = load_document(self._disk, folder, content)
+        return found
+
+    def lacks(self, sender: str, document: Content) -> list[str]:
+        """What is not kept here of a round; only its document, if that is not."""
+        folder = self.folder(sender)
+        here = set(self._disk.list(folder.data))
+        name = os.path.basename(folder.document(document))
+        if name not in here:
+            return [name]
+        wanted = names_of(document, load_document(self._disk, folder, document))
+        return [name for name in wanted if name not in here]
+
+    # ------------------------------------------------------------------ changing
+
+    def take(self, target: MirrorFolder, name: str, read: Read | None, source: str | None = None) -> None:
+        """Put a content into a folder: a link to `source` on this disk, or what `read` gives.
+
+        Raises CorruptFile if it is another content, OSError, what `read` raises.
+        """
+        self._disk.make_folder(target.data)
+        path = os.path.join(target.data, name)
+        pulled = path + _PULLED
+        self._disk.remove(pulled)
+        if source is not None:
+            self._disk.link(source, pulled)
+        else:
+            assert read is not None
+            self._pull(pulled, read)
+        if name.endswith(".tsfile"):
+            write_synced(self._disk, path + RESOURCE, self._resource(pulled))
+        self._disk.replace(pulled, path)
+
+    def _pull(self, path: str, read: Read) -> None:
+        digest, file = hashlib.sha256(), self._disk.create(path)
+        try:
+            while piece := read(file.size):
+                file.write([piece])
+                digest.update(piece)
+            file.sync()
+        finally:
+            file.close()
+        if not os.path.basename(path).startswith(digest.hexdigest()):
+            self._disk.remove(path)
+            raise CorruptFile(path, 0, "another node sent another content than was asked for")
+
+    def _resource(self, path: str) -> bytes:
+        return encode_resource(devices_of_file(TsFileReader(path, self._disk.map(path))))
+
+    def settle(self, target: MirrorFolder) -> None:
+        """Make durable what was taken into a folder."""
+        self._disk.sync_folder(target.data)
+        self._disk.sync_folder(target.folder)
+
+    def sweep(self, sender: str, kept: Collection[str]) -> list[str]:
+        """Remove what is kept of a sender, but for these names; what was removed."""
+        folder = self.folder(sender)
+        kept = {*kept, *(name + RESOURCE for name in kept)}
+        gone = [name for name in self._disk.list(folder.data) if name not in kept]
+        for name in gone:
+            self._disk.remove(os.path.join(folder.data, name))
+        if not kept:
+            self._disk.remove_tree(folder.folder)
+        return gone
+
+
+def names_of(document: Content, round_: Round) -> list[str]:
+    """The names of all contents of a round, its document first."""
+    names = MirrorFolder("").names(document, round_)
+    contents = sorted(name for name in names if _NAME.fullmatch(name))
+    return sorted(contents, key=lambda name: not name.endswith(".round"))

@@ -1,0 +1,237 @@
+"""The database of a cluster's node that shows, beside the cluster's own data, what senders have sent to any node.
+
+    device      owner      scans read                                           rows of clients, deletions, schema
+    root.a      nobody     the groups of its slices                             as ever
+    root.b      sender A   A's last round: here, or at a node that has it       refused (2061)
+
+A view asks for owners and rounds once, when it is made: so a query sees of each sender one round, whole. A thread of
+its own keeps what this node is to keep (`keeper`). Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping, Sequence
+
+from saros_cluster.database import ClusterDatabase, Parts
+from saros_cluster.growth.topology import META
+from saros_cluster.peers import CallHandler, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.sent import SENDER
+from saros_storage.errors import StorageError
+from saros_storage.loading.loader import LoadOptions
+from saros_storage.read_point import ReadPoint
+from saros_storage.reading import ReadView, TimeRange
+from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
+from saros_storage.tablet import Tablet
+from saros_storage.view import LocalReadView
+from saros_sync.clustered.contents import Contents
+from saros_sync.clustered.keeper import Keeper
+from saros_sync.clustered.ledger import Ledger
+from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.errors import SentElsewhere
+from saros_sync.receiver.guard import Guard
+from saros_sync.receiver.mirror import Mirror
+from saros_sync.receiver.synced_view import SyncedView
+from saros_sync.round import Content, is_sender
+
+logger = logging.getLogger(__name__)
+
+_STEP_SECONDS = 1.0
+
+
+class SyncedCluster(ClusterDatabase):
+    """See the module. `start` begins its thread, `stop` ends it."""
+
+    def __init__(self, parts: Parts, folder: str) -> None:
+        """See `ClusterDatabase`; `folder`: the node's. Raises CorruptFile, OSError."""
+        super().__init__(parts)
+        self.ledger = Ledger(parts.notes)
+        contents = Contents(folder, parts.disk)
+        self.keeper = Keeper(
+            contents,
+            parts.disk,
+            parts.clock,
+            self.ledger,
+            parts.node,
+            lambda: tuple(parts.routes.now.nodes),
+            self._members,
+            self.ask,
+        )
+        self.receiver = ClusterReceiver(
+            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._members
+        )
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def _group(self, sender: str) -> GroupId:
+        """The group whose members keep what a sender has sent."""
+        return self._parts.routes.now.group_at(sender, 0)
+
+    def _members(self, sender: str) -> Sequence[NodeId]:
+        routing = self._parts.routes.now
+        return routing.members(routing.group_at(sender, 0))
+
+    def guests_at(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
+        """Whether each of these nodes has what the senders of a group have sent, as far as it can be had."""
+        senders = self.ledger.now.catalog.senders.values()
+        found = [self.keeper.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
+        return all(found)
+
+    def others(self) -> Sequence[NodeId]:
+        """All other nodes."""
+        return [node for node in self._parts.routes.now.nodes if node != self._parts.node]
+
+    def ask(self, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
+        """Ask another node. Raises Unreachable, RemoteError."""
+        if self._parts.is_down(node):
+            raise Unreachable(node, "it has not answered lately", sent=False)
+        return self._parts.peers.call(node, name, request, seconds)
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """See `ClusterDatabase.call_handlers`."""
+        return {**super().call_handlers(), **self.keeper.handlers()}
+
+    # ------------------------------------------------------------------ the thread
+
+    def start(self) -> None:
+        """Begin to keep what this node is to keep."""
+        self._thread = threading.Thread(target=self._run, name="saros-sync-keeper", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self.keeper.wake.wait(_STEP_SECONDS)
+            self.keeper.wake.clear()
+            try:
+                self.step()
+            except (StorageError, OSError) as error:
+                logger.warning("what senders sent is kept later", extra={"why": str(error)})
+            except Exception:
+                logger.exception("keeping what senders sent failed")
+
+    def step(self) -> None:
+        """What is done again and again, by one thread."""
+        self.keeper.step()
+        self.receiver.tidy()
+        if self._parts.host.leads(META):
+            self.receiver.finish()
+
+    def stop(self) -> None:
+        """End the thread, after what is at hand: before the groups end, since it may wait for them."""
+        self._stopped.set()
+        self.keeper.wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        """See `ClusterDatabase.close`."""
+        self.stop()
+        self.receiver.close()
+        super().close()
+
+    # ------------------------------------------------------------------ reading
+
+    def view(self, point: ReadPoint) -> ReadView:
+        """See `Database.view`."""
+        return self._with_senders(super().view(point))
+
+    def hold(self, point: ReadPoint) -> ReadView:
+        """See `Database.hold`: whoever keeps a sender is asked now."""
+        view = self._with_senders(super().hold(point))
+        if isinstance(view, SyncedView):
+            try:
+                for sender, mirror in view.all_views().items():
+                    if isinstance(mirror, RoutedView):
+                        mirror.pin(self._group(sender))
+            except BaseException:
+                view.close()
+                raise
+        return view
+
+    def _with_senders(self, own: ReadView) -> ReadView:
+        known = self.ledger.now
+        if not known.owners:
+            return own
+        return SyncedView(own, known.owners, lambda owner: self._round(owner, known.catalog.senders[owner].document))
+
+    def _round(self, sender: str, document: Content) -> ReadView:
+        """A sender's round: here, or wherever it is."""
+        mirror = self.keeper.mirror(sender, document)
+        if mirror is not None:
+            return self._mirror_view(mirror)
+        members = self._members(sender)
+        nodes = sorted(self.others(), key=lambda node: node not in members)
+        return self.views.kept(f"{sender}/{document.sha256}", self._group(sender), nodes)
+
+    def kept(self, name: str) -> ReadView | None:
+        """A sender's round, for a query of another node; None: it is not here."""
+        sender, _, sha256 = name.partition("/")
+        if not is_sender(sender):
+            return None
+        mirror = self.keeper.mirror(sender, Content(sha256, 0))
+        return None if mirror is None else self._mirror_view(mirror)
+
+    def _mirror_view(self, mirror: Mirror) -> ReadView:
+        replicas = self._parts.replicas
+        machine = next(iter(replicas.machines.values()), None)
+        expiry = None if machine is None else machine.region.expiry()  # every group has all rules of TTL
+        scope = (mirror.round.sender, mirror.document.sha256)
+        return LocalReadView(
+            mirror.partitions, replicas.cache, lambda: None, expiry, latest=replicas.latest, scope=scope
+        )
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+        """See `ClusterDatabase.write`. Raises SentElsewhere for a sender's device."""
+        self._guard.refuse(tablet.device for tablet in tablets)
+        super().write(tablets, creates)
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """See `ClusterDatabase.change_schema`. Raises SentElsewhere for a sender's device, and for its mark."""
+        self._guard.refuse_changes(changes)
+        for change in changes:
+            if isinstance(change, CreateSeries | AlterSeries):
+                given = (
+                    [change.attributes] if isinstance(change, AlterSeries) else [s.attributes for s in change.series]
+                )
+                if any(SENDER in attributes for attributes in given):
+                    raise SentElsewhere(f"{change.device}: the attribute {SENDER} is given by senders alone")
+        super().change_schema(changes)
+
+    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """For the receiver: changes of senders' devices."""
+        super().change_schema(changes)
+
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """See `ClusterDatabase.delete`. Raises SentElsewhere if a sender's series matches."""
+        self._guard.refuse_patterns(patterns)
+        super().delete(patterns, time)
+
+    def delete_series(self, pattern: str) -> int:
+        """See `ClusterDatabase.delete_series`. Raises SentElsewhere if a sender's series matches."""
+        self._guard.refuse_patterns([pattern])
+        return super().delete_series(pattern)
+
+    def delete_own_series(self, pattern: str) -> None:
+        """For the receiver: senders' series."""
+        super().delete_series(pattern)
+
+    def delete_database(self, path: str) -> None:
+        """See `ClusterDatabase.delete_database`. Raises SentElsewhere if a sender's device lies in it."""
+        self._guard.refuse_patterns([f"{path}.**"])
+        super().delete_database(path)
+
+    def load(self, path: str, options: LoadOptions) -> int:
+        """See `ClusterDatabase.load`. Raises SentElsewhere if the file has a sender's device."""
+        self._guard.refuse_file(path, self._parts.disk)
+        return super().load(path, options)
+
+    @property
+    def _guard(self) -> Guard:
+        known = self.ledger.now
+        return Guard(known.catalog, known.owners, self.schema)

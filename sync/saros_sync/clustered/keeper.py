@@ -1,0 +1,355 @@
+"""This node's share of what senders sent: a sender's contents are kept by the members of the group that owns its slot.
+
+    slot of (sender, 0) -> group -> members          as of a database's first slice: slots spread senders over groups
+
+    held    a round that is about to be committed: its members fetch it, and say when all of it is durable here
+    kept    the last committed round, at its group's members; and at others until all members have it
+    old     the one before it, for some time: queries that began with it go on
+    else    goes
+
+Contents are known by what they are, so whoever has one may give it to whoever lacks it: a member that was down, or that
+a change of the cluster brought, fetches from any node. A round that was held and that nobody commits is kept for ten
+minutes: longer than whoever held it waits for the meta group. A copy that turns out damaged here is fetched again.
+
+`step` is called by one thread, again and again; all else by any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from saros_cluster.peers import BadRequest, CallHandler, RemoteError
+from saros_cluster.peers import Unreachable as NodeUnreachable
+from saros_cluster.placement.ring import NodeId
+from saros_storage.clock import Clock
+from saros_storage.disk import Disk
+from saros_storage.errors import CorruptFile, StorageError
+from saros_sync.clustered.contents import Contents, names_of
+from saros_sync.clustered.ledger import Ledger
+from saros_sync.errors import Unreachable
+from saros_sync.receiver.catalog import SenderEntry
+from saros_sync.receiver.mirror import Mirror, MirrorFolder, load_document, open_mirror, set_aside
+from saros_sync.round import Content, is_sender
+
+logger = logging.getLogger(__name__)
+
+HAS, READ, HOLD = "sync.has", "sync.read", "sync.hold"
+#: A round that is held, and not committed.
+_HELD_NS = 600_000_000_000
+#: Queries that began with a round that another one took the place of.
+_OLD_NS = 60_000_000_000
+_ASK_SECONDS = 10.0
+#: Names that go with one question.
+_NAMES_MAX = 10_000
+#: Another node may not have it, or another time.
+_TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
+
+#: Asks another node: (node, name, request, seconds).
+Ask = Callable[[NodeId, str, bytes, float], bytes]
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round of which there is something here, or shall be."""
+
+    document: Content
+    number: int
+    #: When it was held last, or found here at a start.
+    held_ns: int
+    #: Since when another one has its place; None: it is the last one, or not committed yet.
+    old_ns: int | None = None
+    #: All of it is durable here.
+    whole: bool = False
+
+
+class Keeper:
+    """See the module."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        disk: Disk,
+        clock: Clock,
+        ledger: Ledger,
+        node: NodeId,
+        nodes: Callable[[], Sequence[NodeId]],
+        members: Callable[[str], Sequence[NodeId]],
+        ask: Ask,
+    ) -> None:
+        """`nodes`: all of the cluster; `members`: those that keep a sender. Raises CorruptFile, OSError."""
+        self._contents = contents
+        self._disk = disk
+        self._clock = clock
+        self._ledger = ledger
+        self._node = node
+        self._nodes = nodes
+        self._members = members
+        self._ask = ask
+        self._lock = threading.Lock()
+        #: By sender, by the document's SHA-256.
+        self._rounds: dict[str, dict[str, _Round]] = {}
+        self._mirrors: dict[tuple[str, str], Mirror] = {}
+        #: Rounds of which nobody has all: their sender is asked for it.
+        self._lost: set[tuple[str, str]] = set()
+        #: By sender: the rounds that were left when the folder was swept last.
+        self._swept: dict[str, set[str]] = {}
+        self.wake = threading.Event()
+        now = clock.monotonic_ns()
+        for sender in contents.senders():
+            for sha256, round_ in contents.documents(sender).items():
+                self._rounds.setdefault(sender, {})[sha256] = _Round(Content(sha256, 0), round_.number, now)
+
+    # ------------------------------------------------------------------ what is asked here
+
+    def mirror(self, sender: str, document: Content) -> Mirror | None:
+        """A round as it is read; None: not all of it is here. Raises CorruptFile, OSError."""
+        with self._lock:
+            known = self._mirrors.get((sender, document.sha256))
+            if known is not None:
+                return known
+            if self._contents.lacks(sender, document):
+                return None
+            folder = self._contents.folder(sender)
+            last = next((m for (owner, _), m in reversed(self._mirrors.items()) if owner == sender), None)
+            round_ = load_document(self._disk, folder, document)
+            mirror = open_mirror(self._disk, folder, document, round_, last, self.report_corrupt)
+            if not mirror.damaged:
+                self._mirrors[sender, document.sha256] = mirror
+                return mirror
+        for sha256, why in mirror.damaged.items():
+            path = folder.tsfile(Content(sha256, 0))
+            self.report_corrupt(path, CorruptFile(path, 0, why))
+        return None
+
+    def report_corrupt(self, path: str, error: CorruptFile) -> None:
+        """A copy here is not what it was: it is fetched from another node. Who reads it now is told."""
+        logger.warning("a copy of a sender's file is damaged", extra={"file": path, "why": str(error)})
+        set_aside(self._disk, path)
+        with self._lock:
+            mirrors = self._mirrors.items()
+            self._mirrors = {key: mirror for key, mirror in mirrors if all(file.path != path for file in mirror.files)}
+            for rounds in self._rounds.values():
+                for round_ in rounds.values():
+                    round_.whole = False
+        self.wake.set()
+
+    def hold(self, sender: str, document: Content, number: int) -> bool:
+        """Keep a round that is about to be committed; whether all of it is durable here."""
+        with self._lock:
+            rounds = self._rounds.setdefault(sender, {})
+            round_ = rounds.setdefault(document.sha256, _Round(document, number, 0))
+            round_.held_ns, round_.number = self._clock.monotonic_ns(), number
+            if round_.whole:
+                return True
+        self.wake.set()
+        return False
+
+    def has_arrived(self) -> bool:
+        """Whether all that this node is to keep, and that can be had, is here."""
+        with self._lock:
+            for sender, entry in self._ledger.now.catalog.senders.items():
+                round_ = self._rounds.get(sender, {}).get(entry.document.sha256)
+                is_here = round_ is not None and round_.whole
+                is_lost = (sender, entry.document.sha256) in self._lost
+                if self._node in self._members(sender) and not is_here and not is_lost:
+                    return False
+        return True
+
+    # ------------------------------------------------------------------ what is asked of other nodes
+
+    def is_at(self, nodes: Iterable[NodeId], entry: SenderEntry) -> bool:
+        """Whether each of these nodes has all of a sender's last round, as far as it can be had; they fetch it."""
+        if (entry.id, entry.document.sha256) in self._lost:
+            return True
+        found = [self.held(node, entry.id, entry.document, entry.number) for node in nodes]
+        return all(found)
+
+    def held(self, node: NodeId, sender: str, document: Content, number: int) -> bool:
+        """`hold` at any node; False also if it does not answer."""
+        if node == self._node:
+            return self.hold(sender, document, number)
+        question = json.dumps([sender, document.sha256, document.size, number]).encode()
+        try:
+            return self._ask(node, HOLD, question, _ASK_SECONDS) == b"y"
+        except (NodeUnreachable, RemoteError):
+            return False
+
+    def missing(self, sender: str, names: Iterable[str]) -> list[str]:
+        """Those contents that no node has that answers."""
+        left = list(names)
+        for node in (self._node, *self._others()):
+            if left:
+                has = self._has(node, sender, left)
+                left = [name for name in left if name not in has]
+        return left
+
+    def bytes_of(self, sender: str, name: str) -> bytes:
+        """A content, wherever it lies. Raises Unreachable: nobody that answers has it."""
+        for node in (self._node, *self._others()):
+            with suppress(NodeUnreachable, RemoteError):
+                if self._asked(node, sender, [name]):
+                    found = bytearray()
+                    while piece := self._read(node, sender, name, len(found)):
+                        found += piece
+                    if hashlib.sha256(found).hexdigest() == name.partition(".")[0]:
+                        return bytes(found)
+        raise Unreachable(f"no node that answers has {name} of sender {sender}")
+
+    def bring(self, sender: str, name: str, target: MirrorFolder) -> bool:
+        """Put a content into a folder of this node, from wherever it lies; False: nobody that answers has it."""
+        return self._fetch(sender, [name], target) == []
+
+    def _others(self) -> list[NodeId]:
+        return [node for node in self._nodes() if node != self._node]
+
+    def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
+        """Those that a node has; of one that does not answer, none."""
+        with suppress(NodeUnreachable, RemoteError):
+            return self._asked(node, sender, names)
+        return set()
+
+    def _asked(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
+        """Those that a node has. Raises Unreachable, RemoteError."""
+        if node == self._node:
+            return self._contents.has(sender, names)
+        found: set[str] = set()
+        for start in range(0, len(names), _NAMES_MAX):
+            question = json.dumps([sender, names[start : start + _NAMES_MAX]]).encode()
+            found.update(json.loads(self._ask(node, HAS, question, _ASK_SECONDS)))
+        return found
+
+    def _read(self, node: NodeId, sender: str, name: str, offset: int) -> bytes:
+        """A piece; nothing at its end, or if it is not there. Raises Unreachable, RemoteError."""
+        if node == self._node:
+            return self._contents.read(sender, name, offset) or b""
+        return self._ask(node, READ, json.dumps([sender, name, offset]).encode(), _ASK_SECONDS)
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask, by name."""
+        return {HAS: _handler(HAS, self._tell_has), READ: _handler(READ, self._tell), HOLD: _handler(HOLD, self._holds)}
+
+    def _tell_has(self, sender: str, names: list[str]) -> bytes:
+        return json.dumps(sorted(self._contents.has(sender, names))).encode()
+
+    def _tell(self, sender: str, name: str, offset: int) -> bytes:
+        return self._contents.read(sender, name, offset) or b""
+
+    def _holds(self, sender: str, sha256: str, size: int, number: int) -> bytes:
+        if not is_sender(sender) or not _is_name(sha256):
+            raise ValueError("no sender, or no document")
+        return b"y" if self.hold(sender, Content(sha256, size), number) else b"n"
+
+    # ------------------------------------------------------------------ fetching
+
+    def step(self) -> None:
+        """Fetch what is to be here, and let go of what nobody needs here."""
+        now, known = self._clock.monotonic_ns(), self._ledger.now
+        for sender, entry in known.catalog.senders.items():
+            if self._node in self._members(sender):
+                with self._lock:
+                    rounds = self._rounds.setdefault(sender, {})
+                    rounds.setdefault(entry.document.sha256, _Round(entry.document, entry.number, now))
+        with self._lock:
+            all_rounds = {sender: list(rounds.values()) for sender, rounds in self._rounds.items()}
+        for sender, found in all_rounds.items():
+            last = known.catalog.senders.get(sender)
+            for round_ in found:
+                is_last = last is not None and last.document.sha256 == round_.document.sha256
+                self._age(round_, last is not None and last.number >= round_.number and not is_last, now)
+                if not round_.whole and round_.old_ns is None:
+                    self._complete(sender, round_)
+            self._let_go(sender, found, None if last is None else last.document, now)
+
+    def _age(self, round_: _Round, is_old: bool, now: int) -> None:
+        if not is_old:
+            round_.old_ns = None
+        elif round_.old_ns is None:
+            round_.old_ns = now
+
+    def _complete(self, sender: str, round_: _Round) -> None:
+        """Fetch what is lacking."""
+        folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
+        self._lost.discard(key)
+        try:
+            while lacking := self._contents.lacks(sender, round_.document):
+                left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
+                if left:
+                    self._lost.add(key)
+                if left != []:
+                    return
+            self._contents.settle(folder)
+        except _TROUBLE as error:
+            logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
+            return
+        round_.whole = True
+
+    def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
+        """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them."""
+        left, is_sure = list(names), True
+        for node in (self._node, *self._others()):
+            if not left:
+                break
+            try:
+                has = self._asked(node, sender, left)
+                for name in [name for name in left if name in has]:
+                    self._take(node, sender, name, target)
+                    left.remove(name)
+            except (NodeUnreachable, RemoteError, CorruptFile, FileNotFoundError) as error:
+                logger.info("a node does not give a content", extra={"node": node, "why": str(error)})
+                is_sure = False
+        return left if is_sure or not left else None
+
+    def _take(self, node: NodeId, sender: str, name: str, target: MirrorFolder) -> None:
+        source = self._contents.path(sender, name) if node == self._node else None
+        self._contents.take(target, name, lambda offset: self._read(node, sender, name, offset), source)
+
+    # ------------------------------------------------------------------ letting go
+
+    def _let_go(self, sender: str, rounds: Sequence[_Round], last: Content | None, now: int) -> None:
+        """Remove what belongs to no round that is needed here."""
+        seen = {round_.document.sha256 for round_ in rounds}
+        kept = {r.document.sha256 for r in rounds if self._is_needed(sender, r, last, now)}
+        if self._swept.get(sender) == kept:
+            return
+        found = self._contents.documents(sender)
+        names = [name for sha in kept if sha in found for name in names_of(Content(sha, 0), found[sha])]
+        with self._lock:
+            if self._rounds[sender].keys() - seen or any(round_.held_ns > now for round_ in rounds):
+                return  # one is held since a moment ago: the next step
+            for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
+                self._mirrors.pop(key).keep_open()
+            self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}
+            self._contents.sweep(sender, names)
+            self._swept[sender] = kept
+            if not kept:
+                del self._rounds[sender], self._swept[sender]
+
+    def _is_needed(self, sender: str, round_: _Round, last: Content | None, now: int) -> bool:
+        if round_.old_ns is not None:
+            return now - round_.old_ns < _OLD_NS
+        if last is None or last.sha256 != round_.document.sha256:
+            return now - round_.held_ns < _HELD_NS
+        members = self._members(sender)
+        if self._node in members:
+            return True
+        return not all(self.held(node, sender, last, round_.number) for node in members)
+
+
+def _is_name(sha256: str) -> bool:
+    return len(sha256) == 64 and not set(sha256) - set("0123456789abcdef")
+
+
+def _handler(name: str, answer: Callable[..., bytes]) -> CallHandler:
+    def handle(_: NodeId, request: bytes) -> bytes:
+        try:
+            return answer(*json.loads(request))
+        except (ValueError, TypeError) as error:
+            raise BadRequest(name, error) from error
+
+    return handle

@@ -1,0 +1,79 @@
+"""Who has sent what, as the meta group's notes have it: a note for each sender, `device_owner` of the cluster.
+
+    sync/a45b...   base64 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
+
+Who commits a round has looked at all notes, and nobody has written one meanwhile: so a device has one sender, whichever
+nodes take their rounds. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from saros_cluster.meta.notes import Notes
+from saros_storage.errors import CorruptFile
+from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_of, entry_words
+from saros_sync.round import is_sender
+
+_PREFIX = "sync/"
+
+
+def key_of(sender: str) -> str:
+    """The note's key."""
+    return _PREFIX + sender
+
+
+def encode_entry(entry: SenderEntry) -> str:
+    """The note's text."""
+    words = json.dumps(entry_words(entry), ensure_ascii=False, separators=(",", ":"))
+    return base64.b85encode(zlib.compress(words.encode())).decode()
+
+
+def decode_entry(sender: str, text: str) -> SenderEntry:
+    """The inverse. Raises CorruptFile."""
+    try:
+        return entry_of(sender, json.loads(zlib.decompress(base64.b85decode(text))))
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
+        raise CorruptFile(key_of(sender), 0, f"not what a sender has sent: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All senders as of a version of the notes."""
+
+    version: int
+    catalog: Catalog
+    #: The sender of each device that has one.
+    owners: Mapping[str, str]
+
+
+class Ledger:
+    """See the module."""
+
+    def __init__(self, notes: Callable[[], Notes]) -> None:
+        self._notes = notes
+        self._texts: Mapping[str, str] = {}
+        self._known = Known(0, Catalog(), {})
+
+    @property
+    def now(self) -> Known:
+        """As far as this node has heard. Raises CorruptFile."""
+        notes, known = self._notes(), self._known
+        if notes.version == known.version:
+            return known
+        texts = {key.removeprefix(_PREFIX): text for key, text in notes.texts.items() if key.startswith(_PREFIX)}
+        before, self._texts = self._texts, texts
+        entries = {
+            sender: known.catalog.senders[sender]
+            if before.get(sender) == text and sender in known.catalog.senders
+            else decode_entry(sender, text)
+            for sender, text in texts.items()
+            if is_sender(sender)
+        }
+        catalog = Catalog(entries)
+        self._known = Known(notes.version, catalog, catalog.owners())
+        return self._known

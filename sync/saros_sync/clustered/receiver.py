@@ -1,0 +1,443 @@
+"""Rounds that come to any node of a cluster: what senders may ask, and how a round is committed.
+
+    begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
+    chunk     arrives at this node (`receiver.incoming`)
+    commit    1  a majority of the members that keep the sender have all of it, durable and checked    (`keeper`)
+              2  devices that nobody has are made, marked as the sender's                              (`schema`)
+              3  the notes of the meta group get the round: this is the moment                         (`ledger`)
+              4  the schema gets what else it lacks, and loses what the sender has no longer
+
+The moment is one entry of one log, whatever the number of groups: who reads by a table of senders as of that entry
+reads the round, all of it, and who reads by an earlier one the round before. A round that comes twice, here or at
+another node, finds itself committed. What is cut short before the third step was never seen; after it, the sender's
+next question does the rest, or the node that leads the meta group.
+
+Thread-safe: a question of a sender at a time, of this node; of several nodes the notes let one pass.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from saros_cluster.meta.notes import CHANGED, Notes
+from saros_cluster.placement.ring import NodeId
+from saros_storage.clock import Clock
+from saros_storage.disk import Disk
+from saros_storage.errors import StorageError, UserMistake
+from saros_storage.schema import DeviceSchema
+from saros_storage.store_options import StoreOptions
+from saros_sync.clustered import schema
+from saros_sync.clustered.contents import Contents, names_of
+from saros_sync.clustered.keeper import Keeper
+from saros_sync.clustered.ledger import Known, Ledger, encode_entry, key_of
+from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.receiver.asking import (
+    SenderLocks,
+    Speaker,
+    check_room,
+    check_speaker,
+    disk_errors,
+    in_hand,
+    printable,
+)
+from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
+from saros_sync.receiver.incoming import Incoming
+from saros_sync.receiver.mirror import devices_of_schema
+from saros_sync.receiver.ownership import Claims, claims
+from saros_sync.round import Content, Round, decode_round
+from saros_sync.transport import Begun, Standing, Want
+
+logger = logging.getLogger(__name__)
+
+#: How long a commit waits for the members that keep the sender; the sender asks again.
+_HOLD_SECONDS = 60.0
+#: Once a majority has all, the others get so long: then the round is everywhere at once.
+_OTHERS_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+#: Other senders commit meanwhile.
+_ATTEMPTS_MAX = 50
+#: What a node that leads the meta group finds unfinished may be under way elsewhere.
+_UNFINISHED_NS = 5_000_000_000
+
+
+class Cluster(schema.Cluster, Protocol):
+    """What the receiver needs of the cluster's database. Methods raise StorageError."""
+
+    @property
+    def options(self) -> StoreOptions:
+        """Its unit of time."""
+        ...
+
+    def see_notes(self) -> Notes:
+        """Wait until all notes that were acknowledged are known here."""
+        ...
+
+    def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
+        """Write notes, if none was written since that version."""
+        ...
+
+
+@dataclass(slots=True)
+class _Given:
+    """What the schema was given last of a sender, or is to be given: since when that is known here."""
+
+    document: str
+    devices: frozenset[str]
+    since_ns: int
+    done: bool
+
+
+class ClusterReceiver:
+    """See the module."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        disk: Disk,
+        clock: Clock,
+        ledger: Ledger,
+        keeper: Keeper,
+        cluster: Cluster,
+        members: Callable[[str], Sequence[NodeId]],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Look at what arrived here before. Raises CorruptFile, OSError."""
+        self._contents = contents
+        self._disk = disk
+        self._clock = clock
+        self._ledger = ledger
+        self._keeper = keeper
+        self._cluster = cluster
+        self._members = members
+        self._sleep = sleep
+        self._locks = SenderLocks()
+        #: What arrives here, or has arrived and is not gone yet.
+        self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
+        self._given: dict[str, _Given] = {}
+        #: By sender: of which round, how many files and bytes.
+        self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
+
+    def _open(self, sender: str) -> Incoming:
+        return Incoming(self._contents.arriving(sender), self._disk)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Who has sent what, as far as this node has heard."""
+        return self._ledger.now.catalog
+
+    def close(self) -> None:
+        """Close all files; what arrived here stays."""
+        for incoming in list(self._incoming.values()):
+            incoming.close()
+
+    # ------------------------------------------------------------------ what senders ask
+
+    def begin(self, speaker: Speaker, sender: str, name: str, number: int, document: Content) -> Begun:
+        """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
+        with self._locks.of(sender), disk_errors(self._contents.root):
+            self._cluster.see_notes()
+            entry = self.catalog.senders.get(sender)
+            check_speaker(speaker, sender, entry)
+            last = 0 if entry is None else entry.number
+            if entry is not None and (number, document) == (entry.number, entry.document):
+                if self._is_kept(entry):
+                    return self._settled(speaker, entry)
+            elif number <= last:
+                return Begun(Standing.OLD, last)
+            incoming = self._incoming.get(sender) or self._open(sender)
+            self._incoming[sender] = incoming
+            if not incoming.number or incoming.document != document:
+                self._bring_document(sender, document)
+            incoming.begin(number, document, speaker.user, printable(name))
+            if incoming.round is not None:
+                incoming.sweep(set())
+            wants = self._wants(sender, incoming)
+            check_room(incoming, wants, self._cluster.options.time_unit.suffix, self._disk, self._contents.root)
+            return Begun(Standing.WANTED, last, wants)
+
+    def chunk(
+        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes
+    ) -> int:
+        """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
+        with self._locks.of(sender), disk_errors(self._contents.root):
+            incoming = in_hand(self._incoming.get(sender), speaker, sender, number)
+            return incoming.chunk(sha256, offset, crc32, data)
+
+    def commit(self, speaker: Speaker, sender: str, number: int) -> Begun:
+        """See `Transport.commit`. Raises RoundRefused, Unreachable (ask again), StorageError, OSError."""
+        with self._locks.of(sender), disk_errors(self._contents.root):
+            self._cluster.see_notes()
+            entry, arriving = self.catalog.senders.get(sender), self._incoming.get(sender)
+            if entry is not None and entry.number == number and (arriving is None or arriving.number != number):
+                check_speaker(speaker, sender, entry)
+                return self._settled(speaker, entry)
+            incoming = in_hand(arriving, speaker, sender, number)
+            wants = self._wants(sender, incoming)
+            if wants:
+                return Begun(Standing.WANTED, number, wants)
+            assert incoming.round is not None
+            self._hold(sender, incoming.document, number)
+            if entry is not None and entry.document == incoming.document:  # what was lost of it is here again
+                begun = self._settled(speaker, entry)
+            else:
+                begun = Begun(Standing.COMMITTED, number, (), self._commit(speaker, incoming, incoming.round).conflicts)
+            self._let_go(sender, incoming)
+            return begun
+
+    def _is_kept(self, entry: SenderEntry) -> bool:
+        """Whether all of a committed round is to be had. Raises nothing but trouble of this disk."""
+        try:
+            round_ = self._round(entry.id, entry.document)
+        except Unreachable:
+            return False
+        return not self._keeper.missing(entry.id, names_of(entry.document, round_))
+
+    def _bring_document(self, sender: str, document: Content) -> None:
+        """If another node has heard which contents the round has, this one need not be told."""
+        arriving = self._contents.arriving(sender)
+        name = f"{document.sha256}.round"
+        if not self._disk.exists(f"{arriving.data}/{name}") and self._keeper.bring(sender, name, arriving):
+            self._contents.settle(arriving)
+
+    def _wants(self, sender: str, incoming: Incoming) -> tuple[Want, ...]:
+        """What no node has of the round in hand."""
+        wants = incoming.wants()
+        if incoming.round is None:
+            return wants
+        names = {self._name(want.content, incoming.round): want for want in wants}
+        return tuple(names[name] for name in self._keeper.missing(sender, list(names)))
+
+    def _name(self, content: Content, round_: Round) -> str:
+        return f"{content.sha256}.schema" if content == round_.schema else f"{content.sha256}.tsfile"
+
+    def _round(self, sender: str, document: Content) -> Round:
+        return decode_round(self._keeper.bytes_of(sender, f"{document.sha256}.round"))
+
+    def _devices(self, sender: str, round_: Round) -> dict[str, DeviceSchema]:
+        return devices_of_schema(self._keeper.bytes_of(sender, f"{round_.schema.sha256}.schema"))
+
+    # ------------------------------------------------------------------ commit
+
+    def _hold(self, sender: str, document: Content, number: int) -> None:
+        """Until a majority of those who keep the sender have all of the round. Raises Unreachable."""
+        now = self._clock.monotonic_ns()
+        deadline, majority_since = now + int(_HOLD_SECONDS * 1e9), 0
+        while True:
+            members = self._members(sender)
+            whole = [node for node in members if self._keeper.held(node, sender, document, number)]
+            now = self._clock.monotonic_ns()
+            if len(whole) > len(members) // 2:
+                majority_since = majority_since or now
+                if len(whole) == len(members) or now - majority_since > _OTHERS_SECONDS * 1e9:
+                    return
+            elif now > deadline:
+                raise Unreachable(
+                    f"{len(whole)} of the nodes {', '.join(map(str, members))} that keep sender {sender} have all of"
+                    f" round {number}: more than half must"
+                )
+            self._sleep(_POLL_SECONDS)
+
+    def _commit(self, speaker: Speaker, incoming: Incoming, round_: Round) -> SenderEntry:
+        sender, devices = round_.sender, self._devices(round_.sender, round_)
+        before: list[Round] = []
+
+        def after(known: Known, found: Claims) -> SenderEntry:
+            entry = known.catalog.senders.get(sender)
+            if entry is not None and entry.number >= round_.number:
+                raise RoundRefused(f"sender {sender} has sent round {entry.number} to another node: begin again")
+            if entry is not None and not before:
+                before.append(self._last_round(entry))
+            last = before[0] if before else None
+            return entry_after(entry, incoming, found, last, self._clock)
+
+        return self._write(speaker, sender, devices, after)
+
+    def _last_round(self, entry: SenderEntry) -> Round:
+        """What the sender had sent before; an empty one, if nobody has it."""
+        try:
+            return self._round(entry.id, entry.document)
+        except Unreachable:
+            return Round(entry.id, entry.number, "", 1, entry.document, ())
+
+    def _settled(self, speaker: Speaker, entry: SenderEntry) -> Begun:
+        """The round is committed; devices that were refused may be free by now, the schema may lack something."""
+        if entry.conflicts or not self._is_given(entry):
+            devices = self._devices(entry.id, self._round(entry.id, entry.document))
+
+            def after(known: Known, found: Claims) -> SenderEntry:
+                now = known.catalog.senders.get(entry.id)
+                if now is None or now.number != entry.number:
+                    raise RoundRefused(f"sender {entry.id} was dropped, or has sent more: begin again")
+                return replace(now, devices=found.granted, conflicts=found.conflicts)
+
+            entry = self._write(speaker, entry.id, devices, after)
+        return Begun(Standing.COMMITTED, entry.number, (), entry.conflicts)
+
+    def _write(
+        self,
+        speaker: Speaker,
+        sender: str,
+        devices: Mapping[str, DeviceSchema],
+        after: Callable[[Known, Claims], SenderEntry],
+    ) -> SenderEntry:
+        """Put a sender's entry into the notes, with what it gets of its devices; then give the schema what it lacks."""
+        for _ in range(_ATTEMPTS_MAX):
+            self._cluster.see_all()
+            known = self._ledger.now
+            try:
+                entry = after(known, self._claim(speaker, sender, devices, known))
+                if known.catalog.senders.get(sender) != entry:
+                    self._cluster.put_notes(known.version, {key_of(sender): encode_entry(entry)})
+            except UserMistake as error:
+                if error.code != CHANGED and not schema.was_faster(error):
+                    raise
+                failure = error
+            else:
+                self._give(entry, devices)
+                return entry
+        raise failure
+
+    def _claim(self, speaker: Speaker, sender: str, devices: Mapping[str, DeviceSchema], known: Known) -> Claims:
+        """What the sender gets. Devices that nobody has are made in its name. Raises UserMistake: see `was_faster`."""
+        tree = self._cluster.schema
+        found = claims(
+            sender,
+            devices,
+            known.owners,
+            lambda device: schema.is_own(tree, device),
+            speaker.may_write,
+            known.catalog.name_of,
+        )
+        new = [devices[device] for device in sorted(found.granted) if device not in known.owners]
+        return found.without(schema.claim(self._cluster, sender, new))
+
+    # ------------------------------------------------------------------ the schema
+
+    def _give(self, entry: SenderEntry, devices: Mapping[str, DeviceSchema]) -> None:
+        if self.catalog.senders.get(entry.id) != entry:
+            return  # another node gives it more than this
+        schema.give(self._cluster, entry.id, devices, entry.devices, self._ledger.now.owners)
+        now = self._clock.monotonic_ns()
+        self._given[entry.id] = _Given(entry.document.sha256, entry.devices, now, done=True)
+
+    def _is_given(self, entry: SenderEntry) -> bool:
+        given = self._given.get(entry.id)
+        return given is not None and given.done and (given.document, given.devices) == _what(entry)
+
+    def finish(self) -> None:
+        """Give the schema what commits that were cut short have not given it; what cannot be done now is logged.
+
+        For the meta group's leader, now and then.
+        """
+        now = self._clock.monotonic_ns()
+        for entry in self.catalog.senders.values():
+            given = self._given.get(entry.id)
+            if given is None or (given.document, given.devices) != _what(entry):
+                given = self._given[entry.id] = _Given(*_what(entry), now, done=False)
+            if given.done or now - given.since_ns < _UNFINISHED_NS:
+                continue
+            try:
+                self._give(entry, self._devices(entry.id, self._round(entry.id, entry.document)))
+            except StorageError as error:
+                logger.info("a sender's schema is given later", extra={"sender": entry.id, "why": str(error)})
+
+    def tidy(self) -> None:
+        """Let go of what arrived here of rounds that are over: at another node, or here, when this was cut short."""
+        for sender, incoming in list(self._incoming.items()):
+            lock = self._locks.of(sender)
+            if lock.acquire(blocking=False):
+                try:
+                    if self._is_over(incoming, self.catalog.senders.get(sender)):
+                        self._let_go(sender, incoming)
+                finally:
+                    lock.release()
+
+    def _is_over(self, incoming: Incoming, entry: SenderEntry | None) -> bool:
+        if not incoming.number:
+            return True
+        if entry is None or incoming.number > entry.number:
+            return False
+        # What nobody has any more may be on its way here again.
+        return incoming.number < entry.number or self._is_kept(entry)
+
+    def _let_go(self, sender: str, incoming: Incoming) -> None:
+        incoming.end()
+        self._disk.remove_tree(self._contents.arriving(sender).folder)
+        self._incoming.pop(sender, None)
+
+    # ------------------------------------------------------------------ what people ask
+
+    def transfer(self, device: str, sender: str) -> None:
+        """Show a device as another sender has it, from now on. Raises NoSuchSender, RoundRefused, StorageError."""
+        for _ in range(_ATTEMPTS_MAX):
+            self._cluster.see_notes()
+            known = self._ledger.now
+            entry = self.catalog.entry(sender)
+            devices = self._devices(sender, self._round(sender, entry.document))
+            changed = transferred(known.catalog, known.owners, devices, device, sender)
+            if not changed:
+                return
+            texts = {key_of(entry.id): encode_entry(entry) for entry in changed}
+            try:
+                self._cluster.put_notes(known.version, texts)
+            except UserMistake as error:
+                if error.code != CHANGED:
+                    raise
+                failure = error
+            else:
+                self._give(changed[-1], devices)
+                return
+        raise failure
+
+    def drop(self, sender: str) -> int:
+        """Forget a sender with all that it has sent; how many devices it had. Raises NoSuchSender, StorageError."""
+        with self._locks.of(sender):
+            for _ in range(_ATTEMPTS_MAX):
+                self._cluster.see_notes()
+                known = self._ledger.now
+                entry = self.catalog.entry(sender)
+                schema.give(self._cluster, sender, {}, frozenset(), set(known.owners) - entry.devices)
+                try:
+                    self._cluster.put_notes(known.version, {key_of(sender): ""})
+                except UserMistake as error:
+                    if error.code != CHANGED:
+                        raise
+                    failure = error
+                else:
+                    self._given.pop(sender, None)
+                    if sender in self._incoming:
+                        self._let_go(sender, self._incoming[sender])
+                    return len(entry.devices)
+            raise failure
+
+    def in_hand(self) -> dict[str, tuple[int, int]]:
+        """By sender: the round that arrives at this node, and how many bytes it lacks; -1: that is not known yet."""
+        found = {}
+        for sender, incoming in list(self._incoming.items()):
+            with self._locks.of(sender):
+                if incoming.number:
+                    found[sender] = incoming.number, incoming.lacking
+        return found
+
+    def size_of(self, sender: str) -> tuple[int, int]:
+        """How many files are shown of a sender, and their bytes; none, if nobody that answers can tell."""
+        entry = self.catalog.senders.get(sender)
+        if entry is None:
+            return 0, 0
+        known = self._sizes.get(sender)
+        if known is None or known[0] != entry.document:
+            try:
+                contents = {file.content for file in self._round(sender, entry.document).files()}
+            except Unreachable:
+                return 0, 0
+            size = sum(content.size for content in contents)
+            known = self._sizes[sender] = entry.document, (len(contents), size)
+        return known[1]
+
+
+def _what(entry: SenderEntry) -> tuple[str, frozenset[str]]:
+    return entry.document.sha256, entry.devices

@@ -1,0 +1,56 @@
+"""What a query sees of a database that shows senders' devices: its own view, and those of senders, by device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from saros_storage.latest_cache import Point
+from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader
+
+
+class SyncedView:
+    """See the module. Implements `reading.ReadView`. Thread-safe."""
+
+    def __init__(self, own: ReadView, owners: Mapping[str, str], view_of: Callable[[str], ReadView]) -> None:
+        """`owners`: the sender of each device that has one; `view_of`: a sender's, made when it is first needed."""
+        #: See `ReadView.shown`.
+        self.shown: Mapping[int, int] = own.shown
+        self._own = own
+        self._owners = owners
+        self._view_of = view_of
+        self._lock = threading.Lock()
+        self._views: dict[str, ReadView] = {}
+
+    def all_views(self) -> Mapping[str, ReadView]:
+        """The views of all senders, made now."""
+        return {owner: self._sender(owner) for owner in set(self._owners.values())}
+
+    def _view(self, device: str) -> ReadView:
+        owner = self._owners.get(device)
+        return self._own if owner is None else self._sender(owner)
+
+    def _sender(self, owner: str) -> ReadView:
+        with self._lock:
+            view = self._views.get(owner)
+            if view is None:
+                view = self._views[owner] = self._view_of(owner)
+            return view
+
+    def open(self, request: ScanRequest) -> SeriesReader:
+        """See `ReaderFactory.open`."""
+        return self._view(request.device).open(request)
+
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """See `ReaderFactory.latest`."""
+        return self._view(request.device).latest(request, counters)
+
+    def expect(self, request: ScanRequest) -> None:
+        """See `ReaderFactory.expect`."""
+        self._view(request.device).expect(request)
+
+    def close(self) -> None:
+        """See `ReadView.close`."""
+        self._own.close()
+        for view in self._views.values():
+            view.close()

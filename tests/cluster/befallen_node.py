@@ -1,0 +1,149 @@
+"""A node's process that something befalls at a chosen point: `python befallen_node.py start --foreground --data D ...`.
+
+    D/befall.NAME     the process that gets to point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
+                      whoever looks on kills it, or lets it go on
+    D/full            as long as this is there, nothing more fits on its disk
+    D/cut             as long as this is there, no other node hears of it, nor it of them
+
+The node is as anybody starts it, but that a few of its functions are wrapped in others that look for these files, and
+that leases of captures are short. Points are named after the step that has just been taken there (`POINTS`); see
+`docs/protocol/expansion.md`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from saros_cluster.data.ownership import Ownership
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.groups import Groups
+from saros_cluster.growth import commands, steps, worker
+from saros_cluster.host import GroupHost
+from saros_cluster.peers import Unreachable
+from saros_cluster.transport.grpc_peers import GrpcPeers
+from saros_server.cli import main
+from saros_storage import region
+from saros_storage.capture import pulling, shelf
+from saros_storage.disk import LocalDisk, LocalFile
+
+#: Steps of the meta group's log: each node takes them.
+META_STEPS = ("Begin", "Ready", "Go", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
+#: The others, and where they are taken.
+POINTS: dict[str, tuple[object, str]] = {
+    "a group begins": (Groups, "_begin"),
+    "a snapshot is installed": (RegionMachine, "install"),
+    "slots are fenced": (Ownership, "fence"),
+    "slots are opened": (Ownership, "open"),
+    "slots are captured": (RegionMachine, "capture_left"),
+    "a file is pulled": (pulling, "_pull_file"),
+    "all is pulled": (worker, "pull_capture"),
+    "files are linked": (region, "link_arrived"),
+    "files have arrived": (region.Region, "arrive"),
+    "slots are let go of": (Ownership, "leave"),
+    "a move is settled": (Ownership, "settle"),
+    "members are proposed": (GroupHost, "_change_membership"),
+    "a group is left": (Groups, "_leave"),
+}
+_POLL_SECONDS = 0.05
+_LEASE_NS = 20_000_000_000
+
+
+class Befallen:
+    """See the module. `folder`: the node's data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def plant(self) -> None:
+        """Wrap the functions, before the node begins."""
+        for name in META_STEPS:
+            kind = getattr(commands, name)
+            self._stop_after(steps, "apply", name, lambda _, command, *rest, kind=kind: isinstance(command, kind))
+        for name, (holder, function) in POINTS.items():
+            self._stop_after(holder, function, name)
+        for holder, function in ((LocalFile, "write"), (LocalFile, "reserve"), (LocalDisk, "create")):
+            self._need_room(holder, function)
+        self._cut_off()
+        shelf._KEPT_NS = _LEASE_NS
+
+    def _stop_after(
+        self, holder: object, name: str, point: str, is_meant: Callable[..., bool] = lambda *_: True
+    ) -> None:
+        do = getattr(holder, name)
+
+        def doing(*args, **more):
+            found = do(*args, **more)
+            if is_meant(*args):
+                self._reach(point)
+            return found
+
+        setattr(holder, name, doing)
+
+    def _reach(self, point: str) -> None:
+        try:
+            os.rename(self._folder / f"befall.{point}", self._folder / f"befallen.{point}")
+        except FileNotFoundError:
+            return
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _need_room(self, holder: object, name: str) -> None:
+        do = getattr(holder, name)
+
+        def doing(*args):
+            if (self._folder / "full").exists():
+                raise OSError(errno.ENOSPC, "no space left on device")
+            return do(*args)
+
+        setattr(holder, name, doing)
+
+    # ------------------------------------------------------------------ links
+
+    def _is_cut(self) -> bool:
+        return (self._folder / "cut").exists()
+
+    def _cut_off(self) -> None:
+        start, send, call, stream = GrpcPeers.start, GrpcPeers.send, GrpcPeers.call, GrpcPeers.stream
+
+        def late(handler):
+            """What comes is heard when the link is there again."""
+
+            def handle(*args):
+                while self._is_cut():
+                    time.sleep(_POLL_SECONDS)
+                return handler(*args)
+
+            return handle
+
+        def starting(peers, host, port, *, receive, calls, streams):
+            def receiving(sender, messages) -> None:
+                if not self._is_cut():
+                    receive(sender, messages)
+
+            heard = [{name: late(handler) for name, handler in kind.items()} for kind in (calls, streams)]
+            return start(peers, host, port, receive=receiving, calls=heard[0], streams=heard[1])
+
+        def sending(peers, node, messages) -> None:
+            if not self._is_cut():
+                send(peers, node, messages)
+
+        def asking(ask):
+            def asked(peers, node, *rest):
+                if self._is_cut():
+                    raise Unreachable(node, "the link is cut")
+                return ask(peers, node, *rest)
+
+            return asked
+
+        GrpcPeers.start, GrpcPeers.send = starting, sending  # type: ignore[method-assign]
+        GrpcPeers.call, GrpcPeers.stream = asking(call), asking(stream)  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    Befallen(Path(sys.argv[sys.argv.index("--data") + 1])).plant()
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Mistakes of growing and shrinking, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
+
+The letters are those of the holes that the method had which the protocol was made from (`docs/protocol/expansion.md`):
+C about who is in a group, L about going on, M about slots that move, F and Q about reading.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from cluster.world_hunt import Mutant, Plant, planting
+
+from saros_cluster.data import schema_along
+from saros_cluster.data.ownership import NEVER, Ownership
+from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.growth import steps
+from saros_cluster.growth.worker import Worker
+from saros_cluster.raft.membership import Membership
+from saros_storage.partition import Partition
+from saros_storage.snapshot import Rank
+
+MUTANTS: list[Mutant] = []
+mutant = planting(MUTANTS)
+
+
+# ---------------------------------------------------------------------- who is in a group
+
+
+@mutant
+def changes_members_without_a_joint_membership(plant: Plant):
+    """C1: several at once, so that two majorities have nobody in common."""
+    plant(Membership, "entering", lambda self, target: target)
+
+
+@mutant
+def begins_a_change_in_the_midst_of_another(plant: Plant):
+    """C6"""
+
+    def begin(topology, command, index, begin=steps._begin):
+        return begin(replace(topology, change=None), command, index)
+
+    plant(steps, "_begin", begin)
+
+
+@mutant
+def turns_back_after_go(plant: Plant):
+    def abort(topology, change, index, abort=steps._abort):
+        return abort(topology, replace(change, going=False), index)
+
+    plant(steps, "_abort", abort)
+
+
+@mutant
+def does_not_notice_that_it_was_removed(plant: Plant):
+    """C9"""
+    plant(Worker, "_ask_standing", lambda self: None)
+
+
+# ---------------------------------------------------------------------- slots that move
+
+
+@mutant
+def ranks_what_came_with_what_was_written_since(plant: Plant):
+    """M-C"""
+    plant(Partition, "_rank", lambda self, version: Rank(0, version & 0xFFFF))
+
+
+@mutant
+def lets_go_of_slots_that_others_still_fetch(plant: Plant):
+    """M-I: whatever has left, by whichever move."""
+
+    def leave(self, epoch, leave=Ownership.leave):
+        self._until[self._until < NEVER] = epoch
+        return leave(self, epoch)
+
+    plant(Ownership, "leave", leave)
+
+
+@mutant
+def says_that_it_has_what_it_failed_to_fetch(plant: Plant):
+    """M-J"""
+    fetch_from = Worker._fetch_from
+
+    def fetch(self, node, machine, arrival):
+        with suppress(Exception):
+            fetch_from(self, node, machine, arrival)
+
+    plant(Worker, "_fetch_from", fetch)
+
+
+@mutant
+def a_snapshot_says_nothing_of_what_is_on_its_way(plant: Plant):
+    """M-N"""
+
+    def install(self, snapshot, install=RegionMachine.install):
+        if self._staged is not None and self._staged.ownership is not None:
+            self._staged = replace(self._staged, ownership={**self._staged.ownership, "arrivals": []})
+        install(self, snapshot)
+
+    plant(RegionMachine, "install", install)
+
+
+@mutant
+def schema_stays_where_it_was(plant: Plant):
+    plant(schema_along, "goes_along", lambda tree, change, goes: False)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@mutant
+def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
+    """M-F, F-1: nothing, and does not say so."""
+    plant(Ownership, "check_view", lambda self, epoch, inbound: None)
+
+
+@mutant
+def shows_slots_to_whoever_asks(plant: Plant):
+    """F-1: the old holder and the new one both answer for them."""
+    plant(Ownership, "shows", lambda self, slot, epoch, inbound: self.has(slot))

@@ -1,0 +1,16 @@
+"""Planted mistakes are about code that is there: a mistake in what was renamed would be found by nobody."""
+
+from __future__ import annotations
+
+import pytest
+from cluster import cluster_mutants, growth_mutants, raft_mutants
+from cluster.world_hunt import Mutant, planted
+
+MUTANTS = (*raft_mutants.MUTANTS, *cluster_mutants.MUTANTS, *growth_mutants.MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_what_a_planted_mistake_replaces_is_there(mutant: Mutant) -> None:
+    places = planted(mutant)
+    assert places
+    assert [] == [name for holder, name, _ in places if not hasattr(holder, name)]

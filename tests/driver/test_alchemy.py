@@ -1,0 +1,204 @@
+"""SQLAlchemy and pandas on Saros: embedded and through a server, in SQLAlchemy's own words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_server.server import Server
+from saros_storage.clock import SystemClock
+
+sa = pytest.importorskip("sqlalchemy")
+
+from saros.alchemy.naming import device_path, last_node, table_name  # noqa: E402 - needs SQLAlchemy
+
+FIRST, SECOND = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> None:
+    """As the entry points do, where the package is not installed."""
+    entries = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["entry-points"]
+    for name, place in entries["sqlalchemy.dialects"].items():
+        sa.dialects.registry.register(name, *place.split(":"))
+
+
+@pytest.fixture(params=["embedded", "server"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
+    server = None
+    if request.param == "server":
+        server = Server(str(tmp_path), "127.0.0.1", 0, clock=SystemClock())
+        server.start()
+    made = sa.create_engine(f"saros://{server.address}" if server else f"saros+embedded:///{tmp_path}?durability=os")
+    with made.connect() as connection:
+        connection.execute(
+            sa.text("insert into root.g.d(time, a, b) values (:at, :a, :b)"),
+            [{"at": FIRST, "a": 1.5, "b": "x"}, {"at": SECOND, "a": 2.5, "b": "a 'quoted' :b ?"}],
+        )
+        connection.execute(sa.text("create aligned timeseries root.g.`odd name`(`x y` INT32 tags(unit=bar))"))
+        connection.commit()
+    yield made
+    made.dispose()
+    if server:
+        server.stop()
+
+
+def reflected(engine: sa.Engine, name: str = "d") -> sa.Table:
+    return sa.Table(name, sa.MetaData(), schema="root.g", autoload_with=engine)
+
+
+def test_what_there_is_is_reflected(engine: sa.Engine) -> None:
+    looking = sa.inspect(engine)
+    assert ["root.g"] == looking.get_schema_names()
+    assert ["`odd name`", "d"] == looking.get_table_names("root.g")
+    assert ["root.g.`odd name`", "root.g.d"] == looking.get_table_names()
+    assert [] == looking.get_table_names("root.other")
+    assert [True, True, False, False] == [
+        looking.has_table(name, schema)
+        for name, schema in (("d", "root.g"), ("root.g.d", None), ("e", "root.g"), ("no path; drop", "root.g"))
+    ]
+    d, odd = reflected(engine), reflected(engine, "`odd name`")
+    assert [("time", "TIMESTAMP"), ("a", "DOUBLE"), ("b", "TEXT")] == [(c.name, str(c.type)) for c in d.columns]
+    assert ["time"] == [c.name for c in d.primary_key]
+    assert ["time", "x y"] == odd.columns.keys()
+    assert '{"unit":"bar"}' == odd.c["x y"].info["tags"]
+    with pytest.raises(sa.exc.NoSuchTableError):
+        reflected(engine, "none")
+    everything = sa.MetaData()
+    everything.reflect(engine, schema="root.g")
+    assert 2 == len(everything.tables)
+
+
+def test_selects_give_what_they_ask_for(engine: sa.Engine) -> None:
+    d = reflected(engine)
+    t, a, b = d.c.time, d.c.a, d.c.b
+    for select, expected in (
+        (sa.select(d), [(FIRST, 1.5, "x"), (SECOND, 2.5, "a 'quoted' :b ?")]),
+        (sa.select(a, t), [(1.5, FIRST), (2.5, SECOND)]),
+        (sa.select(a, a.label("again"), a), [(1.5, 1.5, 1.5), (2.5, 2.5, 2.5)]),
+        (sa.select((a + 1).label("more")).where(t >= SECOND), [(3.5,)]),
+        (sa.select(a).where(b == "a 'quoted' :b ?"), [(2.5,)]),
+        (sa.select(a).where(a.in_([1.5, 7])), [(1.5,)]),
+        (sa.select(b).where(b.like("a%"), b.is_not(None)), [("a 'quoted' :b ?",)]),
+        (sa.select(a).order_by(t.desc()).limit(1), [(2.5,)]),
+        (sa.select(a).order_by(t).offset(1), [(2.5,)]),
+        (sa.select(sa.func.max(a), sa.func.min(a), sa.func.count(b)), [(2.5, 1.5, 2)]),
+        (sa.select(sa.func.avg(a).label("mean")).where(t < SECOND), [(1.5,)]),
+        (sa.select(sa.func.count()).select_from(d), [(2,)]),
+        (sa.select(sa.cast(a, sa.Text)), [("1.5",), ("2.5",)]),
+        (sa.select(a).where(t > sa.func.now()), []),
+    ):
+        with engine.connect() as connection:
+            assert expected == [tuple(row) for row in connection.execute(select)], str(select)
+    with engine.connect() as connection:
+        row = connection.execute(sa.select(a, t).limit(1)).mappings().one()
+        assert {"a": 1.5, "time": FIRST} == dict(row)
+        rows = connection.execute(sa.select(a))
+        assert [(1.5,), [(2.5,)], None] == [rows.fetchone(), rows.fetchmany(5), rows.fetchone()]
+        assert (1.5,) == connection.execute(sa.select(a)).first()
+
+
+def test_a_column_that_is_not_there_is_null(engine: sa.Engine) -> None:
+    table = sa.Table("root.g.d", sa.MetaData(), sa.Column("none", sa.Float), sa.Column("a", sa.Float))
+    with engine.connect() as connection:
+        assert [(None, 1.5), (None, 2.5)] == connection.execute(sa.select(table)).all()
+
+
+def test_rows_are_written_and_deleted(engine: sa.Engine) -> None:
+    d, odd = reflected(engine), reflected(engine, "`odd name`")
+    with engine.begin() as connection:
+        connection.execute(sa.insert(d), [{"time": 5, "a": 9.0, "b": "y"}, {"time": 6, "a": None, "b": "z"}])
+        connection.execute(sa.insert(odd).values({"time": FIRST, "x y": 7}))
+        assert [(FIRST, 7)] == connection.execute(sa.select(odd)).all()
+        assert [("y",), ("z",)] == connection.execute(sa.select(d.c.b).where(d.c.time <= 6)).all()
+        connection.execute(sa.delete(d).where(d.c.time >= SECOND))
+        connection.execute(sa.delete(d).where(d.c.time < 10))
+    with engine.connect() as connection:
+        connection.execute(sa.insert(d).values(time=SECOND, a=4.5))
+        connection.rollback()  # there are no transactions: what was written stays
+        assert [(1.5,), (4.5,)] == connection.execute(sa.select(d.c.a)).all()
+
+
+def test_pandas_reads(engine: sa.Engine) -> None:
+    import pandas as pd
+
+    d = reflected(engine)
+    assert ["time", "a"] == list(pd.read_sql(sa.select(d.c.time, d.c.a), engine))
+    with engine.connect() as connection:
+        frame = pd.read_sql(sa.text("select a from root.g.d where a > :a"), connection, params={"a": 2})
+    assert (["Time", "root.g.d.a"], [2.5]) == (list(frame), list(frame["root.g.d.a"]))
+    assert [1.5, 2.5] == list(pd.read_sql_table("d", engine, schema="root.g", index_col="time")["a"])
+
+
+def test_what_there_is_no_word_for_is_refused(engine: sa.Engine) -> None:
+    d, odd = reflected(engine), reflected(engine, "`odd name`")
+    a = d.c.a
+    for refused, word in (
+        (sa.update(d).values(a=1), "UPDATE"),
+        (sa.select(d).distinct(), "DISTINCT"),
+        (sa.select(a, odd.c["x y"]), "joins"),
+        (sa.select(a).join(odd, d.c.time == odd.c.time), "joins"),
+        (sa.select(sa.func.count(a)).group_by(d.c.b), "GROUP BY"),
+        (sa.union(sa.select(a), sa.select(a)), "UNION"),
+        (sa.select(a).where(a == sa.select(a).scalar_subquery()), "subqueries"),
+        (sa.select(d.alias().c.a), "aliases"),
+        (sa.select(1), "FROM"),
+        (sa.select(d.c.b + "x"), "concat"),
+        (sa.select(a).with_for_update(), "FOR UPDATE"),
+        (sa.schema.CreateTable(d), "CREATE TABLE"),
+        (sa.schema.DropTable(d), "DROP TABLE"),
+    ):
+        with engine.connect() as connection, pytest.raises(sa.exc.CompileError, match=word):
+            connection.execute(refused)
+    with engine.connect() as connection, pytest.raises(saros.NotSupportedError, match="savepoints"):
+        connection.begin_nested()
+    with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError):
+        connection.execute(sa.text("select from"))
+    evil = sa.Table("d; drop database root.g", sa.MetaData(), sa.Column("a", sa.Float), schema="root.g")
+    with engine.connect() as connection, pytest.raises(sa.exc.CompileError, match="no device"):
+        connection.execute(sa.select(evil))
+
+
+def test_addresses() -> None:
+    def target(url: str) -> tuple[str, dict[str, object]]:
+        made = sa.make_url(url)
+        (where,), arguments = made.get_dialect()().create_connect_args(made)
+        return where, {name: value for name, value in arguments.items() if value is not None}
+
+    url = "saros://ann:p%40w@h1:1/?consistency=weak&tls=/a%26b.pem&time_zone=UTC&timeout=2.5&host=h2:5&host=h3"
+    assert (
+        "saros://h1:1,h2:5,h3/?consistency=weak&tls=%2Fa%26b.pem",
+        {"user": "ann", "password": "p@w", "time_zone": "UTC", "timeout": 2.5},
+    ) == target(url)
+    assert ("saros://h2:5", {}) == target("saros://?host=h2:5")
+    assert ("saros://[::1]:7", {}) == target("saros://[::1]:7")
+    assert ("/data", {"options": {"durability": "os"}}) == target("saros+embedded:////data?durability=os")
+    assert ("data", {"timestamps": "epoch"}) == target("saros+embedded:///data?timestamps=epoch")
+    for wrong in (
+        "saros://h/path",
+        "saros://h?colour=red",
+        "saros://h?timeout=soon",
+        "saros+embedded://h/data",
+        "saros+embedded://",
+        "saros://h?time_zone=a&time_zone=b",
+    ):
+        with pytest.raises(sa.exc.ArgumentError):
+            target(wrong)
+
+
+def test_names_of_both_sides() -> None:
+    assert "root.g.a.`b c`" == device_path("a.`b c`", "root.g") == device_path("root.g.a.`b c`", None)
+    assert ("a.`b c`", "root.g", "root.g.a") == (
+        table_name("root.g.a.`b c`", "root.g"),
+        table_name("root.g", "root.g"),
+        table_name("root.g.a", None),
+    )
+    assert ["s", "x y", "a`b", "a.b"] == [last_node(p) for p in ("root.s", "root.d.`x y`", "root.`a``b`", "root.`a.b`")]
+    for wrong in ("d", "root", "root.g.a b", "root.g.d where 1 = 1", "root.g.`a", ""):
+        with pytest.raises(ValueError, match="no device"):
+            device_path(wrong, None)

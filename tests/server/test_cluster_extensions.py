@@ -1,0 +1,97 @@
+"""Functions and triggers of users on a cluster: every node calls them, a restart keeps them, and none may lack them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine.installed_package import install_example
+from server.cluster_fixture import Nodes, wait_until
+
+from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.placement import NodeId
+from saros_server.installed_everywhere import INSTALLED, InstalledEverywhere, say_installed
+from saros_storage.errors import StorageError, UserMistake
+
+
+def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_example(monkeypatch, tmp_path / "installed")
+    cluster = Nodes(tmp_path, 3, 3)
+
+    def refused(number: int, value: int) -> bool:
+        try:
+            cluster.run(number, f"insert into root.a.d{number}(time, t) values ({value}, {value})")
+        except UserMistake as error:
+            return error.code == 1302
+        return False
+
+    def refusal() -> str:
+        with pytest.raises(StorageError) as refused:  # first perhaps that a group has no leader at the moment
+            cluster.run(0, "create function g as 'fahrenheit'")
+        return refused.value.message
+
+    try:
+        cluster.run(0, "create function f as 'fahrenheit'")
+        cluster.run(1, "create trigger hot before insert on root.a.** as 'limits' with ('high'='100')")
+        for number in range(3):
+            cluster.run(number, f"insert into root.a.d{number}(time, t) values (1, {number * 10})")
+            wait_until(lambda n=number: refused(n, 1_000), 20)
+        for number in range(3):
+            cluster.stop(number)
+        for number in range(3):
+            cluster.start(number)
+        cluster.wait_ready()
+        for number in range(3):
+            assert [(1, 32.0, 50.0, 68.0)] == cluster.run(number, "select f(t) from root.a.* where time = 1")
+            assert refused(number, 1_001)
+            assert [("hot", "BEFORE_INSERT", "ACTIVE")] == [
+                (row[0], row[1], row[3]) for row in cluster.run(number, "show triggers")
+            ]
+        with pytest.raises(UserMistake, match="no installed package has the entry point 'nobody'"):
+            cluster.run(2, "create function g as 'nobody'")
+        cluster.stop(2)
+        wait_until(lambda: "node 3 does not say whether it has 'fahrenheit'" in refusal(), 30)
+    finally:
+        cluster.close()
+
+
+class _Routing:
+    nodes = (NodeId(1), NodeId(2), NodeId(3))
+
+
+class _Routes:
+    now = _Routing()
+
+
+class _FakePeers:
+    """Answers for the other nodes: None is a node that has it."""
+
+    def __init__(self, answers: dict[int, Exception | None]) -> None:
+        self.answers = answers
+        self.asked: list[tuple[int, str, bytes]] = []
+
+    def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        self.asked.append((node, name, request))
+        if self.answers[node] is not None:
+            raise self.answers[node]
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("group", "answer", "code", "words"),
+    [
+        ("saros.functions", RemoteError(NodeId(3), 1200, "no installed package has 'f'"), 1200, "node 3: no installed"),
+        ("saros.triggers", Unreachable(NodeId(3), "refused"), 1303, "node 3 does not say whether it has 'f'"),
+    ],
+)
+def test_the_node_that_lacks_it_is_named(group: str, answer: Exception, code: int, words: str) -> None:
+    peers = _FakePeers({2: None, 3: answer})
+    with pytest.raises(UserMistake, match=words) as lacking:
+        InstalledEverywhere(NodeId(1), _Routes(), peers).require(group, "f")
+    assert code == lacking.value.code
+    assert [(2, INSTALLED), (3, INSTALLED)] == [asked[:2] for asked in peers.asked]
+
+
+def test_a_node_looks_for_itself_when_it_is_asked() -> None:
+    with pytest.raises(UserMistake, match="the entry point 'nowhere' in the group"):
+        say_installed(NodeId(1), b'["saros.functions", "nowhere"]')

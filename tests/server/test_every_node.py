@@ -1,0 +1,118 @@
+"""What nodes tell of themselves is told by any node: what lies on their disks, what runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from server.cluster_fixture import Nodes
+
+from saros_cluster.peers import BadRequest
+from saros_cluster.users.privileges import Privilege
+from saros_cluster.users.rights import Granted, Rights
+from saros_engine.access import Access
+from saros_engine.coordinator import SessionContext
+from saros_engine.errors import QueryKilled, QueryNotFound
+from saros_engine.result import Result
+from saros_storage.block import Column
+from saros_storage.types import DataType
+
+POINTS = 1_000_000
+
+
+def access(user: str) -> Access:
+    """Of a user who may read, and see and end no query but the user's own."""
+    return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
+
+
+def show_queries(cluster: Nodes, user: str) -> list[tuple[object, ...]]:
+    """What the first node shows a user."""
+    result = cluster.node(0).engine.execute("show queries", SessionContext(access=access(user)))
+    block = result.next_block()
+    return [] if block is None else list(zip(*(column.to_list() for column in block.columns), strict=True))
+
+
+def read_all(result: Result) -> None:
+    while result.next_block() is not None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Three nodes that have everything; the third one is stopped by the last test."""
+    nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 3)
+    for times in np.array_split(np.arange(POINTS), 20):
+        nodes.node(0).engine.insert_columns("root.a.d", times, {"x": Column(DataType.DOUBLE, times.astype(np.float64))})
+    nodes.run(0, "insert into root.b.d(time, x) values (1, 1)")
+    for number in range(3):
+        nodes.run(number, "select count(x) from root.a.d")  # it has come to this node
+    nodes.run(0, "flush")
+    yield nodes
+    nodes.close()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> None:
+    partitions = cluster.run(number, "show partitions")
+    assert [(database, 0, node) for database in ("root.a", "root.b") for node in (1, 2, 3)] == sorted(
+        (row[0], row[1], row[-1]) for row in partitions
+    )
+    assert [("root.b", 1)] * 3 == [(row[0], row[5]) for row in cluster.run(number, "show files of database root.b")]
+
+
+@pytest.mark.parametrize("end", ["kill query '{}'", "kill all queries"])
+def test_any_node_shows_and_ends_what_runs_on_another(cluster: Nodes, end: str) -> None:
+    statement = "select x + 1 from root.a.d"
+    running = cluster.node(2).engine.execute(statement, SessionContext())
+    try:
+        assert running.next_block() is not None
+        ((_, query, node, _, text),) = cluster.run(0, "show queries")
+        assert ("3", statement) == (node, text)
+        assert str(query).endswith("_3")
+        assert [(query,)] == cluster.run(1, "select query_id from information_schema.queries where datanode_id = '3'")
+        cluster.run(1, end.format(query))
+        with pytest.raises(QueryKilled):
+            read_all(running)
+    finally:
+        running.close()
+    assert [] == cluster.run(0, "show queries")
+
+
+def test_a_user_sees_and_ends_no_query_of_another_user_on_another_node(cluster: Nodes) -> None:
+    running = cluster.node(2).engine.execute("select x + 1 from root.a.d", SessionContext(access=access("one")))
+    try:
+        ((_, query, *_),) = show_queries(cluster, "one")
+        assert [] == show_queries(cluster, "two")
+        with pytest.raises(QueryNotFound):
+            cluster.node(0).engine.execute(f"kill query '{query}'", SessionContext(access=access("two")))
+        assert (
+            0 == cluster.node(0).engine.execute("kill all queries", SessionContext(access=access("two"))).update_count
+        )
+        assert running.next_block() is not None
+        assert (
+            1
+            == cluster.node(0)
+            .engine.execute(f"kill query '{query}'", SessionContext(access=access("one")))
+            .update_count
+        )
+    finally:
+        running.close()
+
+
+def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:
+    for junk in (b"", b"\xff", b"[]", b'["sideways", [], "UTC", null, null]', b"[" * 100_000):
+        with pytest.raises(BadRequest):
+            cluster.node(0).engine.every_node.answer(junk)
+
+
+def test_a_node_that_does_not_answer_is_named(cluster: Nodes) -> None:
+    cluster.stop(2)
+    for text in ("show partitions of database root.b", "show files of database root.b", "show queries"):
+        *others, silent = cluster.run(0, text)
+        told = [value for value in silent if value is not None]
+        assert 3 in told or "3" in told
+        assert any("node 3 does not answer" in str(value) for value in told)
+        assert all(3 != row[-1] for row in others)
+    with pytest.raises(QueryNotFound, match=r"no query nothing is running.*node 3 does not answer"):
+        cluster.run(0, "kill query 'nothing'")

@@ -1,0 +1,65 @@
+"""Statements and backslash commands, as a file or a pipe brings them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from saros_shell.command import main
+
+INSERT = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5);"
+
+
+@pytest.fixture
+def piped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run the shell on what is piped into it: its exit code, what it prints, and what it complains of."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str, *arguments: str) -> tuple[int, list[str], list[str]]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        code = main([*arguments, "data"])
+        out, err = capsys.readouterr()
+        return code, out.splitlines(), err.splitlines()
+
+    return run
+
+
+def test_commands_stand_between_statements(piped) -> None:
+    code, out, err = piped(
+        f"{INSERT}\n\\x\n\\copy (select x from root.a.d) to d.csv\nselect x from root.a.d where time = 1;"
+    )
+    assert (0, []) == (code, err)
+    assert ["done, 2 points", "format is vertical"] == out[:2]
+    assert "root.a.d.x | 1.5" in out
+    assert "Time,root.a.d.x" == Path("d.csv").read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_rows_for_programs_are_not_mixed_with_notes(piped) -> None:
+    code, out, _ = piped(f"{INSERT}\n\\pager off\nselect count(x) from root.a.d;", "--format", "csv")
+    assert (0, ["count(root.a.d.x)", "2"]) == (code, out)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("\\nonsense", "there is no command \\nonsense"),
+        ("\\d root.", "error 700"),
+        ("\\i gone.sql", "cannot read gone.sql"),
+    ],
+)
+def test_a_command_that_fails_ends_the_script(piped, wrong: str, complaint: str) -> None:
+    code, out, err = piped(f"{INSERT}\n{wrong}\nselect x from root.a.d;")
+    assert (1, ["done, 2 points"]) == (code, out)
+    assert complaint in err[0]
+    code, out, _ = piped(f"{wrong}\nselect x from root.a.d;", "--continue")
+    assert (1, "(2 rows)") == (code, out[-1])
+
+
+def test_a_file_may_hold_commands_and_leave(piped) -> None:
+    Path("inner.sql").write_text(f"{INSERT}\n\\l\n\\q\nselect x from root.a.d;", encoding="utf-8")
+    code, out, _ = piped("\\i inner.sql\nselect x from root.a.d;")
+    assert 0 == code
+    assert "root.a" in out
+    assert "(2 rows)" not in out

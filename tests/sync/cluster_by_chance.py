@@ -1,0 +1,102 @@
+"""A cluster as receiver to which things happen by chance; at most one of its nodes is down at a time.
+
+power      a node loses it, between questions or while it takes a round; a file may be gone from its disk afterwards
+asks       what nodes ask each other is lost
+notes      a round is committed, and who committed it never hears of it
+slots      other nodes are to keep a sender
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from storage.crash_disk import CrashDisk
+from storage.store_opening import FOLDER
+from sync.cluster_world import Line, Places
+
+from saros_cluster.peers import Unreachable as NodeUnreachable
+from saros_cluster.placement import NodeId
+from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.errors import Unreachable
+from saros_sync.receiver.mirror import FOLDER as SYNC
+
+
+class ClusterByChance(Places):
+    """See the module; nothing happens any more after `come_to_rest`."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance = chance
+        #: The node that was asked last.
+        self.asked = NodeId(1)
+        self._rests = False
+        super().__init__(chance.choice((3, 3, 4)), chance.choice((1, 2, 3)))
+        self.meanwhile = self._happen
+
+    def restart(self) -> None:
+        """Something happens between two rounds."""
+        if self.stopped:
+            ((_, place),) = self.stopped.items()
+            self._lose_a_file(place.disk)
+            self._up()
+        elif self._is(0.7):
+            self.stop(self.chance.choice(self.nodes))
+        elif self.catalog.senders:
+            sender = self.chance.choice(sorted(self.catalog.senders))
+            self.kept_by[sender] = self.chance.sample(self.nodes, self.copies)
+            self.wait(1.0)
+
+    def come_to_rest(self) -> None:
+        """All nodes run, and nothing happens any more."""
+        self._rests = True
+        if self.stopped:
+            self._up()
+
+    def line(self, node: NodeId | None = None) -> Line:
+        return _Line(self, self.chance.choice(self.nodes))
+
+    def _happen(self, what: str) -> None:
+        if self._rests:
+            return
+        if what == "ask" and self._is(0.05):
+            raise NodeUnreachable(NodeId(0), "the question is lost")
+        if what == "wait" and self.stopped and self._is(0.05):
+            self._up()
+        if what == "put" and self._is(0.1):
+            raise Unreachable("it is not known whether the notes were written")
+        if what in ("put", "schema") and not self.stopped and self._is(0.1):
+            self.stop(self.asked)
+            raise Unreachable("the node is gone")
+
+    def _is(self, probability: float) -> bool:
+        return self.chance.random() < probability
+
+    def _up(self) -> None:
+        ((node, place),) = self.stopped.items()
+        self.start(node, place.disk if self._is(0.3) else place.disk.after_power_cut(), place.notes)
+
+    def _lose_a_file(self, disk: CrashDisk) -> None:
+        """Now and then; one that another node has."""
+        if self._is(0.7):
+            return
+        for sender in self.catalog.senders:
+            data = f"{FOLDER}/{SYNC}/{sender}/data"
+            for name in disk.list(data):
+                if any(place.disk.exists(f"{data}/{name}") for place in self.running.values()):
+                    disk.remove(f"{data}/{name}")
+                    return
+
+
+class _Line(Line):
+    """Goes to another node now and then; the cluster knows which one it asked."""
+
+    def __init__(self, cluster: ClusterByChance, node: NodeId) -> None:
+        super().__init__(cluster, node)
+        self._cluster = cluster
+
+    @property
+    def _receiver(self) -> ClusterReceiver:
+        if self._cluster.chance.random() < 0.05:
+            self.node = self._cluster.chance.choice(self._cluster.nodes)
+        receiver = super()._receiver
+        self._cluster.asked = self.node
+        return receiver

@@ -1,0 +1,285 @@
+"""A cluster as receiver in one thread: each node's share on a disk of its own; one log of notes and one schema for all.
+
+    nodes      keeper, receiver and ledger as they run, over crash disks; they ask each other through `Places.ask`
+    agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
+    time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`)
+
+So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from storage.crash_disk import CrashDisk
+from storage.store_model import State, read_store
+from storage.store_opening import FOLDER, NOW_MS, OPTIONS, Wrong
+from sync.sync_world import check_kept
+
+from saros_cluster.meta.notes import Notes, PutNotes
+from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.placement import NodeId
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.errors import StorageError
+from saros_storage.layout import RESOURCE
+from saros_storage.reading import ReadView
+from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
+from saros_storage.store_options import StoreOptions
+from saros_storage.view import LocalReadView
+from saros_sync.clustered.contents import ARRIVING, Contents
+from saros_sync.clustered.keeper import Keeper
+from saros_sync.clustered.ledger import Ledger
+from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.catalog import Catalog
+from saros_sync.receiver.mirror import FOLDER as SYNC
+from saros_sync.receiver.synced_view import SyncedView
+from saros_sync.round import Content
+from saros_sync.transport import Begun
+
+#: Longer than old and held rounds are kept.
+_LONG_SECONDS = 1_000.0
+
+
+class Clock:
+    """Goes on when it is told to, and a nanosecond with each look."""
+
+    def __init__(self) -> None:
+        self._now_ns = NOW_MS * 1_000_000
+
+    def now_ns(self) -> int:
+        self._now_ns += 1
+        return self._now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns()
+
+    def go_on(self, seconds: float) -> None:
+        self._now_ns += int(seconds * 1e9)
+
+
+class Place:
+    """A node. Implements what its receiver needs of a cluster (`clustered.receiver.Cluster`)."""
+
+    def __init__(self, places: Places, node: NodeId, disk: CrashDisk, notes: Notes) -> None:
+        self.places = places
+        self.disk = disk
+        self.notes = notes
+        disk.make_folder(FOLDER)
+        self.ledger = Ledger(lambda: self.notes)
+        contents = Contents(FOLDER, disk)
+        self.keeper = Keeper(
+            contents,
+            disk,
+            places.clock,
+            self.ledger,
+            node,
+            lambda: places.nodes,
+            places.members,
+            partial(places.ask, node),
+        )
+        self.receiver = ClusterReceiver(
+            contents, disk, places.clock, self.ledger, self.keeper, self, places.members, places.wait
+        )
+
+    # ------------------------------------------------------------------ what all have agreed on
+
+    @property
+    def schema(self) -> SchemaTree:
+        return self.places.schema
+
+    @property
+    def options(self) -> StoreOptions:
+        return OPTIONS
+
+    def see_all(self) -> None:
+        self.see_notes()
+
+    def see_notes(self) -> Notes:
+        self.notes = self.places.notes
+        return self.notes
+
+    def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
+        self.places.notes = self.notes = self.places.notes.put(PutNotes(version, texts), self.places.notes.version + 1)
+        self.places.meanwhile("put")
+
+    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
+        self.schema.rehearse(changes)
+        for change in changes:
+            self.schema.apply(change)
+        self.places.meanwhile("schema")
+
+    def delete_own_series(self, pattern: str) -> None:
+        self.schema.apply(DeleteSeries(pattern))
+        self.places.meanwhile("schema")
+
+    # ------------------------------------------------------------------ steps, reading
+
+    def step(self) -> None:
+        with suppress(StorageError, OSError):  # the next one
+            self.keeper.step()
+            self.receiver.tidy()
+
+    def view(self) -> ReadView:
+        known, cache = self.ledger.now, ChunkCache(1 << 20)
+
+        def round_of(owner: str) -> ReadView:
+            document = known.catalog.senders[owner].document
+            for place in (self, *self.places.running.values()):
+                mirror = place.keeper.mirror(owner, document)
+                if mirror is not None:
+                    return LocalReadView(mirror.partitions, cache, lambda: None)
+            raise Wrong(f"nobody that runs has the last round of {owner}")
+
+        return SyncedView(LocalReadView({}, cache, lambda: None), known.owners, round_of)
+
+    def state(self) -> State:
+        """What a strong read shows."""
+        self.see_notes()
+        return replace(read_store(self), databases=frozenset())  # type: ignore[arg-type]
+
+
+class Places:
+    """All nodes; see the module."""
+
+    def __init__(
+        self,
+        count: int = 3,
+        copies: int | None = None,
+        *,
+        disks: Mapping[NodeId, CrashDisk] | None = None,
+        notes: Notes | None = None,
+        schema: SchemaTree | None = None,
+    ) -> None:
+        """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
+        self.clock = Clock()
+        self.notes = notes or Notes()
+        self._ledger = Ledger(lambda: self.notes)
+        self.schema = schema or SchemaTree()
+        self.nodes = [NodeId(number + 1) for number in range(count)]
+        self.copies = copies or count
+        #: By sender: who keeps it; those that are not here are kept by the first ones.
+        self.kept_by: dict[str, list[NodeId]] = {}
+        self.running: dict[NodeId, Place] = {}
+        #: Nodes that are down, as they went down.
+        self.stopped: dict[NodeId, Place] = {}
+        #: Called with what is under way: "ask", "wait", "put", "schema". May raise what the other side may.
+        self.meanwhile: Callable[[str], None] = lambda _: None
+        for node in self.nodes:
+            self.start(node, CrashDisk() if disks is None else disks[node])
+
+    def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
+        """`notes`: what it has heard; none: all."""
+        self.stopped.pop(node, None)
+        self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
+
+    def stop(self, node: NodeId) -> None:
+        place = self.stopped[node] = self.running.pop(node)
+        place.receiver.close()
+
+    def close(self) -> None:
+        for node in list(self.running):
+            self.stop(node)
+
+    def members(self, sender: str) -> Sequence[NodeId]:
+        return self.kept_by.get(sender, self.nodes[: self.copies])
+
+    def ask(self, asker: NodeId, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
+        place = self.running.get(node)
+        if place is None or asker not in self.running:
+            raise Unreachable(node, "it is down", sent=False)
+        self.meanwhile("ask")
+        try:
+            return place.keeper.handlers()[name](asker, request)
+        except (StorageError, OSError) as error:
+            raise RemoteError(node, 2000, str(error)) from error
+
+    def wait(self, seconds: float) -> None:
+        """Time goes on, and all do what they do by themselves."""
+        self.clock.go_on(seconds)
+        self.meanwhile("wait")
+        for place in list(self.running.values()):
+            place.see_notes()
+            place.step()
+
+    def settle(self) -> None:
+        """All that is to be done has been done."""
+        for _ in range(3):
+            self.wait(_LONG_SECONDS)
+            self.finish()
+
+    def check_durable(self, sender: str) -> None:
+        """More than half of those who keep a sender have all of its last round, whatever becomes of power."""
+        document, members = self.catalog.senders[sender].document, self.members(sender)
+        places = {**self.running, **self.stopped}
+        holding = 0
+        for node in members:
+            disk = places[node].disk.after_power_cut()
+            contents = Contents(FOLDER, disk)
+            holding += not contents.lacks(sender, document)
+        if 2 * holding <= len(members):
+            raise Wrong(f"{holding} of nodes {members} have the last round of {sender} on their disks")
+
+    def finish(self) -> None:
+        """What the node does that leads the meta group."""
+        self.running[min(self.running)].receiver.finish()
+
+    def check_nothing_left(self, context: str) -> None:
+        """Each node has what it is to keep, all of it as its name says, and nothing else. Raises Wrong."""
+        for node, place in self.running.items():
+            root, senders = f"{FOLDER}/{SYNC}", place.ledger.now.catalog.senders
+            kept = {sender for sender in senders if node in self.members(sender)}
+            found = set(place.disk.list(root)) - {ARRIVING}
+            if found != kept:
+                raise Wrong(f"{context}: node {node} keeps {found}, not {kept}")
+            for sender in kept:
+                # A power cut may take a resource's name: what it says is then read from the file.
+                context_ = f"{context}, node {node}"
+                check_kept(context_, place.disk, f"{root}/{sender}", senders[sender].document, RESOURCE)
+            for sender in place.disk.list(f"{root}/{ARRIVING}"):
+                left = place.disk.list(f"{root}/{ARRIVING}/{sender}/data")
+                if left or place.disk.exists(f"{root}/{ARRIVING}/{sender}/load.log"):
+                    raise Wrong(f"{context}: {left} of {sender} is left where it arrived at node {node}")
+            if place.receiver.in_hand():
+                raise Wrong(f"{context}: {place.receiver.in_hand()} in hand at node {node}")
+
+    @property
+    def catalog(self) -> Catalog:
+        """As all have agreed."""
+        return self._ledger.now.catalog
+
+    def states(self) -> list[State]:
+        """What each node shows, while all run."""
+        return [place.state() for place in self.running.values()] if len(self.running) == len(self.nodes) else []
+
+    def line(self, node: NodeId | None = None) -> Line:
+        return Line(self, self.nodes[0] if node is None else node)
+
+
+class Line:
+    """A line to the nodes; it goes to another one if that is down. Implements `Transport`."""
+
+    def __init__(self, places: Places, node: NodeId) -> None:
+        self.places = places
+        self.node = node
+
+    @property
+    def _receiver(self) -> ClusterReceiver:
+        if self.node not in self.places.running:
+            self.node = next(iter(self.places.running))
+        return self.places.running[self.node].receiver
+
+    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+        return self._receiver.begin(Speaker(), sender, name, number, document)
+
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+        return self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+
+    def commit(self, sender: str, number: int) -> Begun:
+        return self._receiver.commit(Speaker(), sender, number)
+
+    def close(self) -> None:
+        return

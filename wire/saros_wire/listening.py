@@ -1,0 +1,23 @@
+"""Whether an address can be listened on: gRPC tells that it cannot, but not why."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+_ADVICE = {
+    errno.EADDRINUSE: "another process has the port: end it, or choose another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "ports below 1024 are for the administrator of the machine: choose another one",
+}
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise RuntimeError, as gRPC does when it binds, but with the reason, unless the port is free (0: any)."""
+    if not port:
+        return
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise RuntimeError(_ADVICE.get(error.errno or 0, error.strerror or str(error))) from error
