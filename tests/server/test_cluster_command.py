@@ -72,6 +72,17 @@ def file_of(directory: Path, node: NodeId) -> ClusterFile:
     return file
 
 
+def well(directory: Path) -> subprocess.CompletedProcess[str]:
+    """What status says when all is well: a busy machine may leave a group without a leader for a moment."""
+    limit = time.monotonic() + 60
+    while True:
+        done = call("status", "--dir", str(directory))
+        if 0 == done.returncode:
+            assert "" == done.stderr
+            return done
+        assert time.monotonic() < limit, done.stdout + done.stderr
+
+
 # ---------------------------------------------------------------------------------------------- processes
 
 
@@ -100,8 +111,7 @@ def test_every_node_of_a_new_cluster_answers(directory: Path) -> None:
 
 
 def test_status_shows_nodes_and_groups(directory: Path) -> None:
-    done = call("status", "--dir", str(directory))
-    assert (0, "") == (done.returncode, done.stderr)
+    done = well(directory)
     for node, pid in pids(directory).items():
         assert re.search(rf"^ *{node} \| 127.0.0.1:\d+ \| {pid} *\| up ", done.stdout, re.MULTILINE)
     assert re.search(r"^group +\| members +\| leader +\| term ", done.stdout, re.MULTILINE)
