@@ -3,17 +3,17 @@
     the node that a client asks  --question-->  every other node
                                  <--- rows ---                     who does not answer gets a row that says why
 
-A database that is no cluster's is node 1 alone. Thread-safe; waits for other nodes, at most a while for each.
+All are asked at the same time. A database that is no cluster's is node 1 alone. Thread-safe; waits for other nodes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from saros_cluster.peers import BadRequest, RemoteError, Unreachable
+from saros_cluster.peers import BadRequest
 from saros_cluster.placement import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.access import Access
@@ -37,12 +37,8 @@ _QUERY_FIELDS = tuple(Field(name, _TEXT) for name in ("Time", "QueryId", "DataNo
 class OtherNodes(Protocol):
     """The other nodes of the cluster."""
 
-    def nodes(self) -> Sequence[NodeId]:
-        """All but this one."""
-        ...
-
-    def ask(self, node: NodeId, question: bytes) -> bytes:
-        """What a node's `EveryNode.answer` says. Raises Unreachable, RemoteError."""
+    def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
+        """What each node's `EveryNode.answer` says, or why there is no answer, as a text."""
         ...
 
 
@@ -114,18 +110,9 @@ class EveryNode:
             raise QueryNotFound(query, silent)
         return count
 
-    def _ask_others(self, question: _Question) -> Iterator[tuple[NodeId, bytes | str]]:
+    def _ask_others(self, question: _Question) -> Sequence[tuple[NodeId, bytes | str]]:
         """What each of them answers, or why it does not."""
-        others, data = self._others, question.encode()
-        if others is None:
-            return
-        for node in others.nodes():
-            try:
-                yield node, others.ask(node, data)
-            except Unreachable as error:
-                yield node, str(error)
-            except RemoteError as error:
-                yield node, f"node {node}: {error}"
+        return [] if self._others is None else self._others.ask_each(question.encode())
 
     # ------------------------------------------------------------------ this node
 

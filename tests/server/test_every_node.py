@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Barrier
 
 import numpy as np
 import pytest
 from server.cluster_fixture import Nodes
 
-from saros_cluster.peers import BadRequest
+from saros_cluster.peers import BadRequest, Unreachable
+from saros_cluster.placement import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Granted, Rights
 from saros_engine.access import Access
 from saros_engine.coordinator import SessionContext
 from saros_engine.errors import QueryKilled, QueryNotFound
 from saros_engine.result import Result
+from saros_server.other_nodes import ask_each
 from saros_storage.block import Column
 from saros_storage.types import DataType
 
@@ -106,6 +109,23 @@ def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:
             cluster.node(0).engine.every_node.answer(junk)
 
 
+def test_all_nodes_are_asked_at_the_same_time() -> None:
+    """Each answers only when all have been asked."""
+    asked = Barrier(3, timeout=60)
+
+    def ask(node: NodeId, name: str, question: bytes, seconds: float) -> bytes:
+        asked.wait()
+        if node == 3:
+            raise Unreachable(node, "it sleeps")
+        return name.encode() + question
+
+    nodes = [NodeId(number) for number in (1, 2, 3)]
+    assert [(1, b"tell?"), (2, b"tell?"), (3, str(Unreachable(NodeId(3), "it sleeps")))] == ask_each(
+        nodes, ask, "tell", b"?"
+    )
+    assert [] == ask_each([], ask, "tell", b"?")
+
+
 def test_a_node_that_does_not_answer_is_named(cluster: Nodes) -> None:
     cluster.stop(2)
     for text in ("show partitions of database root.b", "show files of database root.b", "show queries"):
@@ -114,5 +134,7 @@ def test_a_node_that_does_not_answer_is_named(cluster: Nodes) -> None:
         assert 3 in told or "3" in told
         assert any("node 3 does not answer" in str(value) for value in told)
         assert all(3 != row[-1] for row in others)
+    ((name, state, *_, why),) = cluster.run(0, "show receivers")
+    assert ("node 3", "unknown", True) == (name, state, "node 3 does not answer" in str(why))
     with pytest.raises(QueryNotFound, match=r"no query nothing is running.*node 3 does not answer"):
         cluster.run(0, "kill query 'nothing'")
