@@ -19,6 +19,7 @@ The lock is the region's; the flusher holds `folders` while it works in partitio
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -45,6 +46,8 @@ from saros_storage.snapshot import FileSource
 from saros_storage.store_options import StoreOptions
 from saros_storage.ttl import Expiry
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
+
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 #: Files are looked through for expired ones so often, if there are rules.
@@ -186,10 +189,7 @@ class Flusher:
                 self._note(error, final=True)
                 return
             else:
-                with self._lock:
-                    if not self._stopping:
-                        self.problem = None
-                    self._lock.notify_all()
+                self._went_well()
 
     def _expiry_is_due(self) -> bool:
         return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
@@ -240,10 +240,22 @@ class Flusher:
             self._disk.remove(file.path)
             self._disk.remove(file.path + RESOURCE)
 
+    def _went_well(self) -> None:
+        with self._lock:
+            if not self._stopping:
+                if self.problem is not None:
+                    logger.info("flushing goes on")
+                self.problem = None
+            self._lock.notify_all()
+
     def _note(self, error: BaseException, *, final: bool) -> bool:
         """Name the problem; unless it is final, wait a little. False: the thread is to end."""
         with self._lock:
             if not self._gave_up:
+                if final:
+                    logger.error("flushing failed, until the next start", exc_info=error)
+                elif self.problem is None:
+                    logger.warning("flushing waits for space", extra={"why": str(error)})
                 self.problem = error
             self._lock.notify_all()
             if not final and not self._stopping:

@@ -33,8 +33,8 @@ from saros_storage.schema import CreateDatabase
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Torn ends are told of; here there are thousands."""
-    caplog.set_level(logging.ERROR)
+    """Torn ends and failed disks are told of; here there are thousands."""
+    caplog.set_level(logging.CRITICAL)
 
 
 def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> None:

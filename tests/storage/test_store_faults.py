@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -170,7 +171,14 @@ def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Pat
     store.close()
 
 
-def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(tmp_path: Path) -> None:
+def events(log: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    """What an operator reads, each line once."""
+    return [(record.levelno, record.message) for record in log.records if record.levelno >= logging.INFO]
+
+
+def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(1)], CREATES)
@@ -182,6 +190,7 @@ def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(tmp_path: Path) 
         store.write([rows(3)])
     assert [1] == seen(store)
     assert "the log failed" in (store.blocked_by() or "")
+    assert [(logging.ERROR, "the log failed, until the next start")] == events(caplog)
     store.close()
     again = open_store(tmp_path, LocalDisk())
     assert 1 == seen(again)[0]
@@ -189,7 +198,8 @@ def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(tmp_path: Path) 
     again.close()
 
 
-def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path) -> None:
+def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(*range(1_000))], CREATES)
@@ -208,10 +218,13 @@ def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path) -> N
     assert () == store.status().problems
     assert 1_001 == len(seen(store))
     assert store.status().files >= 1
+    assert [(logging.WARNING, "flushing waits for space"), (logging.INFO, "flushing goes on")] == events(caplog)
     store.close()
 
 
-def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(*range(1_000))], CREATES)
@@ -219,6 +232,7 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(tmp_path: Pat
     with pytest.raises(StorageError, match="restart after checking the disk"):
         store.flush()
     assert "flushing does not go on" in store.status().problems[0]
+    assert [(logging.ERROR, "flushing failed, until the next start")] == events(caplog)
     assert 1_000 == len(seen(store))
     store.close()
     again = open_store(tmp_path, LocalDisk())

@@ -291,6 +291,7 @@ class SegmentedLog:
             self._lost_from.append(self._next_index)
         else:
             self._failure = failure
+            _logger.error("the log failed, until the next start", extra={"path": self._folder, "why": str(failure)})
 
     def _write(self, drafts: list[Draft], first_index: int, synced: int, *, sync: bool) -> None:
         parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced)]
