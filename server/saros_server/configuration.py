@@ -20,6 +20,8 @@ from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from typing import Any
 
+from saros_wire.protocol import DEFAULT_PORT
+
 
 class ConfigurationError(Exception):
     """A key or value is wrong."""
@@ -27,6 +29,8 @@ class ConfigurationError(Exception):
     code = 2004
 
 
+#: From all to little.
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
@@ -68,6 +72,13 @@ def _count(low: int, high: int) -> Callable[[object], int]:
         return int(text)
 
     return parse
+
+
+def _port(value: object) -> int | None:
+    try:
+        return None if str(value) == "off" else _count(0, 65_535)(value)
+    except ValueError as error:
+        raise ValueError(f"off, or {error}") from error
 
 
 def _zone(value: object) -> str:
@@ -128,6 +139,14 @@ class Configuration:
         "", str, "Folders that clients of a server may LOAD files from, separated by colons; none: they may not."
     )
     time_zone: str = _option("UTC", _zone, "Zone of a session that names none.")
+    listen_host: str = _option(
+        "127.0.0.1", str, "Address that a server listens on; others need authentication and TLS."
+    )
+    listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Its port; 0: any free one.")
+    listen_metrics_port: int | None = _option(
+        None, _port, "Where a server has /metrics, /health and /ready, on this machine only; off: nowhere."
+    )
+    log_level: str = _option("INFO", _one_of(*LOG_LEVELS), "What a server logs: this, and what is more important.")
     authentication: str = _option(
         "off", _one_of("off", "on"), "Whether a server without users makes a first one; with users, clients log in."
     )
@@ -206,6 +225,7 @@ def _parse(key: str, raw: object, source: str) -> object:
 def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
     """(key, value, source, meaning) of every option."""
     return [
-        (f.name, str(getattr(loaded.values, f.name)), loaded.sources[f.name], str(f.metadata["doc"]))
+        (f.name, "off" if value is None else str(value), loaded.sources[f.name], str(f.metadata["doc"]))
         for f in fields(Configuration)
+        for value in [getattr(loaded.values, f.name)]
     ]

@@ -273,7 +273,7 @@ def alone(directory: str, disk: Disk) -> Iterator[None]:
 
 
 def start(
-    cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str, timeout_s: float, say: Say
+    cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
 ) -> dict[NodeId, str]:
     """Start the nodes that do not run, and wait until all serve; answers those that do not, and why."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
@@ -295,9 +295,10 @@ def start(
     return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
 
 
-def _launch(cluster: LocalCluster, node: NodeId, log_level: str) -> None:
+def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:
     folder, (host, _, port) = cluster.folder(node), cluster.address(node).rpartition(":")
-    launch(folder, ["--data", folder, "--host", host, "--port", port, "--log-level", log_level])
+    given = [] if log_level is None else ["--log-level", log_level]
+    launch(folder, ["--data", folder, "--host", host, "--port", port, *given])
 
 
 def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saros_cluster.cluster_file import CLUSTER_FILE
+from saros_server.configuration import LOG_LEVELS, Configuration, ConfigurationError, load
 from saros_server.launching import is_launched, is_taken, last_words, launch
 from saros_server.server import Serving, serving
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
@@ -29,6 +30,7 @@ _PING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _LAST_WORDS_SECONDS = 1.0
 _NOT_RUNNING = 3
+_DEFAULTS = "What is not given comes from saros.toml in the folder, or SAROS_... in the environment: see saros config."
 #: What the server makes is nobody else's to read.
 _UMASK = 0o077
 
@@ -44,7 +46,7 @@ def start(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros start: process {found.pid} serves {options.data} already, at {found.address}\n")
         return 1
     try:
-        security = _prepared(options)
+        prepared = _prepared(options)
         launch(options.data, arguments)
     except _refusals() as error:
         sys.stderr.write(f"saros start: {error}\n")
@@ -54,7 +56,7 @@ def start(arguments: Sequence[str]) -> int:
         found = serving(options.data)
         if found is not None:
             sys.stdout.write(f"serving {options.data} at saros://{found.address} (process {found.pid})\n")
-            _warn(options, security)
+            _warn(options.data, prepared)
             return 0
         time.sleep(_POLL_SECONDS)
     sys.stderr.write(f"saros start: the server did not come up: {last_words(options.data)}\n")
@@ -65,13 +67,17 @@ def _serve(options: argparse.Namespace) -> int:
     from saros_server.logs import write_json_lines
     from saros_server.server import Server
 
-    write_json_lines(options.log_level)
     try:
-        security = _prepared(options)
+        prepared = configuration, security = _prepared(options)
+        write_json_lines(configuration.log_level)
         if sys.stdout.isatty():
-            _warn(options, security)
-        host, port = options.host, options.port
-        server = Server(options.data, host, port, metrics_port=options.metrics_port, security=security)
+            _warn(options.data, prepared)
+        host, port, metrics_port = (
+            configuration.listen_host,
+            configuration.listen_port,
+            configuration.listen_metrics_port,
+        )
+        server = Server(options.data, host, port, metrics_port=metrics_port, security=security)
         server.run_until_signalled()
     except _refusals() as error:
         sys.stderr.write(f"saros start: {error}\n")
@@ -80,21 +86,26 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    from saros_server.configuration import ConfigurationError
     from saros_storage.errors import StorageError
 
     return ConfigurationError, StorageError, OSError
 
 
-def _prepared(options: argparse.Namespace) -> Security:
+def _prepared(options: argparse.Namespace) -> tuple[Configuration, Security]:
     """What the server is to have; makes the first user, if there must be one. Raises `_refusals`."""
-    from saros_server.configuration import load
     from saros_server.node import configuration_file
     from saros_server.passwords import Cost
     from saros_server.security import FIRST_USER, check_folder, make_first_user, security_of
 
-    given = {"tls_certificate": options.tls_certificate, "tls_key": options.tls_key}
-    given["authentication"] = "on" if options.auth else None
+    given = {
+        "listen_host": options.host,
+        "listen_port": options.port,
+        "listen_metrics_port": options.metrics_port,
+        "log_level": options.log_level,
+        "authentication": "on" if options.auth else None,
+        "tls_certificate": options.tls_certificate,
+        "tls_key": options.tls_key,
+    }
     overrides = {key: value for key, value in given.items() if value is not None}
     configuration = load(file=configuration_file(options.data), overrides=overrides).values
     security = security_of(configuration, insecure=options.insecure)
@@ -108,16 +119,17 @@ def _prepared(options: argparse.Namespace) -> Security:
                 f" another one: {password}\n"
             )
             sys.stdout.flush()
-    return security
+    return configuration, security
 
 
-def _warn(options: argparse.Namespace, security: Security) -> None:
+def _warn(folder: str, prepared: tuple[Configuration, Security]) -> None:
     """Say on standard output what whoever starts a server should know."""
     from saros_server.security import has_users, warning
 
-    authenticated = security.authentication or has_users(options.data)
-    clustered = Path(options.data, CLUSTER_FILE).exists()
-    text = warning(options.host, security, authenticated=authenticated, clustered=clustered)
+    configuration, security = prepared
+    authenticated = security.authentication or has_users(folder)
+    clustered = Path(folder, CLUSTER_FILE).exists()
+    text = warning(configuration.listen_host, security, authenticated=authenticated, clustered=clustered)
     if text:
         sys.stdout.write(f"WARNING: {text}\n")
 
@@ -194,11 +206,11 @@ def _print_status(found: Serving) -> int:
 
 def start_parser() -> argparse.ArgumentParser:
     """What `saros start` takes."""
-    made = data_parser("start", "Serve a folder to other processes of this machine.")
-    made.add_argument("--host", default="127.0.0.1", help="address to listen on; others need --auth and TLS")
-    made.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; 0: any free one")
+    made = data_parser("start", "Serve a folder to other processes of this machine.", epilog=_DEFAULTS)
+    made.add_argument("--host", help="address to listen on (default 127.0.0.1); others need --auth and TLS")
+    made.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}; 0: any free one")
     made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: not)")
-    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    made.add_argument("--log-level", choices=LOG_LEVELS, help="default INFO")
     made.add_argument("--auth", action="store_true", help="clients log in; the first start makes user root")
     made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
     made.add_argument("--tls-certificate", metavar="FILE", help="PEM file; clients then speak TLS")
@@ -208,8 +220,8 @@ def start_parser() -> argparse.ArgumentParser:
     return made
 
 
-def data_parser(name: str, what: str) -> argparse.ArgumentParser:
+def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
     """What all of them take."""
-    made = argparse.ArgumentParser(prog=f"saros {name}", description=what)
+    made = argparse.ArgumentParser(prog=f"saros {name}", description=what, epilog=epilog)
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import saros
 from saros_cluster.placement import NodeId
 from saros_server import local_cluster
-from saros_server.configuration import ConfigurationError
+from saros_server.configuration import LOG_LEVELS, ConfigurationError
 from saros_server.configuration import load as load_configuration
 from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
@@ -422,7 +422,7 @@ def _directory_option(made: argparse.ArgumentParser) -> None:
 
 
 def _start_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    made.add_argument("--log-level", choices=LOG_LEVELS, help="default: as the node's saros.toml says, or INFO")
     made.add_argument(
         "--timeout",
         type=float,

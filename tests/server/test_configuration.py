@@ -40,6 +40,8 @@ def test_later_places_win_and_say_so(tmp_path: Path) -> None:
         ("query_timeout_ms", "0s", "a duration"),
         ("time_unit", "minutes", "one of ms, us, ns"),
         ("time_zone", "Mars/Base", "a time zone"),
+        ("listen_port", "70000", "from 0 to 65535"),
+        ("listen_metrics_port", "on", "off, or a whole number from 0 to 65535"),
         ("durabilty", "os", "did you mean durability"),
     ],
 )
@@ -57,6 +59,13 @@ def test_a_broken_or_missing_file_is_named(tmp_path: Path) -> None:
     file.write_text("durability = ")
     with pytest.raises(ConfigurationError, match="is not TOML"):
         load(file=str(file))
+
+
+def test_no_port_is_off() -> None:
+    for given, shown in ((None, "off"), ("off", "off"), (9464, "9464")):
+        overrides = {} if given is None else {"listen_metrics_port": given}
+        values = {key: value for key, value, _, _ in describe(load(environment={}, overrides=overrides))}
+        assert shown == values["listen_metrics_port"]
 
 
 def test_foreign_environment_variables_are_left_alone() -> None:

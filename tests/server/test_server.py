@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -66,6 +67,27 @@ def test_start_status_stop(tmp_path: Path) -> None:
     assert 1 == run("stop", "--data", data).returncode
     with saros.connect(data, timestamps="epoch") as connection:
         assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
+
+
+def test_where_a_server_listens_may_stand_in_its_folder(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "saros.toml").write_text(f'listen_port = {port}\nlog_level = "ERROR"\n')
+    started = run("start", "--data", str(tmp_path))
+    try:
+        assert (0, True) == (started.returncode, f"at saros://127.0.0.1:{port} " in started.stdout), started.stderr
+        assert "" == (tmp_path / "server.log").read_text()
+    finally:
+        assert 0 == run("stop", "--data", str(tmp_path)).returncode
+
+
+def test_a_folder_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "plant.csv").write_text("time,x\n")
+    started = run("start", "--data", str(tmp_path), "--port", "0")
+    assert (1, "") == (started.returncode, started.stdout)
+    assert f"saros start: {tmp_path} is no data folder, and has plant.csv in it: choose" in started.stderr
+    assert ["plant.csv"] == os.listdir(tmp_path)
 
 
 def test_a_killed_server_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
