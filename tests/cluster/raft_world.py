@@ -209,7 +209,7 @@ class Replica:
                 self.checker.reads(self.id, newest, self.applied)
         if ready.fetch is not None:
             self.fetching = ready.fetch
-            ticks = 8 if world.is_storm else world.random.choice((8, 60))
+            ticks = 60 if not world.is_storm and world.happens(0.5) else 8
             self.later(world.random.randrange(2, ticks * TICK), self.stage, ready.fetch)
         for to in ready.snapshots_wanted:
             # Some have just been applied here, and nobody else knows yet that the last entries are committed.
@@ -291,7 +291,7 @@ class Replica:
         return position
 
     def offer(self, to: NodeId) -> None:
-        position = self.save() if self.world.random.random() < 0.9 else None
+        position = None if self.world.happens(0.1) else self.save()
         if position is None:
             self.node.no_snapshot(to)
         else:
@@ -301,7 +301,7 @@ class Replica:
 
     def stage(self, snapshot: Snapshot) -> None:
         self.fetching = None
-        if self.world.random.random() < 0.15:
+        if self.world.happens(0.15):
             self.node.staging_failed(snapshot)
         else:
             self.node.staged(snapshot)
