@@ -31,6 +31,9 @@ class PathExpression:
         """Whether a node is or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
+    def __hash__(self) -> int:  # plans have them by the hundred thousand, and the generated one takes longer
+        return hash(self.nodes)
+
     def __str__(self) -> str:
         return ".".join(self.nodes)
 
@@ -158,11 +161,17 @@ class Call:
     attributes: tuple[tuple[str, str], ...] = ()
     from_for: bool = False
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.arguments))
+
     def __str__(self) -> str:
-        if self.name.lower() == "count_time":  # whose argument stands for all series, and is not spelled out
+        name = self.name.lower()
+        if name == "count_time":  # whose argument stands for all series, and is not spelled out
             return f"{self.name}(*)"
-        parts = [str(a) for a in self.arguments] + [f'"{k}"="{v}"' for k, v in self.attributes]
-        special = _SPECIAL_NAMES.get(self.name.lower())
+        parts = [str(a) for a in self.arguments]
+        if self.attributes:
+            parts += [f'"{k}"="{v}"' for k, v in self.attributes]
+        special = _SPECIAL_NAMES.get(name)
         if special is None:
             return f"{self.name}({', '.join(parts)})"
         if self.from_for:

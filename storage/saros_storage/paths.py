@@ -144,6 +144,13 @@ class PathPattern:
         """Whether a path that ends in this state matches."""
         return len(self.nodes) in reached
 
+    def accepts_after(self, reached: frozenset[int], node: str) -> bool:
+        """Whether a path that ends with one more node matches: `accepts(advance(reached, node))`, at less cost."""
+        last = len(self.nodes)
+        if last in reached and self.nodes[last - 1] == "**":
+            return True
+        return last - 1 in reached and self._fits(last - 1, node)
+
     def _fits(self, position: int, node: str) -> bool:
         wanted = self.nodes[position]
         if wanted in ("*", "**"):

@@ -240,8 +240,13 @@ class ReadCounters:
 
     def add(self, other: ReadCounters) -> None:
         """Add the other's counts to this one's."""
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _COUNTERS:
+            more = getattr(other, name)
+            if more:
+                setattr(self, name, getattr(self, name) + more)
+
+
+_COUNTERS = tuple(ReadCounters.__dataclass_fields__)
 
 
 class SeriesReader(Protocol):

@@ -77,9 +77,12 @@ class Scope:
             if device is not None and series is not None:
                 yield self._keep(Leaf(whole, device, series))
             return
+        last: DeviceSchema | None = None
+        nodes: tuple[str, ...] = ()
         for device, series in self._schema.match_series(parse_pattern(str(whole))):
-            path = PathExpression((*split_path(device.path), series.measurement))
-            yield self._keep(Leaf(path, device, series))
+            if device is not last:
+                last, nodes = device, split_path(device.path)
+            yield self._keep(Leaf(PathExpression((*nodes, series.measurement)), device, series))
 
     def _keep(self, leaf: Leaf) -> Leaf:
         self.series[leaf.path] = leaf
@@ -172,6 +175,8 @@ def _combinations(expression: Expression, found: Sequence[Sequence[PathExpressio
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """The expressions right below one, as they are written."""
+    if isinstance(expression, PathExpression):  # most of what there is
+        return ()
     match expression:
         case Unary(_, operand) | IsNull(operand) | Cast(operand):
             return (operand,)

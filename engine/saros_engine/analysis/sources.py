@@ -9,7 +9,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from saros_engine.analysis.scope import Leaf
 from saros_engine.expression import InputColumn
@@ -31,11 +31,17 @@ def source_key(leaf: Leaf) -> tuple[str, str]:
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-def sources_of(leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = False) -> list[Source]:
-    """One source per aligned device and per other series, in order of first use; a series appears once."""
+def sources_of(
+    leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = False, join: bool = False
+) -> list[Source]:
+    """One source per aligned device and per other series, in order of first use; a series appears once.
+
+    `join`: they are to be joined, and the more columns there are, the fewer rows a scan gives at a time.
+    """
     groups: dict[tuple[str, str], dict[str, Leaf]] = {}
     for leaf in leaves:
         groups.setdefault(source_key(leaf), {}).setdefault(leaf.series.measurement, leaf)
+    block_rows = rows_at_once(sum(map(len, groups.values()))) if join else BLOCK_ROWS_MAX
     found = []
     for (device, _), members in groups.items():
         chosen = tuple(members.values())
@@ -46,18 +52,17 @@ def sources_of(leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = Fa
             chosen[0].device.aligned,
             time,
             descending,
+            block_rows=block_rows,
         )
         found.append(Source(request, chosen))
     return found
 
 
 def joined(sources: list[Source], *, descending: bool = False) -> Node:
-    """The scans side by side; at least one. The more columns, the fewer rows a scan gives at a time."""
-    rows = rows_at_once(sum(len(s.leaves) for s in sources))
-    scans: list[Node] = []
-    for source in sources:
-        request = source.request if rows == BLOCK_ROWS_MAX else replace(source.request, block_rows=rows)
-        scans.append(Scan(request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in source.leaves])))
+    """The scans side by side; at least one."""
+    scans: list[Node] = [
+        Scan(s.request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in s.leaves])) for s in sources
+    ]
     if len(scans) == 1:
         return scans[0]
     fields = tuple(field for scan in scans for field in scan.fields)

@@ -20,7 +20,7 @@ from saros_engine.aggregation import Calls, StateTable
 from saros_engine.expression import InputColumn
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans, Stage
+from saros_engine.plan import AggregateCall, AggregateScans, Stage
 from saros_engine.windows import grid
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ReaderFactory, SeriesReader, Summaries, Summary
@@ -91,12 +91,19 @@ class AggregateScansOperator(PullOperator):
         self._shapes: dict[object, _Shape] = {}
         #: Of each scan its request, its shape, and its place there.
         self._scans = []
+        #: By the identity of a scan's calls, which many share: what they are, and whether statistics answer them.
+        known: dict[int, tuple[object, bool]] = {}
+        whole = grid(None, context.time_unit)
         for scan in node.scans:
-            key = (scan.stage, scan.request.types, tuple([_key(call) for call in scan.calls]))
+            if (found := known.get(id(scan.calls))) is None:
+                answered = all(uses_summaries(call) for call in scan.calls)
+                found = known[id(scan.calls)] = tuple([_key(call) for call in scan.calls]), answered
+            key = (scan.stage, scan.request.types, found[0])
             shape = self._shapes.get(key)
             if shape is None:
                 shape = self._shapes[key] = _Shape(scan.calls, scan.stage, scan.request.types)
-            request = replace(scan.request, grid=grid(None, context.time_unit)) if _summarised(scan) else scan.request
+            summarised = found[1] and not scan.request.bounds
+            request = replace(scan.request, grid=whole) if summarised else scan.request
             readers.expect(request)
             self._scans.append((request, shape, shape.scans))
             shape.scans += 1
@@ -143,7 +150,3 @@ class AggregateScansOperator(PullOperator):
 def _key(call: AggregateCall) -> tuple[object, ...]:
     arguments = [a.index if isinstance(a, InputColumn) else a for a in call.arguments]
     return call.function, call.attributes, *arguments
-
-
-def _summarised(scan: AggregateScan) -> bool:
-    return not scan.request.bounds and all(uses_summaries(call) for call in scan.calls)

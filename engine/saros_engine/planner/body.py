@@ -235,7 +235,7 @@ def _filtered(
     leaves = _leaves(needed, body.series)
     if not leaves:
         raise SemanticError("the query names no series: select at least one")
-    sources = sources_of(leaves, time, descending=backwards)
+    sources = sources_of(leaves, time, descending=backwards, join=True)
     node = joined(sources, descending=backwards)
     columns = Columns(context.moment, column_numbers(sources, leaves))
     if body.where is not None:
@@ -258,20 +258,19 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
     parts = [output.expression for output in body.outputs] + list(body.keys)
     if body.having is not None:
         parts.append(body.having)
-    asked = list(dict.fromkeys([call for part in parts for call in _calls(part)]))
+    asked = dict.fromkeys([call for part in parts for call in _calls(part)])
     other = [part for part in parts if not is_aggregate(part)]
     end_time = any(any_part(part, lambda e: isinstance(e, EndTimeReference)) for part in other)
     node: Node
     if body.members is not None:
         concrete = list(dict.fromkeys([member for call in asked for member in body.members[call]]))
         states, numbers = _aggregation(concrete, body, context, Stage.PARTIAL, end_time=end_time)
-        node, first = _merged(asked, states, numbers, body, context, passed=int(end_time))
-        calls = asked
+        node, first = _merged(list(asked), states, numbers, body, context, passed=int(end_time))
     else:
         calls = [call for call in asked if not _is_of_nothing(call, body, context)]
         node, first = _aggregation(calls, body, context, Stage.SINGLE, end_time=end_time)
     results: dict[Expression, Bound] = dict.fromkeys(asked, Constant(None, DataType.BOOLEAN))
-    results |= {call: InputColumn(first[call], node.fields[first[call]].type) for call in calls}
+    results |= {call: InputColumn(at, node.fields[at].type) for call, at in first.items()}
     end = InputColumn(0, DataType.TIMESTAMP) if end_time else None
     columns = Columns(context.moment, {}, results, end)
     if body.having is not None:
@@ -335,14 +334,13 @@ def _result_fields(
     calls: Sequence[Call], bound: Sequence[AggregateCall], stage: Stage
 ) -> tuple[list[Field], list[int]]:
     """The columns that an aggregation gives, and the first of each call."""
+    if stage is not Stage.PARTIAL:
+        return [Field(str(call), made.type) for call, made in zip(calls, bound, strict=True)], list(range(len(calls)))
     fields: list[Field] = []
     first = []
     for call, made in zip(calls, bound, strict=True):
         first.append(len(fields))
-        if stage is Stage.PARTIAL:
-            fields += [Field(str(call), t) for t in state_types(made)]
-        else:
-            fields.append(Field(str(call), made.type))
+        fields += [Field(str(call), t) for t in state_types(made)]
     return fields, first
 
 
@@ -361,7 +359,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
     """Whether an argument speaks of a series that the device lacks and is null by that; counts are 0 all the same."""
     series = body.series
-    if all(argument in series for argument in call.arguments) or _counts(call):
+    if _counts(call) or all(argument in series for argument in call.arguments):
         return False
     paths = [path for argument in call.arguments for path in paths_of(argument)]
     known = {path: InputColumn(0, series[path].series.type) for path in paths if path in series}
@@ -375,37 +373,37 @@ def _counts(call: Call) -> bool:
     return not isinstance(call, RegisteredCall) and call.name.lower().startswith("count")
 
 
-def _plain_sources(calls: Sequence[Call], body: Body, context: PlanContext) -> list[tuple[Source, list[Call]]] | None:
+#: A call whose arguments are nothing but series, and these.
+_PlainCall = tuple[Call, list[Leaf]]
+
+
+def _plain_sources(
+    calls: Sequence[Call], body: Body, context: PlanContext
+) -> list[tuple[Source, list[_PlainCall]]] | None:
     """The scans and their calls, if scans can do the whole aggregation; else None."""
     windows = windows_of(body.group_by, Columns(context.moment), context.moment)
     if body.where is not None or not isinstance(windows, TimeWindows | None):
         return None
-    chosen: dict[tuple[str, str], list[Call]] = {}
+    chosen: dict[tuple[str, str], list[_PlainCall]] = {}
     leaves: list[Leaf] = []
     for call in calls:
-        own = [] if call.name.lower() == "count_time" else [leaf for _, leaf in _arguments(call, body)]
+        own = [] if call.name.lower() == "count_time" else _arguments(call, body)
         if not own or len(own) < len(call.arguments):
             return None
         key = source_key(own[0])
-        if any(source_key(leaf) != key for leaf in own[1:]):
+        if len(own) > 1 and any(source_key(leaf) != key for leaf in own[1:]):
             return None
-        chosen.setdefault(key, []).append(call)
+        chosen.setdefault(key, []).append((call, own))
         leaves += own
     backwards = body.descending and windows is not None
     sources = sources_of(leaves, _scan_time(body, windows), descending=backwards)
     return [(source, chosen[source_key(source.leaves[0])]) for source in sources]
 
 
-def _arguments(call: Call, body: Body) -> list[tuple[PathExpression, Leaf]]:
+def _arguments(call: Call, body: Body) -> list[Leaf]:
     """Arguments that are nothing but a series."""
-    series = body.series
-    return [(path, series[path]) for path in call.arguments if isinstance(path, PathExpression) and path in series]
-
-
-def _inputs(call: Call, body: Body, column: Mapping[str, int]) -> list[Bound]:
-    """The arguments as columns of a scan, whose measurements `column` numbers."""
-    leaves = [leaf.series for _, leaf in _arguments(call, body)]
-    return [InputColumn(column[series.measurement], series.type) for series in leaves]
+    known = [body.series.get(path) for path in call.arguments if isinstance(path, PathExpression)]
+    return [leaf for leaf in known if leaf is not None]
 
 
 def _scan_time(body: Body, windows: object) -> TimeRange:
@@ -415,7 +413,7 @@ def _scan_time(body: Body, windows: object) -> TimeRange:
 
 
 def _scans(
-    sources: Sequence[tuple[Source, list[Call]]], body: Body, context: PlanContext, stage: Stage
+    sources: Sequence[tuple[Source, list[_PlainCall]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
     """Scans that aggregate, side by side; and each call's column."""
     windows = windows_of(body.group_by, Columns(context.moment), context.moment)
@@ -423,13 +421,23 @@ def _scans(
     children: list[Node] = []
     numbers: dict[Call, int] = {}
     width = 0
+    #: What was bound for the scans so far: of a hundred thousand, nearly all ask for the same.
+    known: dict[tuple[object, ...], tuple[AggregateCall, ...]] = {}
     for source, own in sources:
         column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}
         # A series may be asked for by its name and by its alias.
-        bound = tuple([_aggregate_call(call, _inputs(call, body, column)) for call in own])
-        fields, first = _result_fields(own, bound, stage)
+        asked = [(call, [column[leaf.series.measurement] for leaf in leaves]) for call, leaves in own]
+        key = (source.request.types, *[(type(call), call.name, call.attributes, *at) for call, at in asked])
+        bound = known.get(key)
+        if bound is None:
+            types = source.request.types
+            bound = tuple([_aggregate_call(call, [InputColumn(i, types[i]) for i in at]) for call, at in asked])
+            known[key] = bound
+        calls = [call for call, _ in own]
+        fields, first = _result_fields(calls, bound, stage)
         children.append(AggregateScan(source.request, bound, windows, stage, tuple(fields)))
-        numbers |= {call: width + place for call, place in zip(own, first, strict=True)}
+        for call, place in zip(calls, first, strict=True):
+            numbers[call] = width + place
         width += len(fields)
     node: Node = children[0]
     if len(children) > 1:

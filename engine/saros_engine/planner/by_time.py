@@ -69,7 +69,9 @@ def _same(expression: Expression) -> Expression:
 def _source(expression: Expression, scope: Scope) -> Expression:
     """What a column is; a series by its own name, whatever the statement called it."""
     leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
-    return expression if leaf is None else PathExpression((*split_path(leaf.device.path), leaf.series.measurement))
+    if leaf is None or leaf.path.nodes[-1] == leaf.series.measurement:
+        return expression
+    return PathExpression((*split_path(leaf.device.path), leaf.series.measurement))
 
 
 def _level_scope(select: Select, scope: Scope) -> MergedScope | None:

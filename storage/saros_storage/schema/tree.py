@@ -111,8 +111,9 @@ class SchemaTree:
             if device is not None and state:
                 for name in sorted(device.series):
                     series = device.series[name]
-                    names = (name,) if series.alias is None else (name, series.alias)
-                    if any(pattern.accepts(pattern.advance(state, n)) for n in names):
+                    if pattern.accepts_after(state, name) or (
+                        series.alias is not None and pattern.accepts_after(state, series.alias)
+                    ):
                         found.append((device, series))
         return found
 
