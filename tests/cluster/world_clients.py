@@ -103,13 +103,17 @@ class Registers:
         *,
         stale: bool = False,
     ) -> None:
-        """One operation on some registers, which has ended now."""
+        """One operation on some registers, which has ended now.
+
+        A connection's consistency is fixed: what a client reads strongly is of another session than what else it reads.
+        """
         now = self._world.threads.now_ns
+        session = f"{client.name}, {'strong' if consistency == 'strong' else 'not strong'}"
         for number, (register, value) in enumerate(values.items()):
             self.history.append(
                 Operation(
                     client.number,
-                    client.name,
+                    session,
                     sequence * 1_000 + number,
                     began_ns,
                     None if outcome is Outcome.UNKNOWN else now,
