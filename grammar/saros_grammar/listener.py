@@ -92,11 +92,13 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 
 
 def _meant(token: Any) -> str | None:
-    """The keyword that a misspelt word resembles."""
+    """The keyword that a misspelt word resembles: one of the same letters in another order, or else the nearest."""
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None
-    close = difflib.get_close_matches(token.text.upper(), _KEYWORDS, n=1, cutoff=0.75)
-    return close[0] if close else None
+    word = token.text.upper()
+    close = difflib.get_close_matches(word, _KEYWORDS, n=5, cutoff=0.75)
+    swapped = (keyword for keyword in close if sorted(keyword) == sorted(word))
+    return next(swapped, close[0] if close else None)
 
 
 def _listed(words: tuple[str, ...]) -> str:
