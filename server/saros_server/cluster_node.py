@@ -202,6 +202,7 @@ class _Opening:
     def _agree(self, state: MetaState) -> None:
         """The meta group's state has changed."""
         self._routes.learn(state.topology)
+        self._notes = state.notes  # whoever knows them knows the topology that they are as of
         self._schema.agree(state.databases, state.drops, state.version)
 
     def open(self, credentials: CredentialSource | None) -> ClusterNode:
@@ -288,7 +289,7 @@ class _Opening:
                 shelf,
                 self._disk,
                 self._staging(),
-                lambda: self._meta.state.notes,
+                lambda: self._notes,
             ),
             self._folder,
         )

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from cluster.test_meta import FIRST, entries, machine
 
+from saros_cluster.growth.commands import Admit
 from saros_cluster.meta import notes
 from saros_cluster.meta.notes import CHANGED, PutNotes
-from saros_cluster.meta.state import CreateDatabase, MetaState, decode_meta, encode_meta
+from saros_cluster.meta.state import CreateDatabase, Grow, MetaState, decode_meta, encode_meta
 from saros_storage.errors import UserMistake
 
 
@@ -23,6 +24,18 @@ def test_who_has_not_seen_the_last_notes_writes_none() -> None:
     assert (5, {"a": "1", "b": "2"}) == (state.notes.version, dict(state.notes.texts))
     state.apply(PutNotes(5, {"a": "", "c": "3", "never": ""}), 8)
     assert (8, {"b": "2", "c": "3"}) == (state.notes.version, dict(state.notes.texts))
+
+
+def test_who_has_not_seen_a_step_of_growing_writes_no_notes() -> None:
+    state = MetaState(FIRST)
+    state.apply(PutNotes(0, {"a": "1"}), 5)
+    state.apply(Grow(Admit("d:1", "d:2", "token")), 6)
+    with pytest.raises(UserMistake) as raised:
+        state.apply(PutNotes(5, {"a": "2"}), 7)
+    assert raised.value.code == CHANGED
+    state.apply(Grow(Admit("d:1", "d:2", "token")), 8)  # it is known: nothing changed
+    state.apply(PutNotes(6, {"a": "2"}), 9)
+    assert (9, {"a": "2"}) == (state.notes.version, dict(state.notes.texts))
 
 
 def test_notes_that_are_too_much_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 power      a node loses it, between questions or while it takes a round; a file may be gone from its disk afterwards
 asks       what nodes ask each other is lost
 notes      a round is committed, and who committed it never hears of it
-slots      other nodes are to keep a sender
+slots      other nodes are to keep a sender, and do from when they have what there is
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 
 from storage.crash_disk import CrashDisk
-from storage.store_opening import FOLDER
+from storage.store_opening import FOLDER, Wrong
 from sync.cluster_world import Line, Places
 
 from saros_cluster.peers import Unreachable as NodeUnreachable
@@ -38,11 +38,12 @@ class ClusterByChance(Places):
             ((_, place),) = self.stopped.items()
             self._lose_a_file(place.disk)
             self._up()
-        elif self._is(0.7):
+        elif self._is(0.5) or not self.catalog.senders:
             self.stop(self.chance.choice(self.nodes))
-        elif self.catalog.senders:
+        else:
             sender = self.chance.choice(sorted(self.catalog.senders))
-            self.kept_by[sender] = self.chance.sample(self.nodes, self.copies)
+            if sender not in self.next:
+                self.change(sender, self.chance.sample(self.nodes, self.copies))
             self.wait(1.0)
 
     def come_to_rest(self) -> None:
@@ -50,6 +51,16 @@ class ClusterByChance(Places):
         self._rests = True
         if self.stopped:
             self._up()
+
+    def settle(self) -> None:
+        """See `Places.settle`; changes are over, too."""
+        for _ in range(5):
+            self.wait(1.0)
+            for sender in sorted(self.next):
+                self.end_change(sender, min(self.running))
+        if self.next:
+            raise Wrong(f"others are never found to have what these sent: {sorted(self.next)}")
+        super().settle()
 
     def line(self, node: NodeId | None = None) -> Line:
         return _Line(self, self.chance.choice(self.nodes))
@@ -61,6 +72,8 @@ class ClusterByChance(Places):
             raise NodeUnreachable(NodeId(0), "the question is lost")
         if what == "wait" and self.stopped and self._is(0.05):
             self._up()
+        if what == "wait" and self.next and self._is(0.3):
+            self.end_change(self.chance.choice(sorted(self.next)), self.chance.choice(sorted(self.running)))
         if what == "put" and self._is(0.1):
             raise Unreachable("it is not known whether the notes were written")
         if what in ("put", "schema") and not self.stopped and self._is(0.1):

@@ -2,6 +2,7 @@
 
     nodes      keeper, receiver and ledger as they run, over crash disks; they ask each other through `Places.ask`
     agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
+    change     other nodes are to keep a sender; they do when each of them has what can be had, as a group's leader asks
     time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`)
 
 So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
@@ -30,11 +31,12 @@ from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
 from saros_storage.store_options import StoreOptions
 from saros_storage.view import LocalReadView
 from saros_sync.clustered.contents import ARRIVING, Contents
+from saros_sync.clustered.halves import Halves, is_kept
 from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.receiver.asking import Speaker
-from saros_sync.receiver.catalog import Catalog
+from saros_sync.receiver.catalog import Catalog, SenderEntry
 from saros_sync.receiver.mirror import FOLDER as SYNC
 from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
@@ -78,11 +80,11 @@ class Place:
             self.ledger,
             node,
             lambda: places.nodes,
-            places.members,
+            places.halves,
             partial(places.ask, node),
         )
         self.receiver = ClusterReceiver(
-            contents, disk, places.clock, self.ledger, self.keeper, self, places.members, places.wait
+            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.wait
         )
 
     # ------------------------------------------------------------------ what all have agreed on
@@ -163,6 +165,8 @@ class Places:
         self.copies = copies or count
         #: By sender: who keeps it; those that are not here are kept by the first ones.
         self.kept_by: dict[str, list[NodeId]] = {}
+        #: By sender: who is to keep it next.
+        self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
         #: Nodes that are down, as they went down.
         self.stopped: dict[NodeId, Place] = {}
@@ -186,6 +190,42 @@ class Places:
 
     def members(self, sender: str) -> Sequence[NodeId]:
         return self.kept_by.get(sender, self.nodes[: self.copies])
+
+    def halves(self, sender: str) -> Halves:
+        half, after = tuple(self.members(sender)), self.next.get(sender)
+        return (half,) if after is None else (half, tuple(after))
+
+    def change(self, sender: str, nodes: list[NodeId]) -> None:
+        """Others are to keep a sender."""
+        self.next[sender] = nodes
+        self.notes = self.notes.as_of(self.notes.version + 1)
+
+    def end_change(self, sender: str, leader: NodeId) -> bool:
+        """Whether they do, as a node finds; then each of them has what there is. Raises Wrong."""
+        place, after = self.running[leader], self.next[sender]
+        place.see_notes()
+        entry = place.ledger.now.catalog.senders.get(sender)
+        if entry is not None and not place.keeper.is_at(after, entry):
+            return False
+        self.kept_by[sender] = self.next.pop(sender)
+        self.notes = self.notes.as_of(self.notes.version + 1)
+        if entry is not None:
+            self.check_moved(entry)
+        return True
+
+    def check_moved(self, entry: SenderEntry) -> None:
+        """Who has become a sender's keeper has, whatever becomes of power, all that any node has of its round."""
+        places = {**self.running, **self.stopped}
+        for node in self.members(entry.id):
+            lacking = self._lacks(places[node].disk, entry)
+            for other, place in places.items():
+                if found := Contents(FOLDER, place.disk).has(entry.id, lacking):
+                    raise Wrong(
+                        f"node {node} is to keep what {entry.id} sent, and lacks {found}, which node {other} has"
+                    )
+
+    def _lacks(self, disk: CrashDisk, entry: SenderEntry) -> list[str]:
+        return Contents(FOLDER, disk.after_power_cut()).lacks(entry.id, entry.document)
 
     def ask(self, asker: NodeId, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
         place = self.running.get(node)
@@ -213,15 +253,11 @@ class Places:
 
     def check_durable(self, sender: str) -> None:
         """More than half of those who keep a sender have all of its last round, whatever becomes of power."""
-        document, members = self.catalog.senders[sender].document, self.members(sender)
+        entry, halves = self.catalog.senders[sender], self.halves(sender)
         places = {**self.running, **self.stopped}
-        holding = 0
-        for node in members:
-            disk = places[node].disk.after_power_cut()
-            contents = Contents(FOLDER, disk)
-            holding += not contents.lacks(sender, document)
-        if 2 * holding <= len(members):
-            raise Wrong(f"{holding} of nodes {members} have the last round of {sender} on their disks")
+        holding = [node for node, place in places.items() if not self._lacks(place.disk, entry)]
+        if not is_kept(halves, holding):
+            raise Wrong(f"{holding} of nodes {halves} have the last round of {sender} on their disks")
 
     def finish(self) -> None:
         """What the node does that leads the meta group."""

@@ -151,7 +151,18 @@ def says_that_it_has_a_round_before_that_is_durable(plant):
 @mutant(cluster_stories)
 def lets_go_of_what_others_have_not_fetched_yet(plant):
     def is_needed(self, sender, round_, last, now, is_needed=Keeper._is_needed):
-        return self._node in self._members(sender) and is_needed(self, sender, round_, last, now)
+        return self._keeps(sender) and is_needed(self, sender, round_, last, now)
+
+    plant(Keeper, "_is_needed", is_needed)
+
+
+@mutant(cluster_stories)
+def lets_go_of_what_it_said_it_has_when_it_is_to_be_a_keeper(plant):
+    def is_needed(self, sender, round_, last, now, is_needed=Keeper._is_needed):
+        half, *_ = self._halves(sender)
+        if last is None or last.sha256 != round_.document.sha256 or self._node in half:
+            return is_needed(self, sender, round_, last, now)
+        return not all(self.held(node, sender, last, round_.number) for node in half)
 
     plant(Keeper, "_is_needed", is_needed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from server.test_growing import Growing
 from storage.store_model import delete_points, delete_series, merge, write_rows
 from sync.sync_world import Edge
 
+from saros_cluster.growth.commands import GrowthCommand, Regrouped
+from saros_cluster.growth.worker import Worker
 from saros_cluster.placement import NodeId
 from saros_storage.errors import StorageError
 from saros_sync.clustered.database import SyncedCluster
+from saros_sync.clustered.halves import keepers
+from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.errors import NoSuchSender, Unreachable
 from saros_sync.receiver.asking import Speaker
@@ -279,7 +284,7 @@ def test_one_node_keeps_what_the_others_read_from_it(thin: Nodes) -> None:
         thin.start(node)
     thin.wait_ready()
     for edge in edges:
-        keeper = database(thin, 0)._members(edge.id)
+        keeper = keepers(database(thin, 0)._halves(edge.id))
         wait_for_files(thin, edge.id, {node - 1 for node in keeper})
     for node in range(PLACES):
         for number in range(PLACES):
@@ -304,20 +309,36 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
 
 
 def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -> None:
-    """One copy of everything; a round comes while slots move, and the nodes that had the first one leave."""
+    """One copy of everything; a round comes while slots move, and the nodes that had the first one leave.
+
+    Meanwhile all is read as of the one round or of the other.
+    """
     cluster = Growing(tmp_path / "cluster", 2, 1)
+    read: list[list[object]] = []
+    is_over = threading.Event()
+
+    def keep_reading() -> None:
+        while not is_over.is_set():
+            read.extend(times(cluster, 0, device) for device in DEVICES)
+
+    reading = threading.Thread(target=keep_reading)
     try:
         edges = [Edge(Line(cluster, number % 2)) for number in range(PLACES)]
         for number, edge in enumerate(edges):
             edge.tell(write_rows(DEVICES[number], range(50), 1))
             edge.sync()
         joined = tuple(cluster.add(tmp_path / "cluster" / f"node{number}") for number in (3, 4))
+        reading.start()
         changing = threading.Thread(target=cluster.change, args=(joined, (NodeId(2),)))
         changing.start()
         for number, edge in enumerate(edges):
             edge.tell(delete_points([f"{DEVICES[number]}.*"], 0, 20))
             edge.sync()
         changing.join()
+        is_over.set()
+        reading.join()
+        assert read
+        assert all(found in (list(range(50)), list(range(20, 50))) for found in read)
         cluster.stop(1)
         members = {number: cluster_member(cluster, edge) for number, edge in enumerate(edges)}
         assert NodeId(2) not in members.values()
@@ -327,11 +348,33 @@ def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -
         for number, edge in enumerate(edges):
             wait_for_files(cluster, edge.id, {members[number] - 1})
     finally:
+        is_over.set()
         cluster.close()
 
 
-def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(tmp_path: Path) -> None:
-    """Where slots stay and only a group's members change, too: once the change is over, each member has all."""
+def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where slots stay and only a group's members change, too: once the change is over, each member has all.
+
+    Whoever says that it has all of them has them still when the change ends, whatever its keeper does in between.
+    """
+    steps: Counter[Keeper] = Counter()
+    step, tell = Keeper.step, Worker._tell
+
+    def counted(keeper: Keeper) -> None:
+        step(keeper)
+        steps[keeper] += 1
+
+    def tell_late(worker: Worker, said: GrowthCommand) -> None:
+        if isinstance(said, Regrouped):
+            for keeper, count in dict(steps).items():
+                keeper.wake.set()
+                wait_until(lambda k=keeper, c=count: steps[k] >= c + 2, 60)
+        tell(worker, said)
+
+    monkeypatch.setattr(Keeper, "step", counted)
+    monkeypatch.setattr(Worker, "_tell", tell_late)
     cluster = Growing(tmp_path / "cluster", 2, 2)
     try:
         edges = [Edge(Line(cluster, number % 2)) for number in range(PLACES)]
@@ -350,5 +393,5 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(tmp
 
 def cluster_member(cluster: Nodes, edge: Edge) -> NodeId:
     """The one node that keeps a sender."""
-    (node,) = database(cluster, 0)._members(edge.id)
+    (node,) = keepers(database(cluster, 0)._halves(edge.id))
     return node

@@ -4,14 +4,15 @@
                                 as of 41     by now it is entry 57: refused (2064), look and write anew
 
 So whoever has looked at all notes writes one, and nobody has changed any of them in between: a rule across notes (a
-device has one sender) holds without the meta group knowing it. All nodes have all notes in memory, and each snapshot of
+device has one sender) holds without the meta group knowing it. A step of growing or shrinking counts as a change of
+notes: who writes one has seen who is to keep what it tells of. All nodes have all notes in memory, and each snapshot of
 the meta group has them: they are for what is small. Pure; values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from saros_storage.errors import UserMistake
@@ -26,7 +27,7 @@ CHARS_MAX = 8 << 20
 class PutNotes:
     """Write notes, all at once; an empty text takes one away.
 
-    `version`: the entry that changed notes last, as far as their writer knows.
+    `version`: that of the notes, as far as their writer knows.
     """
 
     version: int
@@ -35,7 +36,7 @@ class PutNotes:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """All notes, as of entry `version`."""
+    """All notes; entry `version` changed them last, or the topology."""
 
     version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -49,6 +50,10 @@ class Notes:
         if chars > CHARS_MAX:
             raise UserMistake(f"notes of {chars} characters are more than the cluster keeps ({CHARS_MAX})", code=2003)
         return Notes(index, MappingProxyType(texts))
+
+    def as_of(self, index: int) -> Notes:
+        """The same, to be looked at anew."""
+        return replace(self, version=index)
 
     def words(self) -> list[object]:
         """As values that JSON knows."""

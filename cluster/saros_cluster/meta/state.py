@@ -188,7 +188,9 @@ class MetaState:
             case Grow(Go()) if self._drops:
                 pass
             case Grow(step):
-                self.topology = steps.apply(self.topology, step, index)
+                before, self.topology = self.topology, steps.apply(self.topology, step, index)
+                if self.topology is not before:
+                    self.notes = self.notes.as_of(index)
         self.version = index
 
     def _check_no_moves(self) -> None:

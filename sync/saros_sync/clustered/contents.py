@@ -68,7 +68,8 @@ class Contents:
         """Those that are here, kept or arriving."""
         if not is_sender(sender):
             return set()
-        here = {*self._disk.list(self.folder(sender).data), *self._disk.list(self.arriving(sender).data)}
+        # What has arrived is kept before it goes from there: looked for in this order it is not missed on the way.
+        here = {*self._disk.list(self.arriving(sender).data), *self._disk.list(self.folder(sender).data)}
         return {name for name in names if name in here and _NAME.fullmatch(name)}
 
     def path(self, sender: str, name: str) -> str | None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from saros_cluster.database import ClusterDatabase, Parts
-from saros_cluster.growth.topology import META
+from saros_cluster.growth.topology import META, Standing
 from saros_cluster.peers import CallHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -29,6 +30,7 @@ from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
 from saros_storage.tablet import Tablet
 from saros_storage.view import LocalReadView
 from saros_sync.clustered.contents import Contents
+from saros_sync.clustered.halves import Halves, halves, keepers
 from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
@@ -57,13 +59,11 @@ class SyncedCluster(ClusterDatabase):
             parts.clock,
             self.ledger,
             parts.node,
-            lambda: tuple(parts.routes.now.nodes),
-            self._members,
+            self._all_nodes,
+            self._halves,
             self.ask,
         )
-        self.receiver = ClusterReceiver(
-            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._members
-        )
+        self.receiver = ClusterReceiver(contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves)
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -71,9 +71,14 @@ class SyncedCluster(ClusterDatabase):
         """The group whose members keep what a sender has sent."""
         return self._parts.routes.now.group_at(sender, 0)
 
-    def _members(self, sender: str) -> Sequence[NodeId]:
-        routing = self._parts.routes.now
-        return routing.members(routing.group_at(sender, 0))
+    def _halves(self, sender: str) -> Halves:
+        return halves(self._parts.routes.now.topology, sender)
+
+    def _all_nodes(self) -> AbstractSet[NodeId]:
+        """All that may have something: those of the cluster, and those that join it."""
+        topology = self._parts.routes.now.topology
+        joining = () if topology.change is None else topology.change.joining
+        return {*topology.standing(Standing.IN), *joining} - topology.lost
 
     def guests_at(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
         """Whether each of these nodes has what the senders of a group have sent, as far as it can be had."""
@@ -163,8 +168,8 @@ class SyncedCluster(ClusterDatabase):
         mirror = self.keeper.mirror(sender, document)
         if mirror is not None:
             return self._mirror_view(mirror)
-        members = self._members(sender)
-        nodes = sorted(self.others(), key=lambda node: node not in members)
+        kept_by = keepers(self._halves(sender))
+        nodes = sorted(self._all_nodes() - {self._parts.node}, key=lambda node: (node not in kept_by, node))
         return self.views.kept(f"{sender}/{document.sha256}", self._group(sender), nodes)
 
     def kept(self, name: str) -> ReadView | None:

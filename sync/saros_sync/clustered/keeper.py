@@ -1,15 +1,15 @@
-"""This node's share of what senders sent: a sender's contents are kept by the members of the group that owns its slot.
+"""This node's share of what senders sent; `halves` says who keeps a sender: those who do, and those who are to.
 
-    slot of (sender, 0) -> group -> members          as of a database's first slice: slots spread senders over groups
-
-    held    a round that is about to be committed: its members fetch it, and say when all of it is durable here
-    kept    the last committed round, at its group's members; and at others until all members have it
+    held    a round that is about to be committed: its keepers fetch it, and say when all of it is durable here
+    kept    the last committed round, at its keepers; and at others until all keepers have it
     old     the one before it, for some time: queries that began with it go on
+    lost    what of a round nobody has any more: each node that is not lost for good was asked, and answered
     else    goes
 
-Contents are known by what they are, so whoever has one may give it to whoever lacks it: a member that was down, or that
-a change of the cluster brought, fetches from any node. A round that was held and that nobody commits is kept for ten
-minutes: longer than whoever held it waits for the meta group. A copy that turns out damaged here is fetched again.
+What a keeper says that it has it has until the cluster agrees that it is none. Contents are known by what they are,
+so whoever has one may give it to whoever lacks it: a keeper that was down, or that a change of the cluster brought,
+fetches from any node. A round that was held and that nobody commits is kept for ten minutes: longer than whoever held
+it waits for the meta group. A copy that turns out damaged here is fetched again.
 
 `step` is called by one thread, again and again; all else by any.
 """
@@ -20,7 +20,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,6 +31,7 @@ from saros_storage.clock import Clock
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
 from saros_sync.clustered.contents import Contents, names_of
+from saros_sync.clustered.halves import Halves, keepers
 from saros_sync.clustered.ledger import Ledger
 from saros_sync.errors import Unreachable
 from saros_sync.receiver.catalog import SenderEntry
@@ -49,6 +50,9 @@ _ASK_SECONDS = 10.0
 _NAMES_MAX = 10_000
 #: Another node may not have it, or another time.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
+
+#: Answers to `HOLD`: all of it is here; all that anybody has; more is to come.
+_WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
 Ask = Callable[[NodeId, str, bytes, float], bytes]
@@ -78,18 +82,18 @@ class Keeper:
         clock: Clock,
         ledger: Ledger,
         node: NodeId,
-        nodes: Callable[[], Sequence[NodeId]],
-        members: Callable[[str], Sequence[NodeId]],
+        nodes: Callable[[], Collection[NodeId]],
+        halves: Callable[[str], Halves],
         ask: Ask,
     ) -> None:
-        """`nodes`: all of the cluster; `members`: those that keep a sender. Raises CorruptFile, OSError."""
+        """`nodes`: all that may have something; `halves`: those that keep a sender. Raises CorruptFile, OSError."""
         self._contents = contents
         self._disk = disk
         self._clock = clock
         self._ledger = ledger
         self._node = node
         self._nodes = nodes
-        self._members = members
+        self._halves = halves
         self._ask = ask
         self._lock = threading.Lock()
         #: By sender, by the document's SHA-256.
@@ -141,14 +145,17 @@ class Keeper:
 
     def hold(self, sender: str, document: Content, number: int) -> bool:
         """Keep a round that is about to be committed; whether all of it is durable here."""
+        return self._hold(sender, document, number) == _WHOLE
+
+    def _hold(self, sender: str, document: Content, number: int) -> bytes:
         with self._lock:
             rounds = self._rounds.setdefault(sender, {})
             round_ = rounds.setdefault(document.sha256, _Round(document, number, 0))
             round_.held_ns, round_.number = self._clock.monotonic_ns(), number
             if round_.whole:
-                return True
+                return _WHOLE
         self.wake.set()
-        return False
+        return _REST if (sender, document.sha256) in self._lost else _NOT_YET
 
     def has_arrived(self) -> bool:
         """Whether all that this node is to keep, and that can be had, is here."""
@@ -157,7 +164,7 @@ class Keeper:
                 round_ = self._rounds.get(sender, {}).get(entry.document.sha256)
                 is_here = round_ is not None and round_.whole
                 is_lost = (sender, entry.document.sha256) in self._lost
-                if self._node in self._members(sender) and not is_here and not is_lost:
+                if self._keeps(sender) and not is_here and not is_lost:
                     return False
         return True
 
@@ -165,25 +172,26 @@ class Keeper:
 
     def is_at(self, nodes: Iterable[NodeId], entry: SenderEntry) -> bool:
         """Whether each of these nodes has all of a sender's last round, as far as it can be had; they fetch it."""
-        if (entry.id, entry.document.sha256) in self._lost:
-            return True
-        found = [self.held(node, entry.id, entry.document, entry.number) for node in nodes]
-        return all(found)
+        found = [self._held(node, entry.id, entry.document, entry.number) for node in nodes]
+        return _NOT_YET not in found
 
     def held(self, node: NodeId, sender: str, document: Content, number: int) -> bool:
         """`hold` at any node; False also if it does not answer."""
+        return self._held(node, sender, document, number) == _WHOLE
+
+    def _held(self, node: NodeId, sender: str, document: Content, number: int) -> bytes:
         if node == self._node:
-            return self.hold(sender, document, number)
+            return self._hold(sender, document, number)
         question = json.dumps([sender, document.sha256, document.size, number]).encode()
         try:
-            return self._ask(node, HOLD, question, _ASK_SECONDS) == b"y"
+            return self._ask(node, HOLD, question, _ASK_SECONDS)
         except (NodeUnreachable, RemoteError):
-            return False
+            return _NOT_YET
 
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
         """Those contents that no node has that answers."""
         left = list(names)
-        for node in (self._node, *self._others()):
+        for node in self._asked_for(sender):
             if left:
                 has = self._has(node, sender, left)
                 left = [name for name in left if name not in has]
@@ -191,7 +199,7 @@ class Keeper:
 
     def bytes_of(self, sender: str, name: str) -> bytes:
         """A content, wherever it lies. Raises Unreachable: nobody that answers has it."""
-        for node in (self._node, *self._others()):
+        for node in self._asked_for(sender):
             with suppress(NodeUnreachable, RemoteError):
                 if self._asked(node, sender, [name]):
                     found = bytearray()
@@ -205,8 +213,13 @@ class Keeper:
         """Put a content into a folder of this node, from wherever it lies; False: nobody that answers has it."""
         return self._fetch(sender, [name], target) == []
 
-    def _others(self) -> list[NodeId]:
-        return [node for node in self._nodes() if node != self._node]
+    def _keeps(self, sender: str) -> bool:
+        return self._node in keepers(self._halves(sender))
+
+    def _asked_for(self, sender: str) -> list[NodeId]:
+        """All nodes, in the order in which they are asked for what a sender sent: this one, its keepers, the others."""
+        kept_by = keepers(self._halves(sender))
+        return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
     def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
         """Those that a node has; of one that does not answer, none."""
@@ -243,7 +256,7 @@ class Keeper:
     def _holds(self, sender: str, sha256: str, size: int, number: int) -> bytes:
         if not is_sender(sender) or not _is_name(sha256):
             raise ValueError("no sender, or no document")
-        return b"y" if self.hold(sender, Content(sha256, size), number) else b"n"
+        return self._hold(sender, Content(sha256, size), number)
 
     # ------------------------------------------------------------------ fetching
 
@@ -251,7 +264,7 @@ class Keeper:
         """Fetch what is to be here, and let go of what nobody needs here."""
         now, known = self._clock.monotonic_ns(), self._ledger.now
         for sender, entry in known.catalog.senders.items():
-            if self._node in self._members(sender):
+            if self._keeps(sender):
                 with self._lock:
                     rounds = self._rounds.setdefault(sender, {})
                     rounds.setdefault(entry.document.sha256, _Round(entry.document, entry.number, now))
@@ -275,24 +288,37 @@ class Keeper:
     def _complete(self, sender: str, round_: _Round) -> None:
         """Fetch what is lacking."""
         folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
-        self._lost.discard(key)
         try:
-            while lacking := self._contents.lacks(sender, round_.document):
-                left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
-                if left:
-                    self._lost.add(key)
-                if left != []:
-                    return
-            self._contents.settle(folder)
+            lost = self._fetch_all(sender, round_, folder)
+            if self._disk.exists(folder.data):
+                self._contents.settle(folder)
         except _TROUBLE as error:
             logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
             return
-        round_.whole = True
+        with self._lock:
+            (self._lost.add if lost else self._lost.discard)(key)
+            # A copy that was found damaged meanwhile has lost its name before anybody was told.
+            round_.whole = not self._contents.lacks(sender, round_.document)
+
+    def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
+        """Whether nobody has what is not here now. Raises Unreachable: somebody may."""
+        lost: set[str] = set()
+        while lacking := [name for name in self._contents.lacks(sender, round_.document) if name not in lost]:
+            left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
+            if left is None:
+                raise Unreachable("a node does not answer that may have it")
+            lost.update(left)
+        return bool(lost)
 
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
-        """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them."""
+        """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them.
+
+        Who is no keeper lets go of what all keepers have: so what is on its way from there is not missed, keepers are
+        asked again after all others.
+        """
+        nodes, kept_by = self._asked_for(sender), keepers(self._halves(sender))
         left, is_sure = list(names), True
-        for node in (self._node, *self._others()):
+        for node in (*nodes, *(node for node in nodes if node in kept_by)):
             if not left:
                 break
             try:
@@ -325,6 +351,7 @@ class Keeper:
             for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
                 self._mirrors.pop(key).keep_open()
             self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}
+            self._lost -= {(sender, sha) for sha in seen - kept}
             self._contents.sweep(sender, names)
             self._swept[sender] = kept
             if not kept:
@@ -335,10 +362,10 @@ class Keeper:
             return now - round_.old_ns < _OLD_NS
         if last is None or last.sha256 != round_.document.sha256:
             return now - round_.held_ns < _HELD_NS
-        members = self._members(sender)
-        if self._node in members:
+        kept_by = keepers(self._halves(sender))
+        if self._node in kept_by:
             return True
-        return not all(self.held(node, sender, last, round_.number) for node in members)
+        return not all(self.held(node, sender, last, round_.number) for node in kept_by)
 
 
 def _is_name(sha256: str) -> bool:

@@ -12,7 +12,7 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from saros_cluster.meta.notes import Notes
 from saros_storage.errors import CorruptFile
@@ -49,6 +49,8 @@ class Known:
     catalog: Catalog
     #: The sender of each device that has one.
     owners: Mapping[str, str]
+    #: By sender: the note that this was read from.
+    texts: Mapping[str, str] = field(repr=False, default_factory=dict)
 
 
 class Ledger:
@@ -56,7 +58,7 @@ class Ledger:
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
-        self._texts: Mapping[str, str] = {}
+        #: Replaced as a whole; whoever is late reads the notes once more.
         self._known = Known(0, Catalog(), {})
 
     @property
@@ -66,14 +68,14 @@ class Ledger:
         if notes.version == known.version:
             return known
         texts = {key.removeprefix(_PREFIX): text for key, text in notes.texts.items() if key.startswith(_PREFIX)}
-        before, self._texts = self._texts, texts
+        if texts == known.texts:
+            self._known = known = replace(known, version=notes.version)
+            return known
         entries = {
-            sender: known.catalog.senders[sender]
-            if before.get(sender) == text and sender in known.catalog.senders
-            else decode_entry(sender, text)
+            sender: known.catalog.senders[sender] if known.texts.get(sender) == text else decode_entry(sender, text)
             for sender, text in texts.items()
             if is_sender(sender)
         }
         catalog = Catalog(entries)
-        self._known = Known(notes.version, catalog, catalog.owners())
-        return self._known
+        self._known = known = Known(notes.version, catalog, catalog.owners(), texts)
+        return known

@@ -2,7 +2,7 @@
 
     begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
     chunk     arrives at this node (`receiver.incoming`)
-    commit    1  a majority of the members that keep the sender have all of it, durable and checked    (`keeper`)
+    commit    1  more than half of those who keep the sender have all of it, durable and checked       (`keeper`)
               2  devices that nobody has are made, marked as the sender's                              (`schema`)
               3  the notes of the meta group get the round: this is the moment                         (`ledger`)
               4  the schema gets what else it lacks, and loses what the sender has no longer
@@ -10,7 +10,8 @@
 The moment is one entry of one log, whatever the number of groups: who reads by a table of senders as of that entry
 reads the round, all of it, and who reads by an earlier one the round before. A round that comes twice, here or at
 another node, finds itself committed. What is cut short before the third step was never seen; after it, the sender's
-next question does the rest, or the node that leads the meta group.
+next question does the rest, or the node that leads the meta group. The third step is refused if the cluster has begun
+to change since the first: then others may be those who keep the sender, and must have the round too.
 
 Thread-safe: a question of a sender at a time, of this node; of several nodes the notes let one pass.
 """
@@ -19,12 +20,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from saros_cluster.meta.notes import CHANGED, Notes
-from saros_cluster.placement.ring import NodeId
 from saros_storage.clock import Clock
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError, UserMistake
@@ -32,6 +32,7 @@ from saros_storage.schema import DeviceSchema
 from saros_storage.store_options import StoreOptions
 from saros_sync.clustered import schema
 from saros_sync.clustered.contents import Contents, names_of
+from saros_sync.clustered.halves import Halves, is_kept, keepers
 from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.ledger import Known, Ledger, encode_entry, key_of
 from saros_sync.errors import RoundRefused, Unreachable
@@ -102,7 +103,7 @@ class ClusterReceiver:
         ledger: Ledger,
         keeper: Keeper,
         cluster: Cluster,
-        members: Callable[[str], Sequence[NodeId]],
+        halves: Callable[[str], Halves],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Look at what arrived here before. Raises CorruptFile, OSError."""
@@ -112,7 +113,7 @@ class ClusterReceiver:
         self._ledger = ledger
         self._keeper = keeper
         self._cluster = cluster
-        self._members = members
+        self._halves = halves
         self._sleep = sleep
         self._locks = SenderLocks()
         #: What arrives here, or has arrived and is not gone yet.
@@ -180,11 +181,12 @@ class ClusterReceiver:
             if wants:
                 return Begun(Standing.WANTED, number, wants)
             assert incoming.round is not None
-            self._hold(sender, incoming.document, number)
+            held = self._hold(sender, incoming.document, number)
             if entry is not None and entry.document == incoming.document:  # what was lost of it is here again
                 begun = self._settled(speaker, entry)
             else:
-                begun = Begun(Standing.COMMITTED, number, (), self._commit(speaker, incoming, incoming.round).conflicts)
+                entry = self._commit(speaker, incoming, incoming.round, held)
+                begun = Begun(Standing.COMMITTED, number, (), entry.conflicts)
             self._let_go(sender, incoming)
             return begun
 
@@ -222,30 +224,36 @@ class ClusterReceiver:
 
     # ------------------------------------------------------------------ commit
 
-    def _hold(self, sender: str, document: Content, number: int) -> None:
-        """Until a majority of those who keep the sender have all of the round. Raises Unreachable."""
+    def _hold(self, sender: str, document: Content, number: int) -> Halves:
+        """Until more than half of those who keep the sender have all of the round: who they are. Raises Unreachable."""
         now = self._clock.monotonic_ns()
-        deadline, majority_since = now + int(_HOLD_SECONDS * 1e9), 0
+        deadline, enough_since = now + int(_HOLD_SECONDS * 1e9), 0
         while True:
-            members = self._members(sender)
-            whole = [node for node in members if self._keeper.held(node, sender, document, number)]
+            halves = self._halves(sender)
+            nodes = sorted(keepers(halves))
+            whole = [node for node in nodes if self._keeper.held(node, sender, document, number)]
             now = self._clock.monotonic_ns()
-            if len(whole) > len(members) // 2:
-                majority_since = majority_since or now
-                if len(whole) == len(members) or now - majority_since > _OTHERS_SECONDS * 1e9:
-                    return
+            if is_kept(halves, whole):
+                enough_since = enough_since or now
+                if len(whole) == len(nodes) or now - enough_since > _OTHERS_SECONDS * 1e9:
+                    self._cluster.see_notes()
+                    if self._halves(sender) == halves:
+                        return halves
             elif now > deadline:
                 raise Unreachable(
-                    f"{len(whole)} of the nodes {', '.join(map(str, members))} that keep sender {sender} have all of"
+                    f"{len(whole)} of the nodes {', '.join(map(str, nodes))} that keep sender {sender} have all of"
                     f" round {number}: more than half must"
                 )
             self._sleep(_POLL_SECONDS)
 
-    def _commit(self, speaker: Speaker, incoming: Incoming, round_: Round) -> SenderEntry:
+    def _commit(self, speaker: Speaker, incoming: Incoming, round_: Round, held: Halves) -> SenderEntry:
         sender, devices = round_.sender, self._devices(round_.sender, round_)
         before: list[Round] = []
 
         def after(known: Known, found: Claims) -> SenderEntry:
+            # As of `known`, or of later; and if it was of later, the notes are refused.
+            if self._halves(sender) != held:
+                raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
             entry = known.catalog.senders.get(sender)
             if entry is not None and entry.number >= round_.number:
                 raise RoundRefused(f"sender {sender} has sent round {entry.number} to another node: begin again")

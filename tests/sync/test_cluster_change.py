@@ -1,0 +1,211 @@
+"""What senders sent while the nodes change that keep it: those who come have it before those leave who had it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+from cluster.test_growth import Log, steps
+from cluster.test_growth import cluster as topology_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage.store_model import write_rows
+from storage.store_opening import FOLDER
+from sync.cluster_world import Places
+from sync.sync_world import Edge, devices_of
+
+from saros_cluster.growth.commands import Begin, GiveUp
+from saros_cluster.growth.topology import Standing
+from saros_cluster.meta.notes import Notes, PutNotes
+from saros_cluster.peers import Unreachable as NodeUnreachable
+from saros_cluster.placement import NodeId
+from saros_sync.clustered import ledger
+from saros_sync.clustered.halves import halves, is_kept, keepers
+from saros_sync.errors import Unreachable
+from saros_sync.receiver.catalog import SenderEntry
+from saros_sync.receiver.mirror import FOLDER as SYNC
+
+A, B, C = NodeId(1), NodeId(2), NodeId(3)
+
+
+# ---------------------------------------------------------------------- who is to have it
+
+
+@given(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 1 << 30))
+@settings(max_examples=40, deadline=None)
+def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_change_began(
+    replicas: int, joining: int, leaving: int, seed: int
+) -> None:
+    random, log = Random(seed), Log(topology_of(4, replicas))
+    senders = [f"{number:032x}" for number in range(8)]
+    log.admit(*range(5, 5 + joining))
+    before = {sender: halves(log.now, sender) for sender in senders}
+    assert all(1 == len(found) for found in before.values())
+    leave = tuple(random.sample(log.now.standing(Standing.IN), leaving))
+    log.send(Begin(tuple(log.now.standing(Standing.WAITING)), leave))
+    seen = [log.now]
+    while log.now.change is not None:
+        log.send(random.choice(list(steps(log.now))))
+        seen.append(log.now)
+    for sender in senders:
+        (last,) = halves(log.now, sender)
+        assert not set(last) & set(leave)
+        for topology in seen:
+            found = halves(topology, sender)
+            assert set(last) in map(set, found)
+            assert is_kept(found, keepers(found))
+            assert not is_kept(found, keepers(found) - set(last))
+
+
+def test_who_is_lost_for_good_is_not_waited_for() -> None:
+    log = Log(topology_of(3, 3))
+    log.send(GiveUp((B,)))
+    assert {(A, C)} == {tuple(sorted(half)) for half in halves(log.now, "5" * 32)}
+
+
+# ---------------------------------------------------------------------- that they have it
+
+
+@pytest.fixture
+def places() -> Iterator[Places]:
+    """Three nodes, of which the first one keeps all."""
+    made = Places(3, copies=1)
+    yield made
+    made.close()
+
+
+def sent(places: Places) -> tuple[Edge, SenderEntry]:
+    """What an edge has sent to the third node, which does not keep it."""
+    edge = Edge(places.line(C))
+    edge.tell(write_rows("root.a.d1", range(100), 1))
+    edge.sync()
+    places.settle()
+    return edge, places.catalog.senders[edge.id]
+
+
+def test_who_said_that_it_has_a_round_has_it_when_the_change_ends(places: Places) -> None:
+    _, entry = sent(places)
+    places.change(entry.id, [B])
+    asked = 0
+    while not places.running[A].keeper.is_at([B], entry):
+        places.wait(0.1)
+        asked += 1
+    assert 0 < asked < 10
+    for _ in range(5):
+        places.wait(100.0)
+    assert places.end_change(entry.id, A)
+    places.stop(A)
+    assert places.running[B].keeper.mirror(entry.id, entry.document) is not None
+
+
+def test_what_a_node_may_have_that_does_not_answer_is_not_lost(places: Places) -> None:
+    edge, entry = sent(places)
+    places.change(entry.id, [B])
+
+    def silent(what: str) -> None:
+        if what == "ask":
+            raise NodeUnreachable(A, "no answer")
+
+    places.meanwhile = silent
+    for _ in range(3):
+        places.wait(1.0)
+        assert not places.end_change(entry.id, B)
+        assert not places.running[B].keeper.has_arrived()
+    places.meanwhile = lambda _: None
+    places.wait(1.0)
+    assert places.end_change(entry.id, B)
+    places.settle()
+    places.check_nothing_left("at the end")
+    assert [devices_of(edge.store)] * 3 == places.states()
+
+
+def test_what_no_node_has_holds_up_no_change_and_comes_from_the_sender(places: Places) -> None:
+    edge, entry = sent(places)
+    data = f"{FOLDER}/{SYNC}/{entry.id}/data"
+    place = places.running[A]
+    places.stop(A)
+    (file,) = [name for name in place.disk.list(data) if name.endswith(".tsfile")]
+    place.disk.remove(f"{data}/{file}")
+    places.start(A, place.disk)
+    places.change(entry.id, [B])
+    places.wait(1.0)
+    assert places.running[B].keeper.has_arrived()
+    assert places.end_change(entry.id, C)
+    edge.sync()
+    places.settle()
+    places.check_durable(entry.id)
+    assert [devices_of(edge.store)] * 3 == places.states()
+
+
+def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places: Places) -> None:
+    edge, entry = sent(places)
+    places.change(entry.id, [B])
+    place = places.running[B]
+    places.stop(B)
+    edge.tell(write_rows("root.a.d1", [500], 1))
+    with pytest.raises(Unreachable, match="1 of the nodes 1, 2 that keep"):
+        edge.sync()
+    places.start(B, place.disk)
+    edge.sync()
+    places.check_durable(entry.id)
+    assert places.end_change(entry.id, A)
+
+
+def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
+    """The round is held by those who keep the sender; then others are to keep it, and then the notes are written."""
+    edge, entry = sent(places)
+    edge.tell(write_rows("root.a.d2", [1], 1))
+    begun: list[bool] = []
+
+    def begin(what: str) -> None:
+        if what == "schema" and not begun:
+            begun.append(True)
+            places.change(entry.id, [B])
+        if what == "put":
+            places.check_durable(entry.id)
+
+    places.meanwhile = begin
+    edge.sync()
+    assert begun
+    assert 2 == places.catalog.senders[edge.id].number
+
+
+# ---------------------------------------------------------------------- who has sent what
+
+
+def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One reads them when they are new, and is slow; the other one reads newer ones meanwhile."""
+    places = Places(1)
+    edge = Edge(places.line())
+    edge.tell(write_rows("root.a.d1", [1], 1))
+    edge.sync()
+    first = places.notes
+    edge.tell(write_rows("root.a.d1", [2], 1))
+    edge.sync()
+    now = [first]
+    book = ledger.Ledger(lambda: now[0])
+    assert 1 == book.now.catalog.senders[edge.id].number
+    slow, go_on = threading.Event(), threading.Event()
+    decode: Callable[[str, str], SenderEntry] = ledger.decode_entry
+
+    def decode_slowly(sender: str, text: str) -> SenderEntry:
+        if threading.current_thread() is reader:
+            slow.set()
+            assert go_on.wait(60)
+        return decode(sender, text)
+
+    monkeypatch.setattr(ledger, "decode_entry", decode_slowly)
+    now[0] = places.notes
+    reader = threading.Thread(target=lambda: book.now)
+    reader.start()
+    assert slow.wait(60)
+    now[0] = Notes.put(places.notes, PutNotes(places.notes.version, {"else": "x"}), places.notes.version + 1)
+    assert 2 == book.now.catalog.senders[edge.id].number
+    go_on.set()
+    reader.join()
+    assert 2 == book.now.catalog.senders[edge.id].number
+    assert now[0].version == book.now.version
+    edge.store.close()
+    places.close()
