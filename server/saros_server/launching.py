@@ -27,16 +27,25 @@ _TRIES, _TRY_SECONDS = 20, 0.01
 
 def launch(folder: str, arguments: Sequence[str]) -> None:
     """A process of its own that serves the folder, by the arguments of `saros start`. Raises FolderInUse, OSError."""
+    launch_command(folder, ["saros_server", "start", "--foreground", *arguments])
+
+
+def launch_command(folder: str, words: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """The same by `python -m WORDS`."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with Path(folder, _LOG).open("ab") as stream:
+    with open(Path(folder, _LOG), "ab", opener=_private) as stream:
         _lock(stream, folder)
-        subprocess.Popen(  # noqa: S603 (our own command)
-            [sys.executable, "-m", "saros_server", "start", "--foreground", *arguments],
-            stdin=subprocess.DEVNULL,
+        return subprocess.Popen(  # noqa: S603 (our own command)
+            [sys.executable, "-m", *words],
+            stdin=stdin,
             stdout=stream,  # the lock is the open file's, which the process has from here on
             stderr=stream,
             start_new_session=True,
         )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _lock(stream: BinaryIO, folder: str) -> None:

@@ -9,6 +9,7 @@ Importing this package loads neither Spark nor Arrow: Spark's workers import it 
 
 from __future__ import annotations
 
-from saros_spark.session import register, scan, scan_options, serving
+from saros_spark.served import serving
+from saros_spark.session import register, scan, scan_options
 
 __all__ = ["register", "scan", "scan_options", "serving"]

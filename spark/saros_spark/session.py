@@ -1,16 +1,10 @@
-"""What users call: registering the sources, one relation, a server for a folder."""
+"""What users call: registering the sources, and one relation."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
-
-from saros_spark.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,34 +78,3 @@ def _text(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@contextmanager
-def serving(folder: str) -> Iterator[str]:
-    """Serve a data folder to Spark's processes while the block runs; the target is what the block gets.
-
-    A folder that is served already stays served. Raises SourceError: the server does not start, such as when this
-    process has the folder open.
-    """
-    from saros_server.server import serving as found_server
-
-    found = found_server(folder)
-    if found is not None:
-        yield f"saros://{found.address}"
-        return
-    started = _command("start", "--data", folder, "--port", "0")
-    target = re.search(r"saros://\S+", started.stdout)
-    if started.returncode or target is None:
-        raise SourceError(started.stderr.strip() or started.stdout.strip())
-    try:
-        yield target[0]
-    finally:
-        stopped = _command("stop", "--data", folder)
-        if stopped.returncode:
-            raise SourceError(stopped.stderr.strip())
-
-
-def _command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 (our own command)
-        [sys.executable, "-m", "saros_server", *words], capture_output=True, text=True, check=False
-    )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from saros_spark.pipeline.definition import Export, Import, Pipeline, Report, Rollup, SparkSettings
-from saros_spark.session import register, serving
+from saros_spark.served import serving
+from saros_spark.session import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

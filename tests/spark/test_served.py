@@ -1,0 +1,98 @@
+"""A folder's server lives as long as the process that wants it, however that ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_server.server import serving as found_server
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
+WANTS = """
+import sys, saros_spark
+with saros_spark.serving(sys.argv[1]) as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+COLUMNS = ("Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS", "anomaly")
+ROWS = 600
+#: A broken test ends then; nothing here takes so long.
+PATIENCE_S = 120
+
+
+def await_end(process: int) -> None:
+    """Return when a process that is not our child has ended."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([handle], [], [], PATIENCE_S)[0], f"process {process} lives on"
+    finally:
+        os.close(handle)
+
+
+def server_of(folder: Path) -> int:
+    found = found_server(str(folder))
+    assert found is not None
+    return found.pid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_server_of_a_job_that_is_killed_ends(number: signal.Signals, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    job = subprocess.Popen(
+        [sys.executable, "-c", WANTS, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with job:
+        assert job.stdout is not None
+        target = job.stdout.readline().decode().strip()
+        server = server_of(folder)
+        with saros.connect(target) as connection:
+            connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
+        job.send_signal(number)
+        assert -number == job.wait(PATIENCE_S)
+    await_end(server)
+    with saros.connect(str(folder), timestamps="epoch") as connection:
+        assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_was_killed_is_run_again_to_its_end(tmp_path: Path) -> None:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not here")
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    file = shutil.copy(EXAMPLE, tmp_path)
+    (tmp_path / "skab").mkdir()
+    lines = [f"2020-03-09 10:{n // 60:02}:{n % 60:02};" + ";".join([str(n)] * len(COLUMNS)) for n in range(ROWS)]
+    good = [line for n, line in enumerate(lines) if n <= 150]  # Temperature is at most 150 there
+    text = "\n".join([";".join(("datetime", *COLUMNS)), *good, lines[-1]])
+    (tmp_path / "skab" / "valve.csv").write_text(text)
+    command = [sys.executable, "-m", "saros_server", "pipeline", "run", file]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline().startswith(b"import   151 rows, 0 duplicates, 1 rejected")
+        server = server_of(tmp_path / "skab-out" / "data")
+        run.kill()
+    await_end(server)
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert 0 == again.returncode, again.stderr
+    assert ["import", "rollup", "export", "report"] == [line.split()[0] for line in again.stdout.splitlines()]
+    with saros.connect(str(tmp_path / "skab-out" / "data")) as connection:
+        count = "select count(Temperature), count(`Volume Flow RateRMS`) from root.skab.valve"
+        assert [(151, 151)] == connection.execute(count).fetchall()
+        minutes = connection.execute("select Temperature_avg, Pressure_count from root.skab_1m.valve").fetchall()
+    assert [(29.5, 60), (89.5, 60), (135.0, 31)] == [row[1:] for row in minutes]
+    assert "root.skab.valve" in (tmp_path / "skab-out" / "report.html").read_text()
