@@ -33,6 +33,8 @@ from saros_storage.types import DataType, Int64Array
 
 #: Rows of a block of results: enough that a block's cost vanishes, few enough that 1,000 series side by side fit.
 WINDOW_ROWS_MAX = 4_096
+#: Bytes of states from which on windows that are complete are given, however few they are.
+STATE_BYTES_MAX = 16 << 20
 #: Parts of a state table before those of one window are merged: a compaction reads all of them.
 _PARTS_MAX = 256
 
@@ -111,16 +113,14 @@ class StateTable:
         self._newest_first = newest_first
         #: Slots (never falling within a part) and their state columns.
         self._parts: list[tuple[Int64Array, list[Column]]] = []
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(slots.nbytes + sum(c.nbytes for c in columns) for slots, columns in self._parts)
+        #: Bytes held.
+        self.nbytes = 0
 
     def add(self, slots: Int64Array, states: list[Column]) -> None:
         """States of slots that never fall, in the order of time."""
         if len(slots):
             self._parts.append((slots, states))
+            self.nbytes += _bytes_of(slots, states)
         if len(self._parts) >= _PARTS_MAX:
             self._compact()
 
@@ -145,6 +145,7 @@ class StateTable:
             if len(rows):
                 kept.append((slots[rows], [column.take(rows) for column in states]))
         self._parts = kept
+        self.nbytes = sum(_bytes_of(*part) for part in kept)
 
     def _sorted(self) -> tuple[Int64Array, list[Column]]:
         """All parts as one, by slot, within a slot by time."""
@@ -166,6 +167,11 @@ class StateTable:
         starts = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), slots[1:] != slots[:-1])))
         merged = self._calls.merge(states, Slices(starts, np.append(starts[1:], len(slots))))
         self._parts = [(slots[starts], merged)]
+        self.nbytes = _bytes_of(*self._parts[0])
+
+
+def _bytes_of(slots: Int64Array, states: list[Column]) -> int:
+    return slots.nbytes + sum(column.nbytes for column in states)
 
 
 class Aggregation(Protocol):
@@ -241,8 +247,11 @@ class TimeAggregation:
         label_end: bool = False,
         with_end: bool = False,
         descending: bool = False,
+        rows_max: int = WINDOW_ROWS_MAX,
     ) -> None:
+        """`rows_max`: of a block of results."""
         self._calls = calls
+        self._rows_max = rows_max
         self._windows = windows
         #: What rows are cut into: windows, or the panes of overlapping ones.
         self._cells = windows if panes is None else panes
@@ -295,9 +304,10 @@ class TimeAggregation:
     def take(self) -> Block | None:
         """See `Aggregation`."""
         ready = self._high - self._border if self._descending else self._border - self._low
-        if ready <= 0 or (ready < WINDOW_ROWS_MAX and not self._finished):
+        enough = self._finished or ready >= self._rows_max or self.nbytes >= STATE_BYTES_MAX
+        if ready <= 0 or not enough:
             return None
-        count = min(ready, WINDOW_ROWS_MAX)
+        count = min(ready, self._rows_max)
         if self._descending:
             low, high = self._high - count, self._high
             self._high = low

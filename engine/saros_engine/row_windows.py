@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from saros_engine.aggregation import WINDOW_ROWS_MAX, Calls, StateTable, reversed_rows
+from saros_engine.aggregation import STATE_BYTES_MAX, WINDOW_ROWS_MAX, Calls, StateTable
 from saros_engine.evaluate import compile_expression
 from saros_engine.expression import InputTime
 from saros_engine.plan import (
@@ -245,7 +245,7 @@ class RowWindowAggregation:
     def take(self) -> Block | None:
         """See `Aggregation`."""
         complete = self._begun if self._finished else self._begun - 1
-        while complete > self._taken and (self._finished or complete - self._taken >= WINDOW_ROWS_MAX):
+        while complete > self._taken and (self._finished or self._enough(complete - self._taken)):
             low, self._taken = self._taken, min(complete, self._taken + WINDOW_ROWS_MAX)
             states = self._table.rows(low, self._taken)
             self._table.keep(lambda slots: slots >= self._taken)
@@ -254,13 +254,11 @@ class RowWindowAggregation:
                 return self._block([column.take(kept) for column in states])
         return None
 
+    def _enough(self, windows: int) -> bool:
+        return windows >= WINDOW_ROWS_MAX or self.nbytes >= STATE_BYTES_MAX
+
     def _block(self, states: list[Column]) -> Block:
         columns = self._values.results(states[3:])
         if self._with_end:
             columns.insert(0, states[1])
         return Block.timed(states[0].numbers, columns)
-
-
-def newest_first(blocks: list[Block]) -> list[Block]:
-    """Result blocks, ascending, as a descending result."""
-    return [reversed_rows(block) for block in reversed(blocks)]

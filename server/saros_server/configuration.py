@@ -128,7 +128,7 @@ class Configuration:
     )
     query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
     query_spill_bytes: int = _option(
-        4 << 30, _size, "What one query may sort in files of the data folder when its memory is too small; 0: nothing."
+        4 << 30, _size, "What one query may keep in files of the data folder when its memory is too small; 0: nothing."
     )
     query_timeout_ms: int = _option(60_000, _duration_ms, "What one query may take; past it, it fails with code 712.")
     worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")

@@ -1,21 +1,32 @@
-"""What keeps much at once ends with an error that says what to do, and leaves nothing; it never ends the process."""
+"""What keeps much at once goes on in files, or ends with an error that says what to do; it never ends the process.
+
+Whatever the end, nothing is left, files neither.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import MemoryExceeded
+from saros_engine.errors import MemoryExceeded, QueryKilled
+from saros_engine.execution import QueryExecution
+from saros_engine.explain import explain_analysis
 from saros_engine.options import EngineOptions
-from saros_storage.block import Column
+from saros_engine.result import Result
+from saros_storage.block import Block, Column
 from saros_storage.types import DataType
 
 ROWS = 400_000
 #: Some blocks of rows, and much less than a state per row.
 BYTES = 4_500_000
+#: A quarter of it is less than a column of the results.
+SPILLING_BYTES = 12_000_000
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +39,21 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made.engine.insert_columns("root.a.d", numbers, columns)
     yield made
     made.close()
+
+
+@pytest.fixture
+def spilling(engine: Engine, tmp_path: Path) -> Iterator[Engine]:
+    """The same with files."""
+    before = engine.options
+    engine.set_options(replace(before, query_memory_bytes_max=SPILLING_BYTES, spill_folder=str(tmp_path)))
+    yield engine
+    engine.set_options(before)
+
+
+def open_files(folder: Path) -> list[str]:
+    """The files of a folder that this process has open, nameless ones too."""
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return [os.readlink(link) for link in links if os.path.lexists(link) and str(folder) in os.readlink(link)]
 
 
 @pytest.mark.parametrize(
@@ -50,3 +76,70 @@ def test_as_many_groups_stream_where_they_come_in_order(engine: Engine) -> None:
     counted = "select count(n) from root.a.d where n >= 0 group by ([0, 400000), 1ms) limit 2 offset 399998"
     assert [[399_998, 1], [399_999, 1]] == engine.ask(counted)[1]
     assert [[ROWS, 2]] == engine.ask("select count(n), count(edges) from root.a.d")[1]
+
+
+DESCENDING = "select count(n), avg(n) from root.a.d where n >= 0 group by ([0, 400000), 1ms)"
+LINEAR = "select n, edges, edges + n, n, n, n from root.a.d fill(linear)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DESCENDING} order by time desc",
+        "select count(n), __endTime from root.a.d group by count(n, 1) order by time desc",
+        "select count(n) from root.a.d group by variation(n, 0) order by time desc",
+        LINEAR,
+        f"{LINEAR} order by time desc",
+        "select n, edges from root.a.d order by time desc fill(linear)",
+    ],
+)
+def test_what_does_not_fit_goes_on_in_files_with_the_same_rows(spilling: Engine, tmp_path: Path, text: str) -> None:
+    expected = _asked_without_limit(spilling, text)
+    result = spilling.engine.execute(text, spilling.session)
+    execution = result._rows
+    assert isinstance(execution, QueryExecution)
+    found = _rows_of(result)
+    assert np.array_equal(expected.times, found.times)
+    for before, after in zip(expected.columns, found.columns, strict=True):
+        assert np.array_equal(before.present, after.present)
+        assert np.array_equal(before.numbers[before.present], after.numbers[after.present])
+    assert any("in files" in line for line in explain_analysis(execution.drivers, 0, 0))
+    assert execution.memory.peak <= SPILLING_BYTES
+    result.close()
+    assert [] == open_files(tmp_path)
+
+
+def _asked_without_limit(engine: Engine, text: str) -> Block:
+    limited = engine.options
+    engine.set_options(replace(limited, query_memory_bytes_max=1 << 30, spill_folder=None))
+    rows = _rows_of(engine.engine.execute(text, engine.session))
+    engine.set_options(limited)
+    return rows
+
+
+def _rows_of(result: Result) -> Block:
+    blocks = []
+    while (block := result.next_block()) is not None:
+        blocks.append(block)
+    return Block.concat(blocks)
+
+
+def test_nothing_is_left_of_a_query_that_is_killed_while_it_has_files(spilling: Engine, tmp_path: Path) -> None:
+    result = spilling.engine.execute(LINEAR, spilling.session)
+    assert result.next_block() is not None  # the rest does not fit into the buffer before the client
+    assert len(open_files(tmp_path)) > 0
+    spilling.ask(f"kill query '{result.query_id}'")
+    with pytest.raises(QueryKilled):
+        _rows_of(result)
+    result.close()
+    assert [] == open_files(tmp_path)
+    assert 0 == spilling.engine.open_queries
+
+
+@pytest.mark.parametrize("text", [f"{DESCENDING} order by time desc", LINEAR])
+def test_nothing_is_left_of_a_query_that_files_are_too_small_for(spilling: Engine, tmp_path: Path, text: str) -> None:
+    spilling.set_options(replace(spilling.options, query_spill_bytes_max=2 << 20))
+    with pytest.raises(MemoryExceeded, match="query_spill_bytes"):
+        spilling.ask(text)
+    assert [] == open_files(tmp_path)
+    assert 0 == spilling.engine.open_queries

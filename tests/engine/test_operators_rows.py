@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -34,7 +35,7 @@ from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMerg
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
 from saros_engine.operators.filter import FilterOperator
 from saros_engine.operators.limit import LimitOperator
-from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.operators.operator import Operator, OperatorContext, UnlimitedMemory
 from saros_engine.operators.project import ProjectOperator
 from saros_engine.operators.sort import SortOperator
 from saros_engine.operators.time_join import TimeJoinOperator
@@ -60,6 +61,7 @@ from saros_engine.plan import (
     WindowJoin,
 )
 from saros_engine.planner import LastItem, last_scan
+from saros_engine.spill import QuerySpill
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest, TimeRange
@@ -247,10 +249,18 @@ def test_previous_looks_back_along_the_rows(
     assert expected == got
 
 
+class Overdrawn(UnlimitedMemory):
+    """An account of which nobody has a share left: all that can goes into files."""
+
+    @property
+    def bytes_max(self) -> int:
+        return 0
+
+
 @settings(max_examples=50, deadline=None)
-@given(CELLS, st.integers(1, 7), st.booleans())
+@given(CELLS, st.integers(1, 7), st.booleans(), st.booleans())
 def test_linear_fills_between_points_and_never_beyond(
-    cells: list[tuple[int, int | None, str | None]], size: int, descending: bool
+    cells: list[tuple[int, int | None, str | None]], size: int, descending: bool, in_files: bool
 ) -> None:
     rows: list[Row] = [
         (time, None if number is None else float(number), number, text)  # type: ignore[arg-type]
@@ -268,18 +278,22 @@ def test_linear_fills_between_points_and_never_beyond(
             double = v0 + (v1 - v0) * ((time - t0) / (t1 - t0))  # type: ignore[operator]
             number = int(double)
         expected.append((time, double, number, text))
-    node = FillNode(NODE, FillKind.LINEAR, (), None, (), descending)
+    node = FillNode(NODE, FillKind.LINEAR, (), None, fields(DOUBLE, INT, TEXT), descending)
     account = Account()
+    spill = QuerySpill(tempfile.gettempdir(), 1 << 30) if in_files else None
     child = Source(blocks([DOUBLE, INT, TEXT], rows, size))
-    got = rows_of(pull(LinearFillOperator(node, child, OperatorContext(account))))
+    context = OperatorContext(Overdrawn() if in_files else account, spill=spill)
+    got = rows_of(pull(LinearFillOperator(node, child, context)))
     assert expected == got
     assert 0 == account.used
+    assert spill is None or spill.bytes == 0
+    assert spill is None or spill.peak > 0 or not rows
 
 
 def test_linear_answers_as_soon_as_it_can() -> None:
     rows: list[Row] = [(t, None if t % 2 else float(t)) for t in range(10)]
     operator = LinearFillOperator(
-        FillNode(NODE, FillKind.LINEAR, (), None, ()), Source(blocks([DOUBLE], rows, 5)), CONTEXT
+        FillNode(NODE, FillKind.LINEAR, (), None, fields(DOUBLE)), Source(blocks([DOUBLE], rows, 5)), CONTEXT
     )
     first = operator.next()
     assert first is not None

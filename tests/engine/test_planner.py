@@ -6,13 +6,14 @@ import pytest
 from engine.plan_fixtures import MOMENT, PLANT, cases, plan, shown_plan
 
 from saros_engine.errors import SemanticError
-from saros_engine.plan import AggregateScan, DeviceMerge, LastScan, Scan
+from saros_engine.plan import AggregateScan, DeviceMerge, LastScan, Scan, TimeWindows
 from saros_engine.planner import PlanContext, plan_select
+from saros_engine.planner.windows import rows_of_windows
 from saros_engine.time_filter import Moment
 from saros_engine.times import format_time
 from saros_engine.windows import window_sequence
 from saros_grammar.ast import Select
-from saros_storage.reading import TimeRange
+from saros_storage.reading import BLOCK_ROWS_MAX, TimeRange
 from saros_storage.types import TimeUnit
 
 
@@ -31,6 +32,13 @@ def test_dates_are_read_in_the_sessions_zone_and_unit() -> None:
     scan = plan("select s1 from root.a.d1 where time >= 1970-01-01T08:00:01", moment).root.child
     assert isinstance(scan, Scan)
     assert 1_000_000 == scan.request.time.start
+
+
+def test_scans_side_by_side_hold_few_windows_each_where_there_are_very_many() -> None:
+    many, few = (TimeWindows(0, end, 1, 0, 1, 0) for end in (1_000_000, 100))
+    assert BLOCK_ROWS_MAX == rows_of_windows(many)(1)
+    assert 419 == rows_of_windows(many)(10_000)
+    assert BLOCK_ROWS_MAX == rows_of_windows(few)(10_000)
 
 
 def test_time_range_of_last() -> None:

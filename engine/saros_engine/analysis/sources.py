@@ -8,14 +8,14 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from saros_engine.analysis.scope import Leaf
 from saros_engine.expression import InputColumn
 from saros_engine.plan import Field, Node, Scan, TimeJoin
 from saros_grammar.ast import PathExpression
-from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange, rows_at_once
+from saros_storage.reading import ScanRequest, TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,18 @@ def source_key(leaf: Leaf) -> tuple[str, str]:
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-def sources_of(
-    leaves: Iterable[Leaf], time: TimeRange, *, descending: bool = False, join: bool = False
-) -> list[Source]:
-    """One source per aligned device and per other series, in order of first use; a series appears once.
+#: Rows of a block of a source, where there are so many columns in all.
+BlockRows = Callable[[int], int]
 
-    `join`: they are to be joined, and the more columns there are, the fewer rows a scan gives at a time.
-    """
+
+def sources_of(
+    leaves: Iterable[Leaf], time: TimeRange, block_rows: BlockRows, *, descending: bool = False
+) -> list[Source]:
+    """One source per aligned device and per other series, in order of first use; a series appears once."""
     groups: dict[tuple[str, str], dict[str, Leaf]] = {}
     for leaf in leaves:
         groups.setdefault(source_key(leaf), {}).setdefault(leaf.series.measurement, leaf)
-    block_rows = rows_at_once(sum(map(len, groups.values()))) if join else BLOCK_ROWS_MAX
+    rows = block_rows(sum(map(len, groups.values())))
     found = []
     for (device, _), members in groups.items():
         chosen = tuple(members.values())
@@ -52,7 +53,7 @@ def sources_of(
             chosen[0].device.aligned,
             time,
             descending,
-            block_rows=block_rows,
+            block_rows=rows,
         )
         found.append(Source(request, chosen))
     return found

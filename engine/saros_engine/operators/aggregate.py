@@ -1,26 +1,38 @@
-"""Aggregate: aggregates over the child's rows, per window of any kind, or over states that another fragment made."""
+"""Aggregate: aggregates over the child's rows, per window of any kind, or over states that another fragment made.
+
+Results stream. `descending`, they are kept until the child has ended, since the last window comes first then: what is
+more than their share of the query's memory goes into a file.
+"""
 
 from __future__ import annotations
 
-from saros_engine.aggregation import Aggregation, Calls, GlobalAggregation, LabelAggregation, TimeAggregation
+from saros_engine.aggregation import (
+    Aggregation,
+    Calls,
+    GlobalAggregation,
+    LabelAggregation,
+    TimeAggregation,
+    reversed_rows,
+)
 from saros_engine.operators.base import PullOperator
+from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import Aggregate, Stage, TimeWindows
-from saros_engine.row_windows import RowWindowAggregation, newest_first
+from saros_engine.row_windows import RowWindowAggregation
 from saros_engine.windows import pane_sequence, window_sequence
 from saros_storage.block import Block
 from saros_storage.types import Int64Array
 
 
 class AggregateOperator(PullOperator):
-    """Streams where it can; with `descending` all results are kept until the child has ended."""
+    """See the module."""
 
     def __init__(self, node: Aggregate, child: Operator, context: OperatorContext) -> None:
         super().__init__("Aggregate", context, (child,), detail=_describe(node))
         self._child = child
         self._aggregation = _aggregation(node, context)
         #: Results that wait to be turned around (descending only).
-        self._waiting: list[Block] | None = [] if node.descending else None
+        self._waiting = KeptBlocks(context.spill) if node.descending else None
         self._drained = False
 
     def _next(self) -> Block | None:
@@ -34,31 +46,44 @@ class AggregateOperator(PullOperator):
             piece = self._child.next()
             if piece is not None:
                 self._aggregation.add_block(piece)
-                self._hold(self._aggregation.nbytes + sum(b.nbytes for b in self._waiting or ()))
+                self._account()
         return block
 
     def _take(self) -> Block | None:
         block = self._aggregation.take()
-        if block is not None and self._waiting is not None:
+        while block is not None and self._waiting is not None:
             self._waiting.append(block)
-            return None
+            self._account()
+            block = self._aggregation.take()
         return block
+
+    def _account(self) -> None:
+        states, waiting = self._aggregation.nbytes, self._waiting
+        if waiting is None or len(waiting) == 0:
+            self._hold(states)
+        elif not self._may_hold(states + waiting.nbytes):
+            if not waiting.in_files:
+                self._statistics.detail += " in files"
+            waiting.put_away()
+            self._hold(states)
 
     def _drain(self) -> None:
         self._drained = True
         self._aggregation.finish()
         if self._waiting is not None:
-            while (block := self._aggregation.take()) is not None:
-                self._waiting.append(block)
-            self._waiting = newest_first(self._waiting)
+            self._take()
 
     def _last_blocks(self) -> Block | None:
         if self._waiting is None:
             block = self._aggregation.take()
             self._finished = block is None
             return block
-        self._finished = not self._waiting
-        return self._waiting.pop(0) if self._waiting else None
+        self._finished = len(self._waiting) == 0
+        return None if self._finished else reversed_rows(self._waiting.pop_last())
+
+    def _release(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
 
 
 def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:

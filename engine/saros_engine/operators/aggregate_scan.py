@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from saros_engine.aggregates import uses_summaries
-from saros_engine.aggregation import Calls, GlobalAggregation, TimeAggregation
+from saros_engine.aggregation import WINDOW_ROWS_MAX, Calls, GlobalAggregation, TimeAggregation
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan import describe_request
@@ -42,6 +42,7 @@ class AggregateScanOperator(PullOperator):
                 pane_sequence(node.windows, context.time_unit),
                 label_end=node.windows.label_end,
                 descending=request.descending,
+                rows_max=min(WINDOW_ROWS_MAX, request.block_rows),
             )
 
     def _next(self) -> Block | None:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from saros_engine.errors import MemoryExceeded
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_scheduler.task import Blocked
 from saros_storage.block import Block
+
+#: What can be put into files may take this part of a query's memory: while rows are moved they are there twice, and
+#: other operators need some too.
+_SHARE = 4
 
 
 class PullOperator:
@@ -95,3 +100,16 @@ class PullOperator:
         elif more < 0:
             self._context.memory.release(-more)
         self._reserved = count
+
+    def _may_hold(self, count: int) -> bool:
+        """`_hold`, of rows that could go into a file instead: False if they have to."""
+        context = self._context
+        if context.spill is not None and count > context.memory.bytes_max // _SHARE:
+            return False
+        try:
+            self._hold(count)
+        except MemoryExceeded:
+            if context.spill is None:
+                raise
+            return False
+        return True

@@ -4,19 +4,28 @@
     linear     between the value above and the next one below, by time; numbers only; nothing outside of them
     value      a constant, where the node has one for the column
 
-Linear keeps rows back until the next value of every number column has come; they are accounted to the query.
+Linear keeps rows back until the next value of every number column has come: those that are more than its share of the
+query's memory go into a file, and only where each block's first values are stays at hand.
+
+    blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are given once the 5 has come: 1 2, 3 4
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 import numpy as np
 
 from saros_engine.evaluate import constant_column
 from saros_engine.operators.base import PullOperator
+from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import FillKind, FillNode
 from saros_storage.block import Block, Column
-from saros_storage.types import NUMPY_DTYPE, DataType, Float64Array, Int64Array, Scalar
+from saros_storage.types import NUMPY_DTYPE, BoolArray, Float64Array, Int64Array, Scalar
+
+#: A value and its time.
+_Point = tuple[float, int]
 
 
 class FillOperator(PullOperator):
@@ -89,55 +98,74 @@ class LinearFillOperator(PullOperator):
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: Rows that wait for a value below them.
-        self._waiting: list[Block] = []
-        #: Last known value and its time, per column: what the first waiting nulls are measured from.
-        self._anchors: dict[int, tuple[float, int]] = {}
+        #: Blocks with rows that were not given yet; of the first one, how many were, and its number among all.
+        self._waiting = KeptBlocks(context.spill)
+        self._at = self._first = 0
+        #: Rows of all blocks so far; how many were given; how many wait for no value below them.
+        self._rows = self._given = self._settled = 0
+        #: Columns that are filled, and of each how many rows there were up to its last value.
+        self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric}
+        #: Of each of them the last value above the rows that wait, and the first one of each block that has any.
+        self._above: dict[int, _Point] = {}
+        self._below: dict[int, deque[tuple[int, _Point]]] = {number: deque() for number in self._known}
 
     def _next(self) -> Block | None:
+        if self._given < self._settled:
+            return self._give()
         if self._child.finished:
-            self._finished = True
-            return self._fill_all(to_the_end=True)
+            self._settled = self._rows
+            self._finished = self._given == self._rows
+            return None
         block = self._child.next()
-        if block is None:
-            return None
-        if block.time is None:
+        if block is None or block.time is None:
             return block
+        self._keep(block)
+        return self._give() if self._given < self._settled else None
+
+    def _keep(self, block: Block) -> None:
+        number = self._first + len(self._waiting)
+        for place in self._known:
+            column = block.columns[place]
+            edges = (0, block.rows - 1) if column.valid is None else _edges(column.valid)
+            if edges is not None:
+                self._known[place] = self._rows + edges[1] + 1
+                self._below[place].append((number, _point(column, block, edges[0])))
         self._waiting.append(block)
-        self._hold(sum(b.nbytes for b in self._waiting))
-        # Without a value in this block, a column that waits goes on waiting: nothing can be answered.
-        return self._fill_all(to_the_end=False) if self._may_answer(block) else None
+        self._rows += block.rows
+        self._settled = max(self._given, min(self._known.values(), default=self._rows))
+        if not self._may_hold(self._waiting.nbytes):
+            if not self._waiting.in_files:
+                self._statistics.detail += " in files"
+            self._waiting.put_away()
+            self._hold(0)
 
-    def _may_answer(self, block: Block) -> bool:
-        numbers = [c for c in block.columns if _is_filled(c.type)]
-        return all(c.valid is None or bool(c.valid.any()) for c in numbers)
-
-    def _fill_all(self, *, to_the_end: bool) -> Block | None:
-        if not self._waiting:
-            return None
-        block = Block.concat(self._waiting)
-        stop = block.rows if to_the_end else self._settled(block)
-        if stop == 0:
-            self._waiting = [block]
-            return None
+    def _give(self) -> Block:
+        """The rows of the first block that wait for no value any more."""
+        whole = self._waiting.first()
+        rest = whole.slice(self._at, whole.rows)
+        count = min(rest.rows, self._settled - self._given)
+        for points in self._below.values():
+            while points and points[0][0] <= self._first:
+                points.popleft()
         columns = [
-            self._interpolate(number, column, block.times) if _is_filled(column.type) else column
-            for number, column in enumerate(block.columns)
+            self._interpolate(number, column, rest.times) if number in self._known else column
+            for number, column in enumerate(rest.columns)
         ]
-        result = Block(block.time, tuple(columns), block.rows).slice(0, stop)
-        self._move_anchors(block.slice(0, stop))
-        self._waiting = [] if stop == block.rows else [block.slice(stop, block.rows)]
-        self._hold(sum(b.nbytes for b in self._waiting))
-        return result
+        self._move_on(rest.slice(0, count), whole.rows)
+        return Block(rest.time, tuple(columns), rest.rows).slice(0, count)
 
-    def _settled(self, block: Block) -> int:
-        """Rows before the first one that still waits for a value below it."""
-        stop = block.rows
-        for column in block.columns:
-            if _is_filled(column.type) and column.valid is not None:
-                present = np.flatnonzero(column.valid)
-                stop = min(stop, int(present[-1]) + 1 if len(present) else 0)
-        return stop
+    def _move_on(self, given: Block, rows: int) -> None:
+        for place in self._known:
+            column = given.columns[place]
+            edges = (0, given.rows - 1) if column.valid is None else _edges(column.valid)
+            if edges is not None:
+                self._above[place] = _point(column, given, edges[1])
+        self._given += given.rows
+        self._at += given.rows
+        if self._at == rows:
+            self._waiting.drop_first()
+            self._at, self._first = 0, self._first + 1
+        self._hold(self._waiting.nbytes)
 
     def _interpolate(self, number: int, column: Column, times: Int64Array) -> Column:
         if column.valid is None:
@@ -145,12 +173,13 @@ class LinearFillOperator(PullOperator):
         rows = np.flatnonzero(column.valid)
         missing = np.flatnonzero(~column.valid)
         known_times, known = times[rows], column.numbers[rows].astype(np.float64)
-        anchor = self._anchors.get(number)
-        if anchor is not None:
-            known = np.concatenate((np.full(1, anchor[0]), known))
-            known_times = np.concatenate((np.full(1, anchor[1]), known_times))
+        above, below = self._above.get(number), self._below[number]
+        if above is not None:
+            known, known_times = np.insert(known, 0, above[0]), np.insert(known_times, 0, above[1])
+        if below:
+            known, known_times = np.append(known, below[0][1][0]), np.append(known_times, below[0][1][1])
         # Row i lies between the known points after[i] - 1 and after[i].
-        after = np.searchsorted(rows, missing) + (anchor is not None)
+        after = np.searchsorted(rows, missing) + (above is not None)
         inside = (after > 0) & (after < len(known))
         missing, after = missing[inside], after[inside]
         # The last row of a device and the first of the next one may have the same time: no line goes through them.
@@ -161,15 +190,18 @@ class LinearFillOperator(PullOperator):
         valid[missing] = True
         return Column(column.type, values, None if valid.all() else valid)
 
-    def _move_anchors(self, block: Block) -> None:
-        for number, column in enumerate(block.columns):
-            rows = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)
-            if _is_filled(column.type) and len(rows):
-                self._anchors[number] = float(column.numbers[rows[-1]]), int(block.times[rows[-1]])
+    def _release(self) -> None:
+        self._waiting.close()
 
 
-def _is_filled(type_: DataType) -> bool:
-    return type_.is_numeric
+def _edges(valid: BoolArray) -> tuple[int, int] | None:
+    """The first and the last row with a value."""
+    rows = np.flatnonzero(valid)
+    return (int(rows[0]), int(rows[-1])) if len(rows) else None
+
+
+def _point(column: Column, block: Block, row: int) -> _Point:
+    return float(column.numbers[row]), int(block.times[row])
 
 
 def _between(known_times: Int64Array, known: Float64Array, times: Int64Array, after: Int64Array) -> Float64Array:

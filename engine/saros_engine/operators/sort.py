@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.errors import MemoryExceeded
 from saros_engine.evaluate import Compiled, compile_expression
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import Operator, OperatorContext
@@ -23,8 +22,6 @@ from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX
 from saros_storage.types import NumericArray
 
-#: A sort keeps this part of a query's memory: while rows are moved they are there twice, and others need some too.
-_SHARE = 4
 #: Of so many runs, pieces together are as large as the first run; with what is made of them, twice that.
 _PIECES = 64
 
@@ -67,19 +64,6 @@ class SortOperator(PullOperator):
             self._bytes = self._blocks[0].nbytes
         if not self._may_hold(self._bytes):
             self._put_away()
-
-    def _may_hold(self, count: int) -> bool:
-        """Account for `count` bytes; False if rows have to go into a file instead."""
-        context = self._context
-        if context.spill is not None and count > context.memory.bytes_max // _SHARE:
-            return False
-        try:
-            self._hold(count)
-        except MemoryExceeded:
-            if context.spill is None:
-                raise
-            return False
-        return True
 
     def _put_away(self) -> None:
         """What is in memory becomes a run."""

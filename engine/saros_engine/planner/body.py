@@ -40,7 +40,7 @@ from saros_engine.plan import (
     WindowJoin,
 )
 from saros_engine.planner.context import PlanContext
-from saros_engine.planner.windows import windows_of
+from saros_engine.planner.windows import rows_of_windows, windows_of
 from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_grammar.ast import (
@@ -55,7 +55,7 @@ from saros_grammar.ast import (
     PathExpression,
     TimeReference,
 )
-from saros_storage.reading import TimeRange
+from saros_storage.reading import TimeRange, rows_at_once
 from saros_storage.types import DataType
 
 
@@ -235,7 +235,7 @@ def _filtered(
     leaves = _leaves(needed, body.series)
     if not leaves:
         raise SemanticError("the query names no series: select at least one")
-    sources = sources_of(leaves, time, descending=backwards, join=True)
+    sources = sources_of(leaves, time, rows_at_once, descending=backwards)
     node = joined(sources, descending=backwards)
     columns = Columns(context.moment, column_numbers(sources, leaves))
     if body.where is not None:
@@ -396,7 +396,7 @@ def _plain_sources(
         chosen.setdefault(key, []).append((call, own))
         leaves += own
     backwards = body.descending and windows is not None
-    sources = sources_of(leaves, _scan_time(body, windows), descending=backwards)
+    sources = sources_of(leaves, _scan_time(body, windows), rows_of_windows(windows), descending=backwards)
     return [(source, chosen[source_key(source.leaves[0])]) for source in sources]
 
 

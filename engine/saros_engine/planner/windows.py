@@ -27,7 +27,25 @@ from saros_grammar.ast import (
     GroupByVariation,
     GroupByWindow,
 )
+from saros_storage.reading import BLOCK_ROWS_MAX
 from saros_storage.types import TIME_MAX, TIME_MIN
+
+#: Windows times columns that scans which aggregate side by side have at hand: some 100 MB with their states.
+_STATES_MAX = 4 << 20
+_ROWS_MIN = 64
+
+
+def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
+    """Rows that each of many scans reads at a time, by their columns: fewer where each could be a window of its own."""
+    if not isinstance(windows, TimeWindows) or windows.step_ticks == 0:
+        return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are never many
+    count = (windows.end - windows.start) // windows.step_ticks
+
+    def rows(columns: int) -> int:
+        most = max(_STATES_MAX // max(columns, 1), _ROWS_MIN)
+        return BLOCK_ROWS_MAX if count <= most else min(most, BLOCK_ROWS_MAX)
+
+    return rows
 
 
 def with_expressions(

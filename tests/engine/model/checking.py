@@ -28,7 +28,7 @@ from engine.model.queries import Answer, answer
 
 import saros_engine.distribution as distribution
 from saros_engine.errors import EngineError
-from saros_engine.operators import sort, sorted_runs
+from saros_engine.operators import base, sorted_runs
 from saros_engine.options import EngineOptions
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
@@ -84,7 +84,7 @@ class Run:
     parallelism: int
     children_min: int
     block_rows: int
-    #: Whether a sort keeps each block in a file, in pieces of few rows.
+    #: Whether what may go into files does so block by block, and sorts in pieces of few rows.
     in_files: bool
 
     @staticmethod
@@ -154,19 +154,19 @@ def running(run: Run) -> Iterator[None]:
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
     made = ScanRequest.__init__
-    children, defaults, share = distribution.CHILDREN_MIN, made.__defaults__, sort._SHARE
+    children, defaults, share = distribution.CHILDREN_MIN, made.__defaults__, base._SHARE
     pieces = sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX
     assert defaults is not None
     try:
         distribution.CHILDREN_MIN = run.children_min
         if run.in_files:
-            sort._SHARE, sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = 1 << 60, 1, 3
+            base._SHARE, sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = 1 << 60, 1, 3
         made.__defaults__ = (*defaults[:-1], run.block_rows)
         for module in modules:
             module.BLOCK_ROWS_MAX = run.block_rows  # type: ignore[attr-defined]
         yield
     finally:
-        distribution.CHILDREN_MIN, sort._SHARE = children, share
+        distribution.CHILDREN_MIN, base._SHARE = children, share
         sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = pieces
         made.__defaults__ = defaults
         for module in modules:
