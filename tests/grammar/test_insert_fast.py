@@ -16,11 +16,13 @@ FAST = [
     "insert into root.sg.风机(time, 风速) values (-1, +2.5e-3)",
     "insert into root.sg(s1) values (true), (FALSE), (Null), (nan), ('it''s'), (\"\"), (007)",
     "insert into root.sg(time,s1)values(1,'a;b)--')",
+    "insert into root.sg.d1(time, s1) values (now(), 2)",
+    "insert into root.sg.d1(s1, time) values ('now()', NOW ( )), (null, 5), (1.5, Now())",
 ]
 SLOW = [
     "insert into root.`a`.d1(time, s1) values (1, 2)",
     "insert into root.sg.d1(time, `s 1`) values (1, 2)",
-    "insert into root.sg.d1(time, s1) values (now(), 2)",
+    "insert into root.sg.d1(time, s1) values (now() - 1h, 2)",
     "insert into root.sg.d1(time, s1) values (2020-01-01, 2)",
     "insert into root.sg.d1(time, s1) values (?, 2)",
     "insert into root.sg.d1(time, s1) values (1, X'00')",
@@ -41,6 +43,9 @@ WRONG = [
     "insert into root.sg.d1(time, s1) values (1, 'a)",
     "insert into root.sg.d1(time, s1) values (1, 2),",
     "insert into root.sg.d1(time, s1) values (1, abc)",
+    "insert into root.sg.d1(time, s1) values (now(), now())",
+    "insert into root.sg.d1(s1) values (now())",
+    "insert into root.sg.d1(time, s1) values (-now(), 1)",
     "insert into root.sg.d1(time, s1) values (1, 2) select",
     f"insert into root.sg.d1(time, s1) values (1, {'9' * 500})",
 ]
