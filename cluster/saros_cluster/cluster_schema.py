@@ -124,6 +124,8 @@ class ClusterSchema:
                 _apply(tree, change)
                 if not tree.is_database(change.path):  # it overlaps others: the meta group knows more
                     passed_by.add(change.path)
+                elif change.path in told:  # an end that it was told with is over
+                    self._told_by[change.path] = told[change.path]
             elif isinstance(change, DeleteDatabase):
                 self._end(tree, group, change)
             elif not isinstance(change, _OF_SERIES) or self._may_speak(group, _path(change), tree, passed_by):

@@ -268,7 +268,8 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
     """After a restart the log of the meta group is applied again; the groups may have told of what came later."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
-    for news in (told(created, drop=5), SchemaNews(9, True, tuple(created), 5)):
+    both_lives = [*created, drop[5], *created]
+    for news in (told(created, drop=5), told(both_lives, drop=5), SchemaNews(9, True, tuple(created), 5)):
         schema = ClusterSchema()
         schema.agree(["root.a"], {}, 1)
         schema.learn_news(GroupId(1), news)
