@@ -3,7 +3,7 @@
 power      a node loses it, between questions or while it takes a round; a file may be gone from its disk afterwards
 asks       what nodes ask each other is lost
 notes      a round is committed, and who committed it never hears of it
-slots      other nodes are to keep a sender, and do from when they have what there is
+changes    other nodes are to keep a sender, and do from when they have what there is, or at once
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class ClusterByChance(Places):
             sender = self.chance.choice(sorted(self.catalog.senders))
             if sender not in self.next:
                 self.change(sender, self.chance.sample(self.nodes, self.copies))
+                if self._is(0.5):
+                    self.move(sender)
             self.wait(1.0)
 
     def come_to_rest(self) -> None:

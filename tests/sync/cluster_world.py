@@ -3,6 +3,7 @@
     nodes      keeper, receiver and ledger as they run, over crash disks; they ask each other through `Places.ask`
     agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
     change     other nodes are to keep a sender; they do when each of them has what can be had, as a group's leader asks
+               (a group's members), or at once (slots)
     time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`)
 
 So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
@@ -200,6 +201,11 @@ class Places:
         self.next[sender] = nodes
         self.notes = self.notes.as_of(self.notes.version + 1)
 
+    def move(self, sender: str) -> None:
+        """They do from now on, and have what they can get."""
+        self.kept_by[sender] = self.next.pop(sender)
+        self.notes = self.notes.as_of(self.notes.version + 1)
+
     def end_change(self, sender: str, leader: NodeId) -> bool:
         """Whether they do, as a node finds; then each of them has what there is. Raises Wrong."""
         place, after = self.running[leader], self.next[sender]
@@ -207,8 +213,7 @@ class Places:
         entry = place.ledger.now.catalog.senders.get(sender)
         if entry is not None and not place.keeper.is_at(after, entry):
             return False
-        self.kept_by[sender] = self.next.pop(sender)
-        self.notes = self.notes.as_of(self.notes.version + 1)
+        self.move(sender)
         if entry is not None:
             self.check_moved(entry)
         return True
