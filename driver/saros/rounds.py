@@ -14,7 +14,7 @@ from saros.attempts import SESSION_LOST, failure_of
 from saros.channels import Lease, read_authority
 from saros.target import Target
 from saros_storage.errors import StorageError
-from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.round import Content
 from saros_sync.transport import Begun, Conflict, Standing, Want
 from saros_wire import protocol
@@ -69,8 +69,9 @@ class RemoteReceiver:
             if failure.retryable or failure.lost:
                 self._let_go(said.code != SESSION_LOST)
                 raise Unreachable(str(said)) from None
-            if said.code == RoundRefused.code:
-                raise RoundRefused(str(said)) from None
+            for refusal in (BeginAgain, RoundRefused):
+                if said.code == refusal.code:
+                    raise refusal(str(said)) from None
             raise StorageError(str(said), code=said.code) from None
 
     def _open(self) -> None:

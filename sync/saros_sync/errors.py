@@ -17,6 +17,12 @@ class RoundRefused(StorageError):
     code = 2060
 
 
+class BeginAgain(RoundRefused):
+    """The round is not in hand there: another node took it, or the receiver has lost something. Begin, at once."""
+
+    code = 2065
+
+
 class SentElsewhere(StorageError):
     """Something was to be changed here that a sender's data shows: change it at its source."""
 

@@ -25,7 +25,7 @@ from sync.sync_world import Centre, Edge, devices_of
 
 from saros_storage.errors import StorageError
 from saros_storage.schema import DeleteSeries
-from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.errors import BeginAgain, Unreachable
 
 
 class Story:
@@ -84,11 +84,7 @@ class Story:
         for _ in range(20):
             try:
                 is_new = edge.sending.once().is_new
-            except Unreachable:
-                continue
-            except RoundRefused as error:  # a round that another node took in hand is begun there
-                if "begin again" not in str(error) or not isinstance(self.centre, ClusterByChance):
-                    raise
+            except (Unreachable, BeginAgain):
                 continue
             self.rounds += 1
             if is_new and isinstance(self.centre, ClusterByChance):

@@ -11,19 +11,20 @@ from cluster.test_growth import Log, steps
 from cluster.test_growth import cluster as topology_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage.store_model import write_rows
+from storage.store_model import delete_series, write_rows
 from storage.store_opening import FOLDER
 from sync.cluster_world import Places
-from sync.sync_world import Edge, devices_of
+from sync.sync_world import SENDING, Edge, devices_of
 
 from saros_cluster.growth.commands import Begin, GiveUp
 from saros_cluster.growth.topology import Standing
 from saros_cluster.meta.notes import Notes, PutNotes
 from saros_cluster.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement import NodeId
+from saros_storage.errors import StorageError
 from saros_sync.clustered import ledger
 from saros_sync.clustered.halves import halves, is_kept, keepers
-from saros_sync.errors import Unreachable
+from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.mirror import FOLDER as SYNC
 
@@ -170,6 +171,95 @@ def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Pla
     edge.sync()
     assert begun
     assert 2 == places.catalog.senders[edge.id].number
+
+
+# ---------------------------------------------------------------------- a sender that comes to another node
+
+
+def test_a_round_is_begun_again_at_once_at_the_node_that_the_sender_comes_to(places: Places) -> None:
+    line = places.line(A)
+    edge = Edge(line)
+    edge.tell(write_rows("root.a.d1", range(1_000), 1))
+    at: list[NodeId] = []
+
+    def go_on(what: str) -> None:
+        if what == "ask" and line.node != C:
+            line.node = NodeId(line.node + 1)
+            at.append(line.node)
+
+    places.meanwhile = go_on
+    sent = edge.sync()
+    assert ([B, C], 1, ()) == (at, sent.number, sent.conflicts)
+    assert [devices_of(edge.store)] * 3 == places.states()
+
+
+def test_a_receiver_that_never_has_the_round_in_hand_is_not_asked_for_ever(places: Places) -> None:
+    line = places.line(A)
+    edge = Edge(line)
+    edge.tell(write_rows("root.a.d1", [1], 1))
+    asked: list[int] = []
+
+    def chunk(sender: str, number: int, *_: object) -> int:
+        asked.append(number)
+        raise BeginAgain(f"round {number} is not in hand here")
+
+    line.chunk = chunk  # type: ignore[method-assign]
+    with pytest.raises(BeginAgain):
+        edge.sync()
+    assert [1] * (1 + SENDING.retries) == asked
+    del line.chunk
+    assert 1 == edge.sync().number
+
+
+# ---------------------------------------------------------------------- what is given to the schema
+
+
+def cut_short(places: Places) -> Edge:
+    """An edge that has dropped a device, and sent that; the node that took it goes down right behind the commit."""
+    edge = Edge(places.line(C))
+    edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))
+    edge.sync()
+    edge.tell(delete_series("root.a.d2.*"))
+
+    def go_down(what: str) -> None:
+        if what == "put":
+            places.stop(C)
+            raise StorageError("the node is gone, and so is the sender")
+
+    places.meanwhile = go_down
+    with pytest.raises(StorageError, match="the node is gone"):
+        edge.sync()
+    places.meanwhile = lambda _: None
+    assert 2 == places.catalog.senders[edge.id].number
+    return edge
+
+
+def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(places: Places) -> None:
+    cut_short(places)
+    places.wait(1.0)
+    places.finish()
+    places.wait(4.0)
+    places.finish()
+    assert places.schema.device("root.a.d2") is not None  # whoever took the round may be at it still
+    places.wait(2.0)
+    places.finish()
+    assert places.schema.device("root.a.d2") is None
+    assert places.schema.device("root.a.d1") is not None
+
+
+def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -> None:
+    cut_short(places)
+    disk = places.running[A].disk
+    places.stop(A)  # it alone has the round
+    for _ in range(3):
+        places.wait(6.0)
+        places.finish()
+    assert places.schema.device("root.a.d2") is not None
+    places.start(A, disk)
+    for _ in range(2):
+        places.wait(6.0)
+        places.finish()
+    assert places.schema.device("root.a.d2") is None
 
 
 # ---------------------------------------------------------------------- who has sent what

@@ -163,6 +163,9 @@ _ROWS = (
     Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Look with saros sync status; saros sync add-receiver."),
     Status(2064, "NOTES_CHANGED", ErrorClass.OPERATIONAL, "Try again."),
     Status(
+        2065, "ROUND_NOT_IN_HAND", ErrorClass.OPERATIONAL, "Begin the round again: what has arrived is not sent again."
+    ),
+    Status(
         2080, "FUNCTION_FAILED", ErrorClass.PROGRAMMING, "Code that a user wrote failed: show its author the message."
     ),
     Status(2081, "FUNCTION_EXISTS", ErrorClass.INTEGRITY, "DROP the function first, or choose another name."),

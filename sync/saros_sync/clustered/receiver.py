@@ -35,7 +35,7 @@ from saros_sync.clustered.contents import Contents, names_of
 from saros_sync.clustered.halves import Halves, is_kept, keepers
 from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.ledger import Known, Ledger, encode_entry, key_of
-from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.asking import (
     SenderLocks,
     Speaker,
@@ -256,7 +256,7 @@ class ClusterReceiver:
                 raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
             entry = known.catalog.senders.get(sender)
             if entry is not None and entry.number >= round_.number:
-                raise RoundRefused(f"sender {sender} has sent round {entry.number} to another node: begin again")
+                raise BeginAgain(f"sender {sender} has sent round {entry.number} to another node: begin again")
             if entry is not None and not before:
                 before.append(self._last_round(entry))
             last = before[0] if before else None
@@ -279,7 +279,7 @@ class ClusterReceiver:
             def after(known: Known, found: Claims) -> SenderEntry:
                 now = known.catalog.senders.get(entry.id)
                 if now is None or now.number != entry.number:
-                    raise RoundRefused(f"sender {entry.id} was dropped, or has sent more: begin again")
+                    raise BeginAgain(f"sender {entry.id} was dropped, or has sent more: begin again")
                 return replace(now, devices=found.granted, conflicts=found.conflicts)
 
             entry = self._write(speaker, entry.id, devices, after)

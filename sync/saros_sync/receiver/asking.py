@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import DiskFull
-from saros_sync.errors import RoundRefused
+from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.round import is_sender
@@ -54,9 +54,9 @@ def check_speaker(speaker: Speaker, sender: str, entry: SenderEntry | None) -> N
 
 
 def in_hand(incoming: Incoming | None, speaker: Speaker, sender: str, number: int) -> Incoming:
-    """What comes of a round. Raises RoundRefused if that is not in hand, or is another user's."""
+    """What comes of a round. Raises BeginAgain if that is not in hand, RoundRefused if it is another user's."""
     if incoming is None or incoming.number != number or number == 0:
-        raise RoundRefused(f"round {number} of sender {sender} is not in hand here: begin again")
+        raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")
     if incoming.user != speaker.user:
         raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
     return incoming

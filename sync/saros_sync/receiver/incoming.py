@@ -25,7 +25,7 @@ from saros_storage.loading.content import content_of as content_of_tsfile
 from saros_storage.resource import devices_of_file, encode_resource
 from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.tsfile.reader import TsFileReader
-from saros_sync.errors import RoundRefused
+from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.journal import Journal, Note
 from saros_sync.receiver.mirror import MirrorFolder, devices_of_schema
 from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
@@ -156,12 +156,12 @@ class Incoming:
     # ------------------------------------------------------------------ bytes
 
     def chunk(self, sha256: str, offset: int, crc32: int, data: bytes) -> int:
-        """Take bytes in; how many of the content are there then. Raises RoundRefused, CorruptFile, OSError."""
+        """Take bytes in; how many of the content are there then. Raises BeginAgain, CorruptFile, OSError."""
         content = self._contents.get(sha256) if self._round is not None else None
         if self.number and sha256 == self.document.sha256:
             content = self.document
         if content is None:
-            raise RoundRefused(f"{sha256} is no content of the round in hand: begin again")
+            raise BeginAgain(f"{sha256} is no content of the round in hand: begin again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
             return self._have(content)  # damaged on its way
         if self._is_whole(content):

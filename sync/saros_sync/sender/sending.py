@@ -25,7 +25,7 @@ from typing import TypeVar
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError
 from saros_storage.layout import write_durably
-from saros_sync.errors import RoundRefused, Unreachable
+from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, Note
 from saros_sync.round import Content, Round, content_of, encode_round
@@ -118,16 +118,27 @@ class Sending:
     def once(self) -> Sent:
         """Go on with the round in hand, or begin one, and bring it to its end.
 
+        If the receiver has it in hand no longer, it is begun again at once, as often as a question is asked.
+
         Raises Unreachable (all retries failed), Stopped, StorageError (what the receiver says, or what is wrong here);
         then the next call goes on.
         """
         self.progress = Progress()
-        last = self.last()
         if any(note.what == COMMITTED for note in self._journal.notes):
             self._end(self._snapshot.load())
-            last = self.last()
         found = self._in_hand()
-        snapshot = found or self._taken(last)
+        is_resumed, failures = found is not None, 0
+        while True:
+            try:
+                return self._brought(found or self._taken(self.last()), is_resumed)
+            except BeginAgain:
+                failures += 1
+                self.progress.failures += 1
+                if failures > self._options.retries:
+                    raise
+                found = self._in_hand()
+
+    def _brought(self, snapshot: Snapshot, is_resumed: bool) -> Sent:
         begun = self._begin(snapshot.round)
         if begun.standing is Standing.OLD:
             snapshot = self._renumbered(snapshot, begun.last + 1)
@@ -139,10 +150,10 @@ class Sending:
                 f"the receiver has round {begun.last} of sender {self._sender}: do two folders share it?"
             )
         self._journal.add(Note(snapshot.round.number, COMMITTED))
-        is_new = _digest(snapshot.round) != last.digest
+        is_new = _digest(snapshot.round) != self.last().digest
         self._end(snapshot)
         done = self.progress
-        return Sent(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, found is not None)
+        return Sent(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, is_resumed)
 
     def last(self) -> Last:
         """What the receiver had after the last round. Raises CorruptFile."""
@@ -218,11 +229,11 @@ class Sending:
         return self._ask(lambda: self._transport.commit(self._sender, snapshot.round.number))
 
     def _content(self, snapshot: Snapshot, content: Content) -> memoryview:
-        """A file's bytes. Raises RoundRefused: the receiver has lost what it had; the next round sends all."""
+        """A file's bytes. Raises BeginAgain: the receiver has lost what it had, and a round is taken that has all."""
         if not self._snapshot.find_again(self._live, snapshot, content):
             self._disk.remove(self._folder.last)
             self._journal.end()
-            raise RoundRefused("the receiver has lost a file that it had: the next round sends all that it lacks")
+            raise BeginAgain("the receiver has lost a file that it had: the next round sends all that it lacks")
         return self._disk.map(self._snapshot.path(content.sha256))
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
