@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,23 +24,29 @@ if TYPE_CHECKING:
     from saros.target import Target
     from saros.uploads import Uploads
 
-#: A worker talks to few databases, or as few users.
-_CONNECTIONS_KEPT = 4
+#: A worker talks to few databases, or as few users, with two kinds of patience.
+_CONNECTIONS_KEPT = 8
 #: For which a call looks for a node that answers: longer than a cluster needs to find another leader.
 FAILOVER_S = 30.0
+#: The same where the call may go elsewhere: what a node that is only busy with accepting may take.
+ELSEWHERE_S = 2.0
 
 
-def connection_of(options: Connecting) -> saros.Connection:
+def connection_of(options: Connecting, failover_s: float | None = None) -> saros.Connection:
     """The process's connection. Raises SourceError (nobody serves the folder) and the driver's errors."""
-    return _connection(options, os.getpid())
+    return _connection(options, os.getpid(), failover_s)
 
 
 @lru_cache(_CONNECTIONS_KEPT)
-def _connection(options: Connecting, process: int) -> saros.Connection:  # noqa: ARG001 - a fork needs its own
-    return connect(options)
+def _connection(
+    options: Connecting,
+    process: int,  # noqa: ARG001 - a fork needs its own
+    failover_s: float | None,
+) -> saros.Connection:
+    return connect(options, failover_s)
 
 
-def connect(options: Connecting) -> saros.Connection:
+def connect(options: Connecting, failover_s: float | None = None) -> saros.Connection:
     """A new connection, for who closes it. Raises as `connection_of`."""
     import saros
 
@@ -52,7 +59,7 @@ def connect(options: Connecting) -> saros.Connection:
         timestamps="epoch",
         time_zone="UTC",
         timeout=options.timeout_s,
-        failover_s=FAILOVER_S,
+        failover_s=FAILOVER_S if failover_s is None else failover_s,
     )
 
 
@@ -94,6 +101,18 @@ def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads
 def addresses_of(options: Connecting) -> tuple[str, ...]:
     """host:port of the nodes that the target names. Raises as `connection_of`."""
     return _target_of(options).addresses
+
+
+def refuses(address: str) -> bool:
+    """Whether nobody listens at host:port: the node's process has ended. One that is only cut off does not refuse."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ELSEWHERE_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _target_of(options: Connecting) -> Target:

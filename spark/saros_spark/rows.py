@@ -42,7 +42,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Which column of a batch is what; `values` are places of columns with their names."""
+    """Which column of a batch is what; `values` are places of columns with their names, by device canonical ones."""
 
     layout: Layout
     time: int
@@ -66,7 +66,7 @@ def shape_of(schema: pa.Schema, options: WriteOptions) -> Shape:
     if not (pa.types.is_timestamp(time.type) or time.type == pa.int64()):
         raise SourceError("column time is a timestamp, or a bigint in the database's unit: cast it")
     values = tuple(
-        (number, name)
+        (number, canonical(name) if options.layout == "by_device" else name)
         for number, name in enumerate(schema.names)
         if options.layout != "narrow" and name.lower() not in needed
     )
@@ -98,9 +98,13 @@ def split_rows(batch: pa.RecordBatch, shape: Shape, first: int) -> Iterator[Rows
                 value = rows.column(shape.values[0][0])
                 yield Rows(device, rows.column(shape.time), {canonical(name): value})
         return
+    nulls = {name: batch.column(place).null_count for place, name in shape.values}
+    filled = [(place, name) for place, name in shape.values if nulls[name] < batch.num_rows]
     for device, rows in _devices(batch, shape):
-        columns = {canonical(name): rows.column(place) for place, name in shape.values}
-        present = {name: column for name, column in columns.items() if column.null_count < len(column)}
+        columns = {name: rows.column(place) for place, name in filled}
+        present = {
+            name: column for name, column in columns.items() if not nulls[name] or column.null_count < len(column)
+        }
         if present:
             yield Rows(device, rows.column(shape.time), present)
 

@@ -16,10 +16,10 @@ statement breaks off amid its rows fails, and Spark runs it again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ from saros_spark.catalogue import (
     read_extents,
     unit_of,
 )
-from saros_spark.connecting import addresses_of, connection_of
+from saros_spark.connecting import ELSEWHERE_S, addresses_of, connection_of, refuses
 from saros_spark.errors import SourceError
 from saros_spark.options import ScanOptions
 from saros_spark.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TIME, _DEVICE = "time", "device"
-_GONE, _UNREACHABLE = 2032, 2016
+T = TypeVar("T")
+_GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: Rows that go to Spark at a time: less costs calls, more costs memory.
 _BATCH_ROWS = 50_000
 #: Tasks of aggregates, if there are as many devices: enough for the server's cores, few enough to cost little.
@@ -304,12 +305,14 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
     """The task's statement at its moment; at a new one, that the stage's tasks have in common, if that is gone."""
     import saros
 
-    connection = connection_of(options.connecting)
     point = _moved.get((task.point, stage), task.point)
+    if point is None:
+        return connection_of(options.connecting).execute(task.sql)
     try:
-        return connection.execute(task.sql, at=point)
+        elsewhere = options.snapshot == "auto" and len(addresses_of(options.connecting)) > 1
+        return _asked(point.address, options, lambda asked: asked.execute(task.sql, at=point), elsewhere=elsewhere)
     except saros.OperationalError as error:
-        if point is None or task.point is None or error.code not in (_GONE, _UNREACHABLE):
+        if task.point is None or error.code not in (_GONE, _UNREACHABLE):
             raise
         if options.snapshot == "strict":
             raise SourceError(
@@ -321,7 +324,20 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
         _moved.clear()
     _moved[task.point, stage] = anew
     logger.warning("the moment of this DataFrame is gone: the tasks of stage %s read at a new one", stage)
-    return connection.execute(task.sql, at=anew)
+    return connection_of(options.connecting).execute(task.sql, at=anew)
+
+
+def _asked(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
+    """Ask a node, for as long as calls look for it; if one may go `elsewhere`, not a node whose process has ended."""
+    import saros
+
+    if elsewhere:
+        try:
+            return ask(connection_of(options.connecting, ELSEWHERE_S))
+        except saros.OperationalError as error:
+            if error.code not in (_UNREACHABLE, _NO_LEADER) or (error.code == _UNREACHABLE and refuses(address)):
+                raise
+    return ask(connection_of(options.connecting))
 
 
 def _moment_anew(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
@@ -334,8 +350,9 @@ def _moment_anew(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lo
     others = [address for address in addresses_of(options.connecting) if address != point.address] if lost else []
     for address in [*others, point.address]:
         like = replace(point, address=address, instance=0)
+        hold = partial(saros.Connection.hold, lease_s=options.lease_s, name=f"{point.name}-{stage}", like=like)
         try:
-            return connection_of(options.connecting).hold(options.lease_s, name=f"{point.name}-{stage}", like=like)
+            return _asked(address, options, hold, elsewhere=address != point.address)
         except saros.OperationalError as error:
             refused = error
     raise refused

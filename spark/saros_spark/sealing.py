@@ -6,9 +6,9 @@ compressors are those of the series that there are, else the defaults. Memory: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +23,7 @@ from saros_spark.types import arrow_type
 from saros_storage.block import Column
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
-from saros_storage.paths import split_series
+from saros_storage.paths import join_nodes, split_path, split_series
 from saros_storage.schema import stored_encoding
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import (
@@ -38,6 +38,9 @@ from saros_storage.types import (
 
 if TYPE_CHECKING:
     import saros
+
+#: Devices that are asked for one by one; of more all that is below their common prefix, unless it is as much as this.
+_ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ class Known(Protocol):
         """Rows of different ones go to different files."""
         ...
 
-    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:
-        """The series that there are, by measurement, and whether the device is (or becomes) aligned."""
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
+        """By device: the series that there are, by measurement, and whether it is (or becomes) aligned."""
         ...
 
 
@@ -85,19 +88,37 @@ class OfDatabase:
         """See `Known`."""
         return next((name for name in self._databases if device == name or device.startswith(name + ".")), "")
 
-    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
         """See `Known`."""
-        found = {}
-        for path, _, _, type_, encoding, compressor, *_ in self._connection.execute(
-            f"show timeseries {device}.* where viewtype=BASE"
-        ):
-            kind = DataType[str(type_)]
-            stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
-            found[split_series(str(path))[1]] = stored
-        if not found:
-            return {}, self._aligned
-        devices = self._connection.execute(f"show devices {device}").fetchall()
-        return found, str(devices[0][1]) == "true" if devices else self._aligned
+        found: dict[str, dict[str, Stored]] = {device: {} for device in devices}
+        for path, _, _, type_, encoding, compressor, *_ in self._shown("timeseries", devices, "viewtype=BASE"):
+            device, measurement = split_series(str(path))
+            if device in found:
+                kind = DataType[str(type_)]
+                stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
+                found[device][measurement] = stored
+        known = [device for device, series in found.items() if series]
+        aligned = {str(row[0]): str(row[1]) == "true" for row in self._shown("devices", known)}
+        return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
+
+    def _shown(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
+        """What SHOW has of the devices, and perhaps of others: of many by one statement, if the answer is not long."""
+        condition = "" if where is None else f" where {where}"
+        if len(devices) > _ASKED_MAX:
+            text = f"show {what} {_above(devices)}.**{condition} limit {_SHOWN_MAX}"
+            rows = self._connection.execute(text).fetchall()
+            if len(rows) < _SHOWN_MAX:
+                return rows
+        of = ".*" if what == "timeseries" else ""
+        texts = (f"show {what} {device}{of}{condition}" for device in devices)
+        return [row for text in texts for row in self._connection.execute(text)]
+
+
+def _above(devices: Sequence[str]) -> str:
+    """The path of which all devices are below."""
+    parents = [split_path(device)[:-1] for device in devices]
+    ends = zip(min(parents), max(parents), strict=False)
+    return join_nodes([one for one, _ in takewhile(lambda nodes: nodes[0] == nodes[1], ends)])
 
 
 class Unknown:
@@ -112,9 +133,9 @@ class Unknown:
         """See `Known`."""
         return ""
 
-    def series(self, device: str) -> tuple[Mapping[str, Stored], bool]:  # noqa: ARG002 - there are none
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
         """See `Known`."""
-        return {}, self._aligned
+        return {device: ({}, self._aligned) for device in devices}
 
 
 class Sealer:
@@ -143,8 +164,10 @@ class Sealer:
 
     def _write(self) -> None:
         pieces: dict[tuple[str, int], list[_Piece]] = {}
-        for device in sorted(self._waiting):
-            for number, piece in self._pieces(device, self._waiting[device]):
+        devices = sorted(self._waiting)
+        known = self._known.series(devices)
+        for device in devices:
+            for number, piece in self._pieces(device, self._waiting[device], *known[device]):
                 pieces.setdefault((self._known.database(device), number), []).append(piece)
         for key in sorted(pieces):
             self._files.append(self._write_file(pieces[key]))
@@ -163,9 +186,10 @@ class Sealer:
             file.close()
         return path
 
-    def _pieces(self, device: str, parts: list[Rows]) -> Iterator[tuple[int, _Piece]]:
+    def _pieces(
+        self, device: str, parts: list[Rows], stored: Mapping[str, Stored], aligned: bool
+    ) -> Iterator[tuple[int, _Piece]]:
         """The device's rows by time slice, sorted, of equal times the last value."""
-        stored, aligned = self._known.series(device)
         times, columns = self._columns(device, parts, stored)
         times, columns = _sorted(times, columns)
         numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)

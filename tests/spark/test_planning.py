@@ -55,6 +55,14 @@ def test_devices_of_one_slice_agree_in_their_types() -> None:
     assert [("root.a",), ("root.b",)] == [part.devices for part in planned]
 
 
+@pytest.mark.parametrize(("rows", "slices"), [(1_000, 1), (10_000, 4), (100_000, 9), (1_000_000, 20)])
+def test_several_tasks_read_what_is_large_enough(rows: int, slices: int) -> None:
+    catalogue = Catalogue(MS, {f"root.d{number:02}": {"x": DataType.INT32} for number in range(100)})
+    known = dict.fromkeys(catalogue.devices, Extent(rows, 0, rows))
+    planned = plan_devices(catalogue, known, (None, None), Sizes(5_000_000, 10_000))
+    assert slices == len(planned)
+
+
 def test_large_devices_are_cut_and_small_ones_put_together() -> None:
     catalogue = Catalogue(MS, {f"root.{name}": {"x": DataType.INT32} for name in "abcd"})
     rows = {"root.a": 20, "root.b": 10, "root.c": 300, "root.d": 5}

@@ -14,7 +14,7 @@ import pytest
 from server.town import Served
 
 import saros
-from saros_spark import writing
+from saros_spark import sealing, writing
 from saros_spark.errors import SourceError
 from saros_spark.options import Connecting, WriteOptions
 from saros_spark.rows import first_misfit, shape_of, split_rows
@@ -303,3 +303,28 @@ def test_uploaded_files_come_to_their_groups_on_a_cluster(tmp_path: Path) -> Non
         assert [3, 3] == [len(receipt.files) for receipt in receipts]  # one for each slice
         for device in devices:
             assert [(3,)] == answers(options, f"select count(x) from {device}")
+
+
+@both
+@pytest.mark.parametrize("shown_max", [20_000, 3])
+def test_of_many_devices_each_keeps_its_types_and_alignment(
+    options: WriteOptions, shown_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "_SHOWN_MAX", shown_max)  # a longer answer is not taken
+    root = f"root.many_{face(options)}_{shown_max}"
+    with saros.connect(options.connecting.url) as connection:
+        connection.execute(f"create aligned timeseries {root}.b.d0(x FLOAT encoding=RLE)")
+        connection.execute(f"create timeseries {root}.b.d3.x with datatype=INT64, encoding=PLAIN")
+    devices = [f"{root}.b.d{number}" for number in range(5)] + [f"{root}.c"]
+    part = batch(time=[1] * 6, device=devices, x=pa.array(range(6), pa.int32()))
+    write(options, part)
+    write(options, part.set_column(0, "time", pa.array([2] * 6)))
+    with saros.connect(options.connecting.url, timestamps="epoch") as connection:
+        for number, device in enumerate(devices):
+            assert [(1, number), (2, number)] == connection.execute(f"select x from {device}").fetchall()
+        shown = {row[0]: row[3:5] for row in connection.execute(f"show timeseries {root}.**")}
+        aligned = {row[0]: row[1] for row in connection.execute(f"show devices {root}.**")}
+    expected = dict.fromkeys((f"{device}.x" for device in devices), ("INT32", "TS_2DIFF"))
+    expected |= {f"{devices[0]}.x": ("FLOAT", "RLE"), f"{devices[3]}.x": ("INT64", "PLAIN")}
+    assert expected == shown
+    assert {device: "true" if device == devices[0] else "false" for device in devices} == aligned
