@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 SAMPLE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "sample.jsonl"
 
 
@@ -80,6 +82,8 @@ def _same(value: object, wanted: object, tolerance: float) -> bool:
         return value is None and wanted in (None, "null", "")
     first, second = _number(value), _number(wanted)
     if first is not None and second is not None:
+        if isinstance(value, str) and isinstance(wanted, float) and wanted == np.float32(wanted):
+            first = float(np.float32(first))  # a FLOAT, shown with the digits that tell it from others
         return math.isclose(first, second, rel_tol=tolerance, abs_tol=tolerance) or (
             first != first and second != second
         )
