@@ -187,7 +187,7 @@ def _round(folder: SenderFolder, name: str) -> None:
     finally:
         worker.close()
     seconds = time.monotonic() - started
-    what = f"{sent.files} contents, {amount(sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
+    what = f"{_contents(sent.files, sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
     sys.stdout.write(f"{name}: round {sent.number}: {what}\n")
     for conflict in sent.conflicts[:_SHOWN_CONFLICTS]:
         sys.stdout.write(f"{name}: {conflict.device} is refused: it is of {conflict.owner}: {conflict.reason}\n")
@@ -280,7 +280,7 @@ def _status(options: argparse.Namespace) -> int:
         sys.stdout.write(f"process   {pid or 'none in the background: saros sync start'}\n")
         for name, status in found.items():
             target = without_password(folder.options(name).target)
-            sys.stdout.write("".join(f"{key:<9} {value}\n" for key, value in _rows(name, target, status)))
+            sys.stdout.write("".join(f"{key:<9} {value}".rstrip() + "\n" for key, value in _rows(name, target, status)))
     return 0 if pid else _NOT_RUNNING
 
 
@@ -296,12 +296,20 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     )
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []
-    rows += [("refused", f"{status.conflicts} devices")] if status.conflicts else []
+    rows += [("refused", _count(status.conflicts, "device"))] if status.conflicts else []
     rows += [("", f"{d}: of {owner}: {why}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
     for number, ended_ns, files, size, seconds in status.history[:_SHOWN_CONFLICTS]:
-        done = f"{files:.0f} contents, {amount(int(size))} in {seconds:.1f} s"
+        done = f"{_contents(int(files), int(size))} in {seconds:.1f} s"
         rows.append(("history", f"round {number:.0f}, {_ago(int(ended_ns))}: {done}"))
     return rows
+
+
+def _contents(count: int, size: int) -> str:
+    return f"{_count(count, 'content')}, {amount(size)}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _ago(time_ns: int) -> str:

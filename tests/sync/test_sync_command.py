@@ -123,7 +123,8 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     code, out, _ = run("status", "--data", other)
     assert code == 3
     assert "it shows what was sealed" in out
-    assert "refused   1 devices" in out
+    assert "refused   1 device\n" in out
+    assert not [line for line in out.splitlines() if line != line.rstrip()]
     code, out, _ = run("status", "--data", other, "--json")
     assert 1 == json.loads(out)["receivers"][name]["conflicts"]
     assert (1, "") == run("once", "nobody", "--data", edge)[:2]
