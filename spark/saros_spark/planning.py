@@ -19,8 +19,6 @@ from saros_spark.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent, by_s
 from saros_spark.errors import SourceError
 from saros_storage.types import TIME_MAX, TIME_MIN, TimeUnit
 
-#: Slices of what is not large, so that several tasks read it, if each has as many points as pay for a task.
-_SLICES_WANTED, _POINTS_MIN = 8, 250_000
 #: Windows of a statement; the server's own limit is twice this.
 _WINDOWS_MAX = 500_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,10 +43,6 @@ class Sizes:
     points: int
     slices_max: int
 
-    def of(self, total: int) -> int:
-        """Points of a slice of a relation that has `total`."""
-        return max(min(self.points, max(-(-total // _SLICES_WANTED), _POINTS_MIN)), 1)
-
 
 def plan_devices(
     catalogue: Catalogue, extents: Mapping[str, Extent], span: tuple[int | None, int | None], sizes: Sizes
@@ -58,7 +52,7 @@ def plan_devices(
     groups = by_signature(catalogue, names)
     total = sum(extents[device].rows * len(of) for of, devices in groups for device in devices)
     # Each device and each group may leave a slice half full: hence twice the points where the slices would be too many.
-    points = max(sizes.of(total), -(-2 * total // sizes.slices_max))
+    points = max(sizes.points, -(-2 * total // sizes.slices_max))
     found: list[Slice] = []
     for of, devices in groups:
         rows_max = max(points // len(of), 1)
@@ -76,7 +70,7 @@ def plan_times(
     names = tuple(sorted({name for series in catalogue.devices.values() for name in series}))
     known = [extent for extent in extents.values() if extent.rows]
     points = sum(extents[device].rows * len(series) for device, series in catalogue.devices.items())
-    pieces = min(max(-(-points // sizes.of(points)), 1), sizes.slices_max)
+    pieces = min(max(-(-points // sizes.points), 1), sizes.slices_max)
     bounds = (min((e.first for e in known), default=0), max((e.last for e in known), default=0))
     return [Slice(tuple(catalogue.devices), names, a, b) for a, b in cut(span, bounds, pieces)]
 
