@@ -2,8 +2,12 @@
 
     nothing under way       goes at once, as an Insert                   a single writer never waits for others
     CALLS_MAX under way     waits; when a call is over, all that wait go together, each with its session and number
+    ... and one is over     whom it answered is waited for shortly, if those answered before came again at once
     ... and that for long   goes beside them
     large                   goes at once, by itself
+
+The third rule is for threads that write one batch after the other: else half of them always waits while the other half
+is under way, and a node has two small calls where one would do.
 
 Each has an outcome of its own. One that the node has not finished when the others are is asked for again, by itself:
 that is safe, since it is numbered. Nobody waits beyond its own time limit.
@@ -30,6 +34,9 @@ CALLS_MAX = 1
 ALONE_BYTES = 256 << 10
 #: What waits so long does not wait any longer for the calls under way: one of them may have met with trouble.
 HOLD_SECONDS = 0.25
+#: Who was answered is waited for so long: a share of what the call took, and never longer than so.
+AGAIN_SHARE = 0.25
+AGAIN_SECONDS_MAX = 0.02
 _INTERNAL = 2001
 
 
@@ -107,19 +114,30 @@ class Together:
         self._waiting: deque[_Part] = deque()
         #: Calls under way; what waits goes when one of them is over.
         self._calls = 0
+        #: Inserts of the call that was over last, until when they were to come again, and how many have come by then.
+        self._answered = 0
+        self._again_by = 0.0
+        self._again = 0
+        #: Notified when as many wait as are waited for.
+        self._gathered = threading.Condition(self._lock)
+        self._gathering = 0
 
     def insert(self, session: bytes, columns: bytes, timeout_s: float) -> client_pb2.InsertReply:
         """The node's answer to an Insert. Raises grpc.RpcError; ValueError if the channel is closed."""
         if len(columns) >= ALONE_BYTES:
             return self.insert_alone(session, columns, timeout_s)
-        deadline = time.monotonic() + timeout_s
+        now = time.monotonic()
+        deadline = now + timeout_s
         with self._lock:
+            self._again += now <= self._again_by
             goes = self._calls < CALLS_MAX
             if goes:
                 self._calls += 1
             else:
                 part = _Part(session, columns, deadline)
                 self._waiting.append(part)
+                if len(self._waiting) == self._gathering:
+                    self._gathered.notify_all()
         if goes:
             try:
                 return self.insert_alone(session, columns, timeout_s)
@@ -186,18 +204,37 @@ class Together:
         request = client_pb2.InsertTogetherRequest(
             parts=[client_pb2.InsertPart(session=part.session, columns=part.columns) for part in parts]
         )
-        left = max(part.deadline for part in parts) - time.monotonic()
+        began = time.monotonic()
+        left = max(part.deadline for part in parts) - began
         try:
             call = self._several.future(request, timeout=max(left, 0.0))
         except ValueError as error:  # gRPC's word for a channel that was closed
             self._end(parts, [error] * len(parts))
         else:
-            call.add_done_callback(lambda done: self._end(parts, _answers(done, len(parts))))
+            call.add_done_callback(lambda done: self._end(parts, _answers(done, len(parts)), began))
 
-    def _end(self, parts: Sequence[_Part], answers: Sequence[Answer]) -> None:
+    def _end(self, parts: Sequence[_Part], answers: Sequence[Answer], began: float | None = None) -> None:
+        """`began`: when the call did; None: it did not. On gRPC's thread, which does nothing but end such calls."""
+        patience_s = 0.0 if began is None else self._expect(len(parts), began)
         for part, answer in zip(parts, answers, strict=True):
             part.end(answer)
+        if patience_s:
+            with self._lock:
+                self._gathered.wait_for(lambda: len(self._waiting) >= self._gathering, patience_s)
         self._go_on()
+
+    def _expect(self, count: int, began: float) -> float:
+        """So many are answered now, and may come again at once: for how long they are waited for.
+
+        0, if less than half of those that were answered before came again as quickly.
+        """
+        now = time.monotonic()
+        patience_s = min((now - began) * AGAIN_SHARE, AGAIN_SECONDS_MAX)
+        with self._lock:
+            came_again = 2 * self._again >= self._answered
+            self._answered, self._again, self._again_by = count, 0, now + patience_s
+            self._gathering = len(self._waiting) + count
+        return patience_s if came_again else 0.0
 
 
 def _answers(call: Any, count: int) -> Sequence[Answer]:

@@ -118,6 +118,38 @@ def test_what_gathers_goes_in_one_call_whatever_connection_it_is_of(
             assert [(1, 1.0), (2, 1.0)] == one.execute(f"select x from root.t.d{number}").fetchall()
 
 
+def test_those_that_went_together_are_waited_for_and_go_together_again(
+    node: Node, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(node) as connection:
+        _waits_for(60.0, monkeypatch)
+        calls = [lambda number=number: insert(connection, number) for number in range(MANY)]
+        assert [2] * MANY == [done.result(60) for done in gathered(node, pool, *calls)]
+        before = counts(node)
+        again = [pool.submit(call) for call in calls[1:]]
+        until_waiting(connection, node, MANY - 1)
+        assert before == counts(node)
+        assert [2] * MANY == [calls[0](), *(done.result(60) for done in again)]
+        assert (0, 1) == tuple(b - a for a, b in zip(before, counts(node), strict=True))
+
+
+def test_those_that_did_not_come_again_are_not_waited_for_the_next_time(
+    node: Node, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(node) as connection:
+        calls = [lambda number=number: insert(connection, number) for number in range(MANY)]
+        for seconds in (0.0, 60.0):
+            _waits_for(seconds, monkeypatch)
+            assert [2] * MANY == [done.result(60) for done in gathered(node, pool, *calls)]
+            lease = connection._session._leases[node.address]
+            wait_until(lambda lease=lease: lease.together._calls == 0, 30)
+
+
+def _waits_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "AGAIN_SHARE", 1e9)
+    monkeypatch.setattr(together, "AGAIN_SECONDS_MAX", seconds)
+
+
 def test_one_that_is_refused_does_not_touch_the_others(node: Node, pool: ThreadPoolExecutor) -> None:
     with connect(node) as connection:
         insert(connection, 1)
