@@ -2,16 +2,17 @@
 
     python benchmarks/bench_spark.py [--rows 5000]        rows of each of 100 devices with 10 DOUBLE sensors
 
-Wall time of all runs, and of the best. The server is a process of its own; Parquet lies on the same disk.
+Wall seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet lies on the same disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,36 +91,38 @@ def compare(spark: Any, url: str, folder: Path, rows: int, rounds: int) -> None:
             return Tuples()
 
     spark.dataSource.register(TupleSource)
-    ours = best(rounds, lambda: drain(saros_spark.scan(spark, url, "root.g*.*")))
-    theirs = best(rounds, lambda: drain(spark.read.parquet(parquet)))
-    slow = best(1, lambda: drain(spark.read.format("tuples").load())) * 10
-    print(f"read {points / 1e6:.0f} M values: {ours:.2f} s, {points / ours / 1e6:.1f} M/s")
-    print(f"  spark.read.parquet {theirs:.2f} s: ours has {theirs / ours:.2f} of its speed")
-    print(f"  tuples {slow:.1f} s (10 x a tenth): ours is {slow / ours:.1f} times as fast")
     means = ", ".join(f"avg(s{n})" for n in range(SENSORS))
     span = {"start": T0 - T0 % 300_000, "end": T0 + rows * 1000}
-    pushed = best(
-        rounds, lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span))
-    )
     grouped = frame.groupBy("device", F.window("time", "5 minutes")).agg(*(F.avg(f"s{n}") for n in range(SENSORS)))
-    whole = best(1, lambda: drain(grouped))
-    print(f"averages of 5 minutes: {pushed:.2f} s by the server, {whole:.2f} s by Spark: {whole / pushed:.1f} times")
+    work: dict[str, Callable[[], object]] = {
+        "read": lambda: drain(saros_spark.scan(spark, url, "root.g*.*")),
+        "read, 8 tasks": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", pointsPerPartition=points // 8)),
+        "parquet": lambda: drain(spark.read.parquet(parquet)),
+        "one row": lambda: drain(saros_spark.scan(spark, url, sql="select s0 from root.g0.d0 limit 1")),
+        "pushed": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span)),
+        "pushed, one task": lambda: drain(
+            saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", maxPartitions=1, **span)
+        ),
+        "whole": lambda: drain(grouped),
+    }
+    print(f"{points / 1e6:.0f} M values")
+    taken = measured(rounds, work)
+    slow = measured(1, {"tuples, a tenth": lambda: drain(spark.read.format("tuples").load())})["tuples, a tenth"] * 10
+    print(f"read: {taken['parquet'] / taken['read']:.2f} of the speed of Parquet, {slow / taken['read']:.1f} of tuples")
+    print(f"averages of 5 minutes: the server is {taken['whole'] / taken['pushed']:.1f} times as fast as Spark")
     groups = [f"root.g{number}" for number in range(max(min(WRITTEN // (points // 10), 10), 1))]
     of = F.col("device").substr(1, 7).isin(groups)
     source = spark.read.parquet(parquet).where(of).repartition(2, "device").cache()
     part = source.count() * SENSORS
-    handed = best(rounds, lambda: drain(source.mapInArrow(counted, "rows long")))
-    print(f"Spark hands {part / 1e6:.1f} M values to Python: {part / handed / 1e6:.2f} M/s")
-    seconds = {}
-    for name in ("tablet", "upload", "bulk"):
-        method = {"method": "tablet" if name == "tablet" else "bulk"}
-        if name == "bulk":
-            method["bulkFolder"] = str(folder / "bulk")
+    print(f"{part / 1e6:.0f} M values are written")
+    work = {"to nobody": lambda: drain(source.mapInArrow(counted, "rows long"))}
+    folders: dict[str, dict[str, str]] = {"tablet": {}, "upload": {}, "bulk": {"bulkFolder": str(folder / "bulk")}}
+    for name, given in folders.items():
         target = source.withColumn("device", F.regexp_replace("device", "^root", f"root.{name}"))
-        writer = target.write.format("saros").options(url=url, **method)
-        seconds[name] = best(rounds, lambda writer=writer: writer.mode("append").save())
-        print(f"write {name}: {part / 1e6:.1f} M values: {part / seconds[name] / 1e6:.2f} M/s")
-    print(f"  bulk is {seconds['tablet'] / seconds['bulk']:.1f} times as fast as tablets")
+        method = "tablet" if name == "tablet" else "bulk"
+        work[name] = target.write.format("saros").options(url=url, method=method, **given).mode("append").save
+    taken = measured(rounds, work)
+    print(f"bulk is {taken['tablet'] / taken['bulk']:.1f} times as fast as tablets")
 
 
 def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -131,14 +134,17 @@ def drain(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def best(rounds: int, work: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - began)
-    print("   ", " ".join(f"{seconds:.2f}" for seconds in taken), "s", flush=True)
-    return min(taken)
+def measured(rounds: int, work: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Median seconds of each, in rounds after one that does not count, so that all see the same machine."""
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for _ in range(rounds + 1):
+        for name, run in work.items():
+            began = time.perf_counter()
+            run()
+            taken[name].append(time.perf_counter() - began)
+    for name, (first, *rest) in taken.items():
+        print(f"  {name:15} {first:6.2f} at first, then", *(f"{seconds:.2f}" for seconds in rest), flush=True)
+    return {name: statistics.median(seconds[1:]) for name, seconds in taken.items()}
 
 
 if __name__ == "__main__":
