@@ -312,6 +312,30 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
     assert_settled(log.now, 3)
 
 
+@given(st.integers(0, 60), st.integers(0, 1 << 30))
+@settings(max_examples=60, deadline=None)
+def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
+    """Its source may have let go of it (`check`)."""
+    log, random = Log(cluster(4, 3)), Random(seed)
+    log.send(Begin((), (), {NodeId(1): tuple(range(SLOTS))}))
+    drive(log, random)
+    log.admit(5)
+    log.send(Begin((NodeId(5),)))  # and slots move to groups that are to have it instead of another
+    change = log.now.change
+    assert change is not None
+    log.send(Ready(change.id, GroupId(5)))
+    log.send(Go(change.id))
+    for _ in range(when):
+        following = list(steps(log.now))
+        if following:
+            log.send(random.choice(following))
+    log.send(GiveUp((NodeId(5),)))
+    drive(log, random)
+    log.send(Begin((), (NodeId(5),)))
+    drive(log, random)
+    assert_settled(log.now, 3)
+
+
 def test_one_change_at_a_time_and_no_way_back_once_it_goes() -> None:
     log = Log(cluster())
     log.admit(4, 5)

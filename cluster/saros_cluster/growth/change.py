@@ -122,6 +122,10 @@ class Change:
         """Whether nothing is left to be done."""
         return self.stage in (Stage.REGROUPING, Stage.ABORTING) and all(r.done for r in self.regroups.values())
 
+    def has_arrived_at(self, node: NodeId, group: GroupId) -> bool:
+        """Whether a node has all that has arrived in a group, and that its source may let go of."""
+        return all(node in m.loaded for m in self.moves if m.target == group and m.arrived and not m.lost)
+
     def with_move(self, number: int, move: Move) -> Change:
         """With a move that is further."""
         return replace(self, moves=(*self.moves[:number], move, *self.moves[number + 1 :]))

@@ -292,7 +292,11 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
 
 
 def _without_lost(topology: Topology, change: Change) -> Change:
-    """Groups get other members in their place. Slots that nobody has any more begin with nothing."""
+    """Groups get other members in their place. Slots that nobody has any more begin with nothing.
+
+    Whoever was to leave a group, and has not fetched what has arrived there, cannot stay instead: the source may have
+    let go of it by now. The next change brings such a node in as a new member, with all that there is.
+    """
     lost = topology.lost
     left = (({*topology.standing(Standing.IN)} - set(change.leaving)) | set(change.joining)) - lost
     for group, regroup in change.regroups.items():
@@ -300,8 +304,9 @@ def _without_lost(topology: Topology, change: Change) -> Change:
             before = tuple(node for node in regroup.before if node not in lost)
             change = change.with_regroup(META, Regroup(before, tuple(sorted(left))))
         elif not regroup.done and lost & set(regroup.after):
-            after = _members(left, NodeId(group), topology.table.replicas) or regroup.after
-            change = change.with_regroup(group, replace(regroup, after=after))
+            members = _members(left, NodeId(group), topology.table.replicas)
+            whole = tuple(node for node in members if change.has_arrived_at(node, group))
+            change = change.with_regroup(group, replace(regroup, after=whole or members or regroup.after))
     for number, move in enumerate(change.moves):
         holders = tuple(node for node in move.holders if node not in lost)
         if not move.opened and holders != move.holders:
