@@ -2,10 +2,8 @@
 
     Open -> token    Execute / Insert / Close with the token in the metadata    Ping without
 
-A token names a session of this process and nothing else; it is random, bound to the peer's address and to who logged in
-(`gate`), and forgotten when the session was idle for long, is old, or its user's password was changed. Every call has a
-policy in `POLICIES`: a call without one cannot be registered. Statements run on gRPC's threads up to the first batch; a
-client that goes away cancels what runs.
+Every call has a policy in `POLICIES`: a call without one cannot be registered. Statements run on gRPC's threads up to
+the first batch; a client that goes away cancels what runs.
 
 Thread-safe.
 """
@@ -13,10 +11,7 @@ Thread-safe.
 from __future__ import annotations
 
 import logging
-import secrets
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import version
 from typing import Any, NoReturn
@@ -26,38 +21,31 @@ import grpc
 import pyarrow as pa
 
 from saros_server.audit import AuditLog
-from saros_server.gate import Gate, Visitor
+from saros_server.client_sessions import ClientSessions
+from saros_server.gate import Gate
 from saros_server.logs import shape_of
 from saros_server.node import Node
+from saros_server.other_calls import OTHER_CALLS, OTHER_STREAMS, kept
 from saros_server.passwords import Cost
 from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
 from saros_server.sync_service import SYNC_CALLS
 from saros_server.together import Together
 from saros_server.written import BadMessage, leader_elsewhere, read_columns, refusal_of, request_of
-from saros_storage.capture.frozen import encode_frozen
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
 from saros_storage.read_point import Horizon
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
-from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 logger = logging.getLogger(__name__)
 
-#: A session that did nothing for so long is closed.
-IDLE_SECONDS = 1_800
-#: Whoever logged in longer ago logs in again.
-LIFE_SECONDS = 86_400
-SESSIONS_MAX = 1_000
 #: A statement whose rows took longer, the client's reading included, is logged.
 SLOW_MS = 1_000
-_TOKEN_BYTES = 32
 #: More than a cluster has groups; each may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
-_CLOSED = 2014
 _GRPC_STATUS = {
     ErrorClass.PROGRAMMING: grpc.StatusCode.INVALID_ARGUMENT,
     ErrorClass.DATA: grpc.StatusCode.INVALID_ARGUMENT,
@@ -95,20 +83,6 @@ POLICIES: dict[str, Policy] = {
 }
 
 
-@dataclass(slots=True)
-class _Client:
-    session: EmbeddedSession
-    host: str
-    visitor: Visitor
-    opened_ns: int
-    used_ns: int
-
-    def is_over(self, now_ns: int) -> bool:
-        """Whether the session was idle for too long, or is too old; without users it may be of any age."""
-        old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
-        return old or now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
-
-
 class ClientService:
     """See the module; serves the database in `folder`, which this process has open."""
 
@@ -117,12 +91,11 @@ class ClientService:
         self._folder = folder
         self._clock = clock
         self._started_ns = clock.monotonic_ns()
-        self._lock = threading.Lock()
-        self._clients: dict[bytes, _Client] = {}
         #: Keeps the node open, and answers Ping.
         self._own = open_session(folder, time_zone=None, options={})
         try:
             self._gate = self._make_gate(authentication=authentication)
+            self._sessions = ClientSessions(self._gate, clock)
             self._together = Together(self.node)
         except BaseException:
             self._own.close()
@@ -142,7 +115,7 @@ class ClientService:
     @property
     def sessions(self) -> int:
         """Open sessions of clients."""
-        return len(self._clients)
+        return len(self._sessions)
 
     @property
     def uptime_s(self) -> float:
@@ -159,16 +132,9 @@ class ClientService:
             protocol.INSERT_TOGETHER: self._unary(
                 protocol.INSERT_TOGETHER, self._insert_together, client_pb2.InsertTogetherRequest.FromString
             ),
-            protocol.HOLD: self._unary(protocol.HOLD, _hold, client_pb2.HoldRequest.FromString),
-            protocol.UPLOAD: self._unary(protocol.UPLOAD, _upload, client_pb2.UploadRequest.FromString),
-            protocol.DISCARD_UPLOADS: self._unary(
-                protocol.DISCARD_UPLOADS, _discard_uploads, client_pb2.DiscardUploadsRequest.FromString
-            ),
-            protocol.THAW: self._unary(protocol.THAW, _thaw, client_pb2.ThawRequest.FromString),
-            **{call: self._unary(call, *handler) for call, handler in SYNC_CALLS.items()},
+            **{call: self._unary(call, *handler) for call, handler in (OTHER_CALLS | SYNC_CALLS).items()},
             protocol.EXECUTE: self._stream_of(protocol.EXECUTE, self._execute, client_pb2.ExecuteRequest.FromString),
-            protocol.FREEZE: self._stream_of(protocol.FREEZE, _freeze, client_pb2.FreezeRequest.FromString),
-            protocol.FETCH: self._stream_of(protocol.FETCH, _fetch, client_pb2.FetchRequest.FromString),
+            **{call: self._stream_of(call, *handler) for call, handler in OTHER_STREAMS.items()},
         }
         return grpc.method_handlers_generic_handler(protocol.SERVICE, methods)
 
@@ -180,9 +146,12 @@ class ClientService:
         )
 
     def _stream_of(self, call: str, method: Callable[..., Any], decode: Callable[[bytes], Any]) -> Any:
-        return grpc.unary_stream_rpc_method_handler(
-            self._guarded(call, method), request_deserializer=decode, response_serializer=bytes
-        )
+        begin = self._guarded(call, method)
+
+        def stream(request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
+            return _refusing(begin(request, context), context)
+
+        return grpc.unary_stream_rpc_method_handler(stream, request_deserializer=decode, response_serializer=bytes)
 
     def _guarded(self, call: str, method: Callable[..., Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
         """The method behind its policy; its exceptions as statuses with a code."""
@@ -194,10 +163,10 @@ class ClientService:
                     case Policy.ANYONE:
                         return method(request, context)
                     case Policy.SESSION:
-                        return method(request, context, self._session_of(_token(context), _host(context)))
+                        return method(request, context, self._sessions.find(_token(context), _host(context)))
                     case Policy.PARTS:
                         host = _host(context)
-                        return method(request, lambda token: self._session_of(token, host))
+                        return method(request, lambda token: self._sessions.find(token, host))
             except Exception as error:  # noqa: BLE001 (the top of a call)
                 _refuse(context, error)
 
@@ -205,28 +174,10 @@ class ClientService:
 
     # ------------------------------------------------------------------ sessions
 
-    def _session_of(self, token: bytes, host: str) -> EmbeddedSession:
-        """The session that a peer may use. Raises _NoSession."""
-        now = self._clock.monotonic_ns()
-        with self._lock:
-            client = self._clients.get(token)
-            if client is None or client.host != host:
-                raise _NoSession
-            visitor = None if client.is_over(now) else self._gate.still_in(client.visitor)
-            if visitor is not None:
-                client.used_ns = now
-                if visitor is not client.visitor:
-                    client.visitor = visitor
-                    client.session.speak_for(visitor.access, visitor.trail)
-                return client.session
-            del self._clients[token]
-        client.session.close()
-        raise _NoSession
-
     def _open(self, request: client_pb2.OpenRequest, context: grpc.ServicerContext) -> client_pb2.OpenReply:
         if request.protocol < protocol.PROTOCOL_MIN:
             raise _OldClient
-        self.close_idle()
+        self._sessions.close_idle()
         host = _host(context)
         visitor = self._gate.enter(request.user, request.password, host)
         consistency = request.consistency or _CONSISTENCY
@@ -234,16 +185,7 @@ class ClientService:
             self._folder, time_zone=request.time_zone or None, options={}, consistency=consistency, files=False
         )
         session.client_id = request.client_id
-        session.speak_for(visitor.access, visitor.trail)
-        token = secrets.token_bytes(_TOKEN_BYTES)
-        with self._lock:
-            full = len(self._clients) >= SESSIONS_MAX
-            if not full:
-                now = self._clock.monotonic_ns()
-                self._clients[token] = _Client(session, host, visitor, now, now)
-        if full:
-            session.close()
-            raise _TooMany
+        token = self._sessions.add(session, host, visitor)
         return client_pb2.OpenReply(
             protocol=min(request.protocol, protocol.PROTOCOL),
             session=token,
@@ -260,26 +202,12 @@ class ClientService:
     def _close(
         self, _: client_pb2.CloseRequest, __: grpc.ServicerContext, session: EmbeddedSession
     ) -> client_pb2.CloseReply:
-        with self._lock:
-            self._clients = {token: c for token, c in self._clients.items() if c.session is not session}
-        session.close()
+        self._sessions.remove(session)
         return client_pb2.CloseReply()
-
-    def close_idle(self) -> None:
-        """Close sessions that nobody used for long, and those that are old."""
-        now = self._clock.monotonic_ns()
-        with self._lock:
-            over = [token for token, client in self._clients.items() if client.is_over(now)]
-            gone = [self._clients.pop(token) for token in over]
-        for client in gone:
-            client.session.close()
 
     def close(self) -> None:
         """Close all sessions; the node closes with the last."""
-        with self._lock:
-            gone, self._clients = list(self._clients.values()), {}
-        for client in gone:
-            client.session.close()
+        self._sessions.close()
         self._together.close()
         self._gate.close()
         self._own.close()
@@ -309,7 +237,7 @@ class ClientService:
             request.statement,
             protocol.decode_values(request.parameters),
             timeout_s,
-            at=_kept(request.read_point) if request.HasField("read_point") else None,
+            at=kept(request.read_point) if request.HasField("read_point") else None,
             request=request_of(session, request.sequence),
         )
         if not context.add_callback(outcome.close):
@@ -334,8 +262,6 @@ class ClientService:
             if horizon is not None and rows:
                 end = client_pb2.ResultEnd(stale=outcome.stale, shown=horizon.shown)
                 context.set_trailing_metadata(((protocol.END_KEY, end.SerializeToString()),))
-        except Exception as error:  # noqa: BLE001 (the top of a call)
-            _refuse(context, error)
         finally:
             outcome.close()
             elapsed_ms = (self._clock.monotonic_ns() - started) // 1_000_000
@@ -360,67 +286,6 @@ class ClientService:
         if len(request.parts) > protocol.TOGETHER_MAX:
             raise BadMessage(f"{len(request.parts)} inserts in one call: more than {protocol.TOGETHER_MAX}")
         return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of))
-
-
-def _freeze(
-    request: client_pb2.FreezeRequest, context: grpc.ServicerContext, session: EmbeddedSession
-) -> Iterator[bytes]:
-    frozen = session.freeze(None if request.since < 0 else request.since)
-    if not context.is_active():  # nobody would let go of it
-        session.thaw(frozen.ids)
-    content = encode_frozen(frozen)
-    step = protocol.FREEZE_BYTES
-    return iter([content[start : start + step] for start in range(0, len(content), step)])
-
-
-def _fetch(
-    request: client_pb2.FetchRequest, context: grpc.ServicerContext, session: EmbeddedSession
-) -> Iterator[bytes]:
-    pieces = session.read_captured(request.capture, request.number, request.offset)
-
-    def stream() -> Iterator[bytes]:
-        try:
-            yield from pieces
-        except Exception as error:  # noqa: BLE001 (the top of a call)
-            _refuse(context, error)
-
-    return stream()
-
-
-def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.ThawReply:
-    session.thaw(request.captures)
-    return client_pb2.ThawReply()
-
-
-def _hold(request: client_pb2.HoldRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.HoldReply:
-    wanted = _kept(request.read_point)
-    if not request.lease_ms:
-        session.let_go(wanted)
-        return client_pb2.HoldReply()
-    kept = session.hold(wanted.name, request.lease_ms / 1_000, wanted)
-    return client_pb2.HoldReply(instance=kept.instance)
-
-
-def _upload(
-    request: client_pb2.UploadRequest, _: grpc.ServicerContext, session: EmbeddedSession
-) -> client_pb2.UploadReply:
-    uploads = session.uploads()
-    if request.data:
-        have = uploads.receive(request.job, request.name, request.offset, request.crc32, request.data)
-        return client_pb2.UploadReply(have=have)
-    path = uploads.finish(request.job, request.name, request.size, request.crc32)
-    return client_pb2.UploadReply(have=request.size, path=path)
-
-
-def _discard_uploads(
-    request: client_pb2.DiscardUploadsRequest, _: grpc.ServicerContext, session: EmbeddedSession
-) -> client_pb2.DiscardUploadsReply:
-    session.uploads().discard(request.job)
-    return client_pb2.DiscardUploadsReply()
-
-
-def _kept(point: client_pb2.ReadPoint) -> ReadPoint:
-    return ReadPoint(point.name, 0.0, "", point.instance)
 
 
 def _shown(request: client_pb2.ExecuteRequest) -> dict[int, int]:
@@ -457,6 +322,14 @@ def _is_here(host: str) -> bool:
     return host.startswith(("unix", "ipv4:127.", "ipv6:[::1]"))
 
 
+def _refusing(pieces: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+    """A stream; what goes wrong amid it ends the call as what goes wrong before it does."""
+    try:
+        yield from pieces
+    except Exception as error:  # noqa: BLE001 (the top of a call)
+        _refuse(context, error)
+
+
 def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     """End the call with what went wrong."""
     code, message = refusal_of(error)
@@ -465,28 +338,7 @@ def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     raise AssertionError
 
 
-class _ServiceError(Exception):
-    """A call that cannot be carried out."""
-
-    code = _CLOSED
-
-
-class _NoSession(_ServiceError):
-    def __init__(self) -> None:
-        super().__init__(
-            "no such session: it was closed, idle for too long, or opened elsewhere, or the password was changed;"
-            " connect again"
-        )
-
-
-class _TooMany(_ServiceError):
-    code = 606
-
-    def __init__(self) -> None:
-        super().__init__(f"there are {SESSIONS_MAX} sessions already: close some, or wait for idle ones to end")
-
-
-class _OldClient(_ServiceError):
+class _OldClient(Exception):
     code = 2015
 
     def __init__(self) -> None:

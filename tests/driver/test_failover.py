@@ -248,7 +248,7 @@ def test_the_time_zone_survives(nodes: list[Node]) -> None:
         connection.execute("set time zone 'Asia/Tokyo'")
         for _ in range(2):
             assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
-            nodes[which(connection)].service._clients.clear()  # the session is lost
+            nodes[which(connection)].service._sessions._clients.clear()  # the session is lost
         nodes[which(connection)].kill()
         assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
 
@@ -311,16 +311,16 @@ def test_a_lost_answer_of_a_statement_is_asked_for_again(nodes: list[Node]) -> N
 
 def test_a_write_whose_session_is_lost_was_not_carried_out_and_is_sent_again(nodes: list[Node]) -> None:
     with connect(nodes[0]) as connection:
-        nodes[0].service._clients.clear()
+        nodes[0].service._sessions._clients.clear()
         nodes[0].service.node.requests = Requests()
         assert 1 == connection.insert("root.a.e", [1], {"x": [1.0]})
-        nodes[0].service._clients.clear()
+        nodes[0].service._sessions._clients.clear()
         assert 1 == connection.execute("insert into root.a.e(time, x) values (2, 2.0)").rowcount
 
 
 def test_a_lost_write_is_unknown_when_the_node_forgot(nodes: list[Node]) -> None:
     def restart() -> None:
-        nodes[0].service._clients.clear()
+        nodes[0].service._sessions._clients.clear()
         nodes[0].service.node.requests = Requests()
 
     with connect(nodes[0]) as connection:
@@ -441,7 +441,7 @@ def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[
     def trouble(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
         number = next(numbers)
         if number % 31 == 0:
-            node.service._clients.clear()
+            node.service._sessions._clients.clear()
         if number % 7 == 0:
             raise Lost(0)
         return reply

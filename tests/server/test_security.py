@@ -25,7 +25,7 @@ from storage.crash_disk import CrashDisk
 import saros
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
-from saros_server import audit_command, service, user_command
+from saros_server import audit_command, client_sessions, user_command
 from saros_server.audit import AuditLog, verify
 from saros_server.configuration import ConfigurationError
 from saros_server.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
@@ -143,22 +143,22 @@ def random_token(_: Secured) -> bytes:
 
 def idle(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
-    secured.clock.ns += (service.IDLE_SECONDS + 1) * SECOND
+    secured.clock.ns += (client_sessions.IDLE_SECONDS + 1) * SECOND
     return token
 
 
 def old(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
-    for _ in range(service.LIFE_SECONDS // service.IDLE_SECONDS + 1):
-        secured.clock.ns += service.IDLE_SECONDS * SECOND
-        for client in secured.server._service._clients.values():
+    for _ in range(client_sessions.LIFE_SECONDS // client_sessions.IDLE_SECONDS + 1):
+        secured.clock.ns += client_sessions.IDLE_SECONDS * SECOND
+        for client in secured.server._service._sessions._clients.values():
             client.used_ns = secured.clock.ns
     return token
 
 
 def elsewhere(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
-    secured.server._service._clients[token].host = "ipv4:192.0.2.1"
+    secured.server._service._sessions._clients[token].host = "ipv4:192.0.2.1"
     return token
 
 
