@@ -125,6 +125,14 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
                 yield Regrouped(change.id, group, topology.wanted[group].version)
 
 
+def go_on(log: Log, random: Random, count: int) -> None:
+    """So many steps, in any order; fewer if the change is over before."""
+    for _ in range(count):
+        following = list(steps(log.now))
+        if following:
+            log.send(random.choice(following))
+
+
 def drive(log: Log, random: Random) -> None:
     """To the end, in any order, with what was sent before repeated now and then."""
     for _ in range(500):
@@ -301,10 +309,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
     log, random = Log(cluster(5, 3)), Random(when)
     log.admit(6)
     log.send(Begin((NodeId(6),), (NodeId(1),)))
-    for _ in range(when):
-        following = list(steps(log.now))
-        if following:
-            log.send(random.choice(following))
+    go_on(log, random, when)
     log.send(GiveUp((NodeId(3),)))
     drive(log, random)
     log.send(Begin((), (NodeId(3),)))
@@ -325,10 +330,7 @@ def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has
     assert change is not None
     log.send(Ready(change.id, GroupId(5)))
     log.send(Go(change.id))
-    for _ in range(when):
-        following = list(steps(log.now))
-        if following:
-            log.send(random.choice(following))
+    go_on(log, random, when)
     log.send(GiveUp((NodeId(5),)))
     drive(log, random)
     log.send(Begin((), (NodeId(5),)))
