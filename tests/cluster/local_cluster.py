@@ -16,10 +16,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -31,14 +29,13 @@ from types import TracebackType
 from typing import Self
 
 from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather
+from free_ports import free_ports
 
 import saros
 
 SAROS = str(Path(sys.executable).with_name("saros"))
 SLOTS = 10_000
 LOSE = Weather(Mode.LOSE)
-#: Below the ports that the system gives to outgoing connections: a node finds its port free when it comes back.
-_PORTS = range(20_000, 30_000)
 #: Without these a server does not know what a `cluster.json` is.
 _CLUSTER_MODULES = ("saros_server.cluster_node", "saros_cluster.raft_log", "saros_cluster.raft.node")
 _READY_SECONDS = 60.0
@@ -89,7 +86,7 @@ class LocalCluster:
         self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._stopped: set[int] = set()
-        free = iter(_free_ports(2 * nodes))
+        free = iter(free_ports(2 * nodes))
         self._ports = {node: Ports(next(free), next(free)) for node in self.nodes}
         self.proxy = TcpProxy() if proxies and nodes > 1 else None
         for node in self.nodes:
@@ -189,7 +186,7 @@ class LocalCluster:
     def admit(self) -> int:
         """One more node, which is admitted and may be started and added. Raises saros.Error."""
         assert self.proxy is None
-        ports = Ports(*_free_ports(2))
+        ports = Ports(*free_ports(2))
         statement = f"admit node '{HOST}:{ports.peer}' client '{HOST}:{ports.client}'"
         target = "saros://" + ",".join(self.address(node) for node in self.up)
         with saros.connect(target, timeout=_READY_SECONDS) as connection:
@@ -348,18 +345,3 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, at random places, so that clusters at the same time do not meet."""
-    found: list[int] = []
-    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise OSError(f"fewer than {count} ports are free")

@@ -408,7 +408,7 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
     nodes[1].change[protocol.INSERT] = hang
     with connect(*nodes[:2], failover_s=1.0) as connection, pytest.raises(saros.OperationalError, match="nobody knows"):
         connection.insert("root.a.e", [9], {"x": [1.0]})
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 15  # the node hangs for 30 s
     released.set()
 
 

@@ -64,6 +64,7 @@ def test_a_finished_query_leaves_nothing(engine: Engine) -> None:
     assert_nothing_is_left(engine, execution)
 
 
+@pytest.mark.speed
 def test_a_query_past_its_time_out_ends_within_two_quanta_with_its_cause(engine: Engine) -> None:
     engine.ask(HEAVY)  # compiles what it needs
     started = time.perf_counter()
@@ -136,6 +137,7 @@ def test_very_many_series_side_by_side_are_read_in_small_parts(tmp_path: Path) -
     small.close()
 
 
+@pytest.mark.speed
 def test_short_queries_stay_quick_beside_a_heavy_one(engine: Engine) -> None:
     def p95(count: int) -> float:
         seconds = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from free_ports import free_addresses
 
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.database import ClusterDatabase
@@ -17,15 +18,6 @@ from saros_server.configuration import Configuration, load
 from saros_server.node import Node
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
-
-
-def free_addresses(count: int) -> list[str]:
-    """host:port, none of them in use at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    for opened in sockets:
-        opened.close()
-    return found
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:

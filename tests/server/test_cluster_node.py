@@ -148,6 +148,7 @@ def test_a_majority_goes_on_and_the_third_catches_up(tmp_path: Path) -> None:
         cluster.close()
 
 
+@pytest.mark.speed
 def test_a_node_that_stops_lets_others_lead(tmp_path: Path) -> None:
     cluster = Nodes(tmp_path, 3, 3)
     try:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes, free_addresses, wait_until
+from free_ports import free_addresses
+from server.cluster_fixture import Nodes, wait_until
 
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.region_machine import RegionMachine

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+from free_ports import free_ports
 
 import saros
 from saros_server.configuration import ConfigurationError
@@ -70,9 +70,7 @@ def test_start_status_stop(tmp_path: Path) -> None:
 
 
 def test_where_a_server_listens_may_stand_in_its_folder(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     (tmp_path / "saros.toml").write_text(f'listen_port = {port}\nlog_level = "ERROR"\n')
     started = run("start", "--data", str(tmp_path))
     try:
