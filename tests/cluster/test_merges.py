@@ -48,7 +48,7 @@ def test_a_node_merges_once_however_often_it_is_asked() -> None:
 
     def merge_here(databases: Sequence[str] | None, full: bool, _stopped: Stopped) -> None:
         calls.append((databases, full))
-        assert go.wait(20)
+        assert go.wait(60)
 
     merges = Merges(merge_here, SystemClock())
     request = encode_request("a", ["root.a"], full=True)
@@ -86,7 +86,7 @@ def test_a_merge_that_nobody_asks_for_is_given_up() -> None:
     merges = Merges(merge_here, clock)
     assert b"" == merges.answer(encode_request("a", None, full=False))
     clock.later_ns = 20 * SECOND_NS
-    assert ended.wait(20)
+    assert ended.wait(60)
     merges.close()
 
 

@@ -82,7 +82,7 @@ def test_concurrent_opens_of_a_query_share_one_view() -> None:
     def open_view(_target: ReadTarget) -> ReadView:
         next(views)
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return FakeView(list)
 
     service = ReaderService(open_view, FakeClock())
@@ -95,7 +95,7 @@ def test_concurrent_opens_of_a_query_share_one_view() -> None:
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     go_on.set()
     for thread in threads:
         thread.join()
@@ -173,7 +173,7 @@ def test_a_reader_that_is_being_pulled_is_not_overdue_and_closed_by_its_puller()
 
     def slow() -> Iterator[Item]:
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         yield block(1)
 
     view = FakeView(slow)
@@ -185,7 +185,7 @@ def test_a_reader_that_is_being_pulled_is_not_overdue_and_closed_by_its_puller()
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, number).encode())
     thread = threading.Thread(target=lambda: next(stream))
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     clock.advance(100)
     assert 0 == service.expire(clock.monotonic_ns())
     handlers[CLOSE](NODE1, encode_query(QUERY))
@@ -457,7 +457,7 @@ def test_a_reader_is_pulled_by_one_call_at_a_time() -> None:
 
     def slow() -> Iterator[Item]:
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         yield block(1)
 
     view = FakeView(slow)
@@ -470,7 +470,7 @@ def test_a_reader_is_pulled_by_one_call_at_a_time() -> None:
     answers: list[bytes] = []
     thread = threading.Thread(target=lambda: answers.append(handlers[NEXT](NODE1, question)))
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     with pytest.raises(ReadLost):
         handlers[NEXT](NODE1, question)
     assert 1 == view.open_readers

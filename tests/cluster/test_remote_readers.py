@@ -672,7 +672,7 @@ def test_a_view_may_be_closed_while_some_thread_waits_for_a_holder() -> None:
     def slow() -> Iterator[Item]:
         yield block(0)
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         yield block(1)
 
     service = ReaderService(lambda _target: FakeView(slow), FakeClock())
@@ -689,7 +689,7 @@ def test_a_view_may_be_closed_while_some_thread_waits_for_a_holder() -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     view.close()
     assert local.closed
     go_on.set()

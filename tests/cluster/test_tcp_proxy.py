@@ -182,7 +182,7 @@ def test_a_direction_can_be_closed_alone(proxy: TcpProxy, echo: Echo, client: so
     assert not echo.ended.is_set()
     assert 1 == proxy.connections("a")
     proxy.half_close("a", forth=True)
-    assert echo.ended.wait(5)
+    assert echo.ended.wait(60)
 
 
 def test_bytes_are_changed(proxy: TcpProxy, client: socket.socket) -> None:

@@ -213,7 +213,7 @@ def test_add_waits_while_too_much_is_held(connection: saros.Connection, monkeypa
             with lock:
                 self.running += 1
                 most = max(most, self.running)
-            assert go.wait(10)
+            assert go.wait(60)
             with lock:
                 self.running -= 1
             return session.insert(*args, **kwargs)

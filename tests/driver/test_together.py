@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from driver.test_failover import Node
 from driver.test_failover import connect as connect_to
-from server.cluster_fixture import wait_until
+from waiting import wait_until
 
 import saros
 from saros import together
@@ -89,7 +89,7 @@ def gathered(node: Node, pool: ThreadPoolExecutor, *calls: Callable[[], int]) ->
 
 def until_waiting(connection: saros.Connection, node: Node, count: int) -> None:
     waiting = connection._session._leases[node.address].together._waiting
-    wait_until(lambda: len(waiting) >= count, 60)
+    wait_until(lambda: len(waiting) >= count)
 
 
 def counts(node: Node) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def test_those_that_did_not_come_again_are_not_waited_for_the_next_time(
             _waits_for(seconds, monkeypatch)
             assert [2] * MANY == [done.result(60) for done in gathered(node, pool, *calls)]
             lease = connection._session._leases[node.address]
-            wait_until(lambda lease=lease: lease.together._calls == 0, 30)
+            wait_until(lambda lease=lease: lease.together._calls == 0)
 
 
 def _waits_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_it_is_shown_and_killed(engine: Engine, monkeypatch: pytest.MonkeyPatch)
 
     thread = threading.Thread(target=merge)
     thread.start()
-    assert standing.begun.wait(20)
+    assert standing.begun.wait(60)
     _, rows = engine.ask("show queries")
     (query,) = [row for row in rows if "merge" in row]
     engine.ask(f"kill query '{next(word for word in query if str(word).count('_') == 3)}'")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from free_ports import free_addresses
+from waiting import wait_until
 
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.database import ClusterDatabase
@@ -67,7 +67,7 @@ class Nodes:
         """Until these nodes (by default all that run) answer a strong read."""
         for number, node in enumerate(self.nodes):
             if node is not None and (not numbers or number in numbers):
-                wait_until(lambda n=node: _reads(n), 20)
+                wait_until(lambda n=node: _reads(n))
 
     def node(self, number: int) -> Node:
         node = self.nodes[number]
@@ -102,10 +102,3 @@ def _reads(node: Node) -> bool:
     except StorageError:
         return False
     return True
-
-
-def wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit, "it did not come true in time"
-        time.sleep(0.01)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from server.cluster_fixture import wait_until
 from server.test_security import ANN, ROOT, Secured, code_of, request_of
 from server.town import Served
+from waiting import wait_until
 
 import saros
 from saros.captures import RemoteCaptures
@@ -125,7 +125,7 @@ def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
     writer = threading.Thread(target=write_on)
     writer.start()
     try:
-        wait_until(lambda: written[0] > 0, 30)
+        wait_until(lambda: written[0] > 0)
         acknowledged = []
         for turn in range(3):
             acknowledged.append(written[0])

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import WEEK, Town, a_town
+from waiting import wait_until
 
 from saros_cluster.peers import RemoteError
 from saros_cluster.placement.ring import NodeId
@@ -40,7 +40,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         town.nodes.run(0, "flush")
         town.nodes.run(0, "create database root.gone")
         town.nodes.run(0, "drop database root.gone")
-        wait_until(lambda: "status" in town.weather.samples, 10)
+        wait_until(lambda: "status" in town.weather.samples)
         yield town
 
 

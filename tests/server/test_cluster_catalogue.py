@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
+from waiting import wait_until
 
 
 def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) ->
         def copied(count: int) -> bool:
             return [(count,)] == cluster.run(0, "select count(x) from root.a.copy")
 
-        wait_until(lambda: copied(1), 10)
+        wait_until(lambda: copied(1))
         assert 1 == sum(cluster.node(n).cluster.chores.leads_meta() for n in range(3))
         for number in range(3):
             cluster.stop(number)
@@ -54,6 +55,6 @@ def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) ->
             cluster.start(number)
         cluster.wait_ready()
         cluster.run(0, "insert into root.a.d(time, x) values (now(), 2)")
-        wait_until(lambda: copied(2), 10)
+        wait_until(lambda: copied(2))
     finally:
         cluster.close()

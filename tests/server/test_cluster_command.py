@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import wait_until
+from waiting import wait_until
 
 import saros
 from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, load
@@ -152,9 +152,7 @@ def test_a_killed_node_is_down_until_up_starts_it(directory: Path) -> None:
     before = pids(directory)
     assert before[THREE] is not None
     os.kill(before[THREE], signal.SIGKILL)
-    limit = time.monotonic() + 10
-    while pids(directory)[THREE] is not None and time.monotonic() < limit:
-        time.sleep(0.01)
+    wait_until(lambda: pids(directory)[THREE] is None)
     done = run("up", "--dir", str(directory))
     assert 0 == done.returncode, done.stderr
     after = pids(directory)
@@ -228,7 +226,7 @@ def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
             done = join(directory, tmp_path, peer, "127.0.0.1:1")
             assert (2, True) == (done.returncode, f"is node {file.node} at {peer}, {client}: give" in done.stderr)
             connection.execute(f"remove node {file.node}")
-            wait_until(lambda: not connection.execute("show cluster change").fetchall(), 60)
+            wait_until(lambda: not connection.execute("show cluster change").fetchall())
             assert 3 == len(connection.execute("show cluster").fetchall())
         finally:
             for pid in servers_of(tmp_path):

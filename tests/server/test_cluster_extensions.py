@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from engine.installed_package import install_example
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
+from waiting import wait_until
 
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement import NodeId
@@ -35,7 +36,7 @@ def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: p
         cluster.run(1, "create trigger hot before insert on root.a.** as 'limits' with ('high'='100')")
         for number in range(3):
             cluster.run(number, f"insert into root.a.d{number}(time, t) values (1, {number * 10})")
-            wait_until(lambda n=number: refused(n, 1_000), 20)
+            wait_until(lambda n=number: refused(n, 1_000))
         for number in range(3):
             cluster.stop(number)
         for number in range(3):
@@ -50,7 +51,7 @@ def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: p
         with pytest.raises(UserMistake, match="no installed package has the entry point 'nobody'"):
             cluster.run(2, "create function g as 'nobody'")
         cluster.stop(2)
-        wait_until(lambda: "node 3 does not say whether it has 'fahrenheit'" in refusal(), 30)
+        wait_until(lambda: "node 3 does not say whether it has 'fahrenheit'" in refusal())
     finally:
         cluster.close()
 

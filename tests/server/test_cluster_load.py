@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
 from server.test_load import export
+from waiting import wait_until
 
 import saros
 from saros_cluster import loading
@@ -68,7 +69,7 @@ def found(cluster: Nodes, number: int, consistency: str = "weak") -> list[list[t
 def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
     """Until each node's own replicas say so."""
     for number in range(len(cluster.nodes)):
-        wait_until(lambda n=number: found(cluster, n) == rows, 60)
+        wait_until(lambda n=number: found(cluster, n) == rows)
 
 
 def database(cluster: Nodes, number: int) -> ClusterDatabase:
@@ -105,7 +106,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
     wait_same(cluster, rows)  # what is written later counts
     cluster.run(0, "flush")
     wait_same(cluster, rows)
-    wait_until(lambda: not staged(cluster), 60)
+    wait_until(lambda: not staged(cluster))
     for number in range(3):
         cluster.stop(number)
         cluster.start(number)
@@ -184,17 +185,17 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     with carrying_out(Request(77, 1)):
         assert 6 == store.load(str(source), loading.LoadOptions())
     wait_same(cluster, rows)
-    wait_until(lambda: not staged(cluster), 60)
+    wait_until(lambda: not staged(cluster))
 
 
 def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     store = database(cluster, 0)
     group = store.routing.group_at("root.plant", 0)
     store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
-    wait_until(lambda: 3 == len(staged(cluster)), 60)
+    wait_until(lambda: 3 == len(staged(cluster)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database._SHIPMENT_LEASE_NS", 0)
-        wait_until(lambda: not staged(cluster), 60)  # by the chores of whoever leads
+        wait_until(lambda: not staged(cluster))  # by the chores of whoever leads
     with pytest.raises(UserMistake, match="send it again"):
         store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, loading.encode_shipping(Abandon("a-1")))
@@ -211,4 +212,4 @@ def test_a_file_of_another_writer_is_loaded(cluster: Nodes, tmp_path: Path) -> N
     apache("write", str(path), str(spec))
     cluster.run(2, f"load '{path}'")
     for number in range(3):
-        wait_until(lambda n=number: rows == cluster.run(n, "select s from root.apache.d", "weak"), 60)
+        wait_until(lambda n=number: rows == cluster.run(n, "select s from root.apache.d", "weak"))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
+from waiting import wait_until
 
 from saros_cluster.raft.ready import RaftOptions
 from saros_server import cluster_node
@@ -55,7 +56,7 @@ def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
     late = Column(DataType.DOUBLE, np.full(40, -1.0))
     cluster.node(2).engine.insert_columns("root.a.d", np.arange(0, 40 * WEEK, WEEK), {"x": late})
     for number in range(3):
-        wait_until(lambda n=number: {"root.a"} == databases_of_regions(cluster, n), 10)
+        wait_until(lambda n=number: {"root.a"} == databases_of_regions(cluster, n))
         assert [(280, -1.0, 279.0)] == cluster.run(number, "select count(x), min_value(x), max_value(x) from root.a.d")
         assert [(40,)] == cluster.run(number, "select count(x) from root.a.d where x < 0")
 
@@ -128,7 +129,7 @@ def test_nothing_of_a_query_is_left_anywhere(cluster: Nodes) -> None:
             )
     for number in range(3):
         node = cluster.node(number)
-        wait_until(lambda n=node: n.engine.open_queries == 0 and n.store.status().views == 0, 5)
+        wait_until(lambda n=node: n.engine.open_queries == 0 and n.store.status().views == 0)
 
 
 def test_a_majority_goes_on_and_the_third_catches_up(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_a_majority_goes_on_and_the_third_catches_up(tmp_path: Path) -> None:
 def test_a_node_that_stops_lets_others_lead(tmp_path: Path) -> None:
     cluster = Nodes(tmp_path, 3, 3)
     try:
-        wait_until(lambda: all(_leaders(cluster, number) >= 4 for number in range(3)), 10)
+        wait_until(lambda: all(_leaders(cluster, number) >= 4 for number in range(3)))
         cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
         for number in range(3):
             opened = cluster.node(number).cluster
@@ -235,7 +236,7 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")
         written = nodes.node(0).store._parts.host._log._log.written_index
-        wait_until(lambda: bool(synced) and synced[-1] >= written, 5)
+        wait_until(lambda: bool(synced) and synced[-1] >= written)
     finally:
         nodes.close()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from server.cluster_fixture import Nodes, make_folders, wait_until
+from server.cluster_fixture import Nodes, make_folders
 from server.test_security import (
     ANN,
     CHEAP,
@@ -31,6 +31,7 @@ from server.test_security import (
     request_of,
     with_a_new_password,
 )
+from waiting import wait_until
 
 import saros
 from saros_cluster.cluster_file import Administrator, decode, encode
@@ -97,7 +98,7 @@ class Cluster:
     def wait_ready(self) -> None:
         for number, server in enumerate(self.servers):
             if server is not None:
-                wait_until(lambda n=number: reads(self.node(n)), 20)
+                wait_until(lambda n=number: reads(self.node(n)))
 
     def visible(self, number: int) -> None:
         """What was acknowledged anywhere shows at a node."""
@@ -291,7 +292,7 @@ def test_an_older_hash_is_made_anew_at_login(tmp_path: Path) -> None:
     server = Server(str(folder), "", 0)
     server.start()
     try:
-        wait_until(lambda: reads(server._service.node), 20)
+        wait_until(lambda: reads(server._service.node))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
         assert not is_outdated(server._service.node.directory.users().user("root").hash, replace(CHEAP, ln=11))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
@@ -375,7 +376,7 @@ class SecuredNode(Secured):
         self.server = Server(str(self.folder), "", 0, clock=self.clock)
         self.server.start()
         node = self.server._service.node
-        wait_until(lambda: reads(node), 20)
+        wait_until(lambda: reads(node))
         self.directory = node.directory
         self.directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
 
@@ -448,7 +449,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path) -> None:
     nodes = [opened(folders[n], good[n]) for n in range(2)]
     try:
         for node in nodes:
-            wait_until(lambda n=node: reads(n), 20)
+            wait_until(lambda n=node: reads(n))
         for options in wrong:
             stranger = opened(folders[2], options)
             try:
@@ -458,9 +459,9 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path) -> None:
             finally:
                 stranger.close()
         nodes.append(opened(folders[2], good[2]))
-        wait_until(lambda: reads(nodes[2]), 20)
+        wait_until(lambda: reads(nodes[2]))
         for asking, asked in ((nodes[2], 1), (nodes[0], 3)):
-            wait_until(lambda n=asking, k=asked: answers(n, k), 20)
+            wait_until(lambda n=asking, k=asked: answers(n, k))
     finally:
         for node in nodes:
             node.close()

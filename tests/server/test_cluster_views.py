@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
 from server.test_load import connect, export
+from waiting import wait_until
 
 from saros_storage.errors import UserMistake
 
@@ -49,7 +50,7 @@ def test_views_on_a_cluster(tmp_path: Path) -> None:
         cluster.run(1, "alter view root.w.d.two rename to root.w.d.three")
         for number in range(3):
             wait_until(
-                lambda n=number: {"root.v.d.total", "root.w.d.three"} == {r[0] for r in cluster.run(n, "show view")}, 10
+                lambda n=number: {"root.v.d.total", "root.w.d.three"} == {r[0] for r in cluster.run(n, "show view")}
             )
         cluster.run(2, f"load '{file}'")
         assert [(1, 2.0, 3.0, 11.0), (2, None, None, 22.0)] == cluster.run(0, "select other, one, total from root.v.d")

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import Clocked, Served, Town, a_town
+from waiting import wait_until
 
 import saros
 from saros_cluster import entries, views
@@ -120,9 +120,9 @@ class Register:
     def agree(self) -> None:
         """After healing: all nodes have the newest, at every consistency."""
         for number in range(3):
-            wait_until(lambda n=number: self.check(n, "strong") == "fresh", 30)
-            wait_until(lambda n=number: self.read(n, "mid") == (self.acknowledged, False), 30)
-            wait_until(lambda n=number: self.read(n, "weak") == (self.acknowledged, False), 30)
+            wait_until(lambda n=number: self.check(n, "strong") == "fresh")
+            wait_until(lambda n=number: self.read(n, "mid") == (self.acknowledged, False))
+            wait_until(lambda n=number: self.read(n, "weak") == (self.acknowledged, False))
 
 
 @contextmanager
@@ -159,8 +159,8 @@ def test_connected_nodes_see_what_was_acknowledged_a_moment_ago(register: Regist
         assert "fresh" == register.check(reader, "strong")
         assert register.check(reader, "mid") in ("fresh", "stale")
         assert "fresh" == register.check(reader, "weak")
-    wait_until(lambda: register.read(reader, "mid") == (register.acknowledged, False), 10)
-    wait_until(lambda: register.read(reader, "weak") == (register.acknowledged, False), 10)
+    wait_until(lambda: register.read(reader, "mid") == (register.acknowledged, False))
+    wait_until(lambda: register.read(reader, "weak") == (register.acknowledged, False))
 
 
 def test_a_follower_that_is_cut_off(register: Register) -> None:
@@ -201,11 +201,11 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
         poison = None if cut == "deaf" else register.poison(LEADER)
         kinds = itertools.cycle(["strong", "weak", "mid", "weak"])
         with reading(lambda: register.check(LEADER, next(kinds))) as answers:
-            wait_until(lambda: town.host(FOLLOWER).leader_of(register.group) in others, 30)
+            wait_until(lambda: town.host(FOLLOWER).leader_of(register.group) in others)
             for _ in range(5):
                 register.write(OTHER)
             seen = len(answers)
-            wait_until(lambda: len(answers) >= seen + 8, 30)
+            wait_until(lambda: len(answers) >= seen + 8)
         if "clock" in cut:
             assert LEADER + 1 == town.host(LEADER).leader_of(register.group)
     assert "failed" in answers
@@ -241,7 +241,7 @@ def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
             cursor.execute(register.query)
             return cursor.stale, cursor.fetchall()[0][1]
 
-        wait_until(lambda: found() == (False, register.acknowledged), 20)
+        wait_until(lambda: found() == (False, register.acknowledged))
         town.weather.isolate(FOLLOWER + 1)
         register.write(LEADER)
         for _ in range(3):
@@ -249,7 +249,7 @@ def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
         with saros.connect(target, consistency="weak", timestamps="epoch") as weak:
             assert not weak.execute(register.query).stale
         town.weather.heal()
-        wait_until(lambda: found() == (False, register.acknowledged), 30)
+        wait_until(lambda: found() == (False, register.acknowledged))
 
 
 def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_none(tmp_path: Path) -> None:
@@ -259,15 +259,15 @@ def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_n
         town.insert(0, device, [1], [1], DataType.INT64)
         town.nodes.stop(0)
         town.nodes.start(0)
-        wait_until(lambda: town.database_of(0)._parts.schema.version > 0, 20)
+        wait_until(lambda: town.database_of(0)._parts.schema.version > 0)
         for consistency in ("weak", "mid"):
             assert [(1, 1)] == town.read(0, f"select x from {device}", consistency)[0]
         town.insert(1, f"{device}2", [1], [2], DataType.INT64)
-        wait_until(lambda: [(1, 2)] == town.read(0, f"select x from {device}2", "weak")[0], 10)
+        wait_until(lambda: [(1, 2)] == town.read(0, f"select x from {device}2", "weak")[0])
         town.nodes.stop(0)
         town.nodes.stop(2)
         town.nodes.start(0)
-        wait_until(lambda: town.database_of(0)._parts.schema.version > 0, 20)
+        wait_until(lambda: town.database_of(0)._parts.schema.version > 0)
         for consistency in ("weak", "mid"):
             with pytest.raises(StorageError, match="no member of group 3 tells which series it has") as caught:
                 town.read(0, f"select x from {device}", consistency)

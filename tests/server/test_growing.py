@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from free_ports import free_addresses
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
+from waiting import wait_until
 
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.region_machine import RegionMachine
@@ -73,7 +74,7 @@ class Growing(Nodes):
 
     def change(self, joining: tuple[NodeId, ...] = (), leaving: tuple[NodeId, ...] = ()) -> None:
         self.tell(Begin(joining, leaving))
-        wait_until(lambda: self.topology.change is None, 60)
+        wait_until(lambda: self.topology.change is None)
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_a_strong_read_may_come_just_when_a_node_joins_or_leaves_a_group(
 
     monkeypatch.setattr(GroupHost, moment, read_before_and_after)
     cluster.change((cluster.add(tmp_path / "node4"),))
-    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)), 20)
+    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)))
     pool.shutdown()
     assert answers
     assert {str([(SLICES,)])} == {str(answer.result()) for answer in answers}
@@ -194,8 +195,8 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
     is_group = lambda _, path: Path(path).parent.name == "groups"  # noqa: E731
     monkeypatch.setattr(LocalDisk, "remove_tree", failing("remove", LocalDisk.remove_tree, is_group))
     cluster.change((cluster.add(tmp_path / "node4"),))
-    wait_until(lambda: failed == {"start": 2, "remove": 2}, 20)
-    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)), 20)
+    wait_until(lambda: failed == {"start": 2, "remove": 2})
+    wait_until(lambda: not any(leftovers(cluster, number) for number in range(4)))
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
 
 
@@ -210,18 +211,18 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> Non
     with pytest.raises(UserMistake, match="the cluster is changing"):
         cluster.run(0, "remove node 3")
     fill(cluster, 1, "root.a.d", 2)
-    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
-    wait_until(lambda: [row[2] for row in cluster.run(3, "show cluster")] == ["Running"] * 4, 10)
+    wait_until(lambda: cluster.run(0, "show cluster change") == [])
+    wait_until(lambda: [row[2] for row in cluster.run(3, "show cluster")] == ["Running"] * 4)
     assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
     cluster.run(3, "remove datanode 2")
-    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
+    wait_until(lambda: cluster.run(0, "show cluster change") == [])
     assert [1, 3, 4] == [row[0] for row in cluster.run(0, "show cluster")]
     fill(cluster, 3, "root.a.d", 3)
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
     regions = cluster.run(0, "select region_id, term, applied from information_schema.regions")
     counts = {group: (term, applied) for group, term, applied in regions if term is not None}
     assert all(0 < count < 10_000 for count in counts[4]), "a group that came later counts from its own beginning"
-    wait_until(lambda: was_removed(cluster, 1), 60)
+    wait_until(lambda: was_removed(cluster, 1))
 
 
 def was_removed(cluster: Growing, number: int) -> bool:
@@ -241,12 +242,12 @@ def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
         cluster.stop(number)
     cluster.start(3)
     with caplog.at_level("INFO", logger="saros_cluster.growth.worker"):
-        wait_until(lambda: any("no other node answers" in text for text in caplog.messages), 60)
+        wait_until(lambda: any("no other node answers" in text for text in caplog.messages))
         for number in range(3):
             cluster.start(number)
-        wait_until(lambda: "another node answers again" in caplog.messages, 60)
+        wait_until(lambda: "another node answers again" in caplog.messages)
     cluster.run(0, "add node 4")
-    wait_until(lambda: cluster.run(0, "show cluster change") == [], 60)
+    wait_until(lambda: cluster.run(0, "show cluster change") == [])
     assert [1, 2, 3, 4] == [row[0] for row in cluster.run(3, "show cluster")]
 
 
@@ -330,5 +331,5 @@ def test_the_cluster_grows_and_shrinks_under_load(cluster: Growing, tmp_path: Pa
     assert 3 == len(cluster.topology.table.groups)
     for number in range(3):
         assert [(load.acknowledged,)] == cluster.run(number, "select count(x) from root.load.d")
-    wait_until(lambda: [] == [left for number in range(5) for left in leftovers(cluster, number)], 10)
+    wait_until(lambda: [] == [left for number in range(5) for left in leftovers(cluster, number)])
     assert max(load.gaps) < 5

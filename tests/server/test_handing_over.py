@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import WEEK, Served, Town, a_town
+from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.placement.ring import NodeId
@@ -50,7 +50,7 @@ def test_all_of_several_groups_are_written_and_a_repetition_has_no_second_effect
     writings = database.hand_over([(batch(device, 1.0, 2, 3), (77, n)) for n, device in enumerate(made, 1)])
     for writing in writings:
         assert writing is not None
-        wait_until(lambda w=writing: w.wait(1.0) is True, 20)
+        wait_until(lambda w=writing: w.wait(1.0) is True)
     town.insert(OTHER, made[0], [2], [9.0], DataType.DOUBLE)
     with carrying_out((77, 1)):
         database.write([batch(made[0], 1.0, 2, 3)])
@@ -81,7 +81,7 @@ def test_a_node_that_has_handed_the_group_over_leaves_it_to_the_new_leader(town:
     (device,) = devices(town, 1)
     group = town.routing().group_at(device.removesuffix(".d"), 0)
     town.host(LEADER).transfer(group, NodeId(OTHER + 1))
-    wait_until(lambda: town.host(LEADER).leader_of(group) == NodeId(OTHER + 1), 20)
+    wait_until(lambda: town.host(LEADER).leader_of(group) == NodeId(OTHER + 1))
     assert [None] == town.database_of(LEADER).hand_over([(batch(device, 1.0, 3), (79, 1))])
     with carrying_out((79, 1)):
         town.database_of(LEADER).write([batch(device, 1.0, 3)])

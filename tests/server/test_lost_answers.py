@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import WEEK, Served, Town, a_town
+from waiting import wait_until
 
 import saros
 from saros_cluster import proposer
@@ -192,4 +192,4 @@ def test_a_node_that_stops_takes_no_answer_with_it(town: Town, client: saros.Con
     assert 1 == client.insert(device, [1], {"x": [1.0]})
     town.weather.heal()
     town.nodes.wait_ready()
-    wait_until(lambda: [[(1, 1.0)]] * 3 == town.on_all(f"select x from {device}"), 30)
+    wait_until(lambda: [[(1, 1.0)]] * 3 == town.on_all(f"select x from {device}"))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import wait_until
 from server.test_growing import SLICES, WEEK, Growing, expected, fill
+from waiting import wait_until
 
 from saros_cluster.growth.topology import Standing
 from saros_cluster.placement import NodeId
@@ -42,7 +42,7 @@ def test_one_of_three_goes_on_alone_and_new_nodes_take_the_places_of_the_lost(th
     for lost in (2, 3):
         node = three.join(tmp_path / f"instead of {lost}")
         three.run(0, f"replace node {lost} with {node}")
-        wait_until(lambda: three.topology.change is None, 60)
+        wait_until(lambda: three.topology.change is None)
     assert [NodeId(1), NodeId(4), NodeId(5)] == three.topology.standing(Standing.IN)
     assert all(len(group.members) == 3 for group in three.topology.table.groups.values())
     three.stop(0)
@@ -58,7 +58,7 @@ def test_what_only_a_lost_node_had_is_lost_and_its_slots_take_writes_again(singl
     single.stop(1)
     single.run(0, "give up node 2")
     single.run(0, "remove node 2")
-    wait_until(lambda: single.topology.change is None, 60)
+    wait_until(lambda: single.topology.change is None)
     left = [(place * WEEK + 1, 1.0) for place in range(SLICES) if place not in lost]
     for number in (0, 2):
         assert left == sorted(single.run(number, "select x from root.a.d"))

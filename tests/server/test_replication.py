@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import WEEK, Town, a_town, at_once
+from waiting import wait_until
 
 from saros_cluster import entries, proposer, views
 from saros_cluster.data.command import carrying_out
@@ -86,7 +86,7 @@ def test_one_replica(tmp_path: Path) -> None:
         in_reach = f"select x from {alive} where time >= 0 and time < {2 * WEEK}"
         expected = [(1, 1), (2, 2), (3, 2), (WEEK + 1, 1), (WEEK + 2, 2), (WEEK + 3, 2)]
         for number in (0, 1):
-            wait_until(lambda n=number: town.read(n, in_reach, "weak") == (expected, False), 20)
+            wait_until(lambda n=number: town.read(n, in_reach, "weak") == (expected, False))
 
         with hurried():
             partial = f"select x from {both} where time >= 0 and time < {2 * WEEK}"
@@ -115,7 +115,7 @@ def test_one_replica(tmp_path: Path) -> None:
         assert [[(2, 2), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {both}")
         assert [[(1, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {lost}")
         # The drop was begun: somebody ends it, and nothing is left of the series.
-        wait_until(lambda: not any(town.database_of(n)._parts.schema.pending for n in range(3)), 30)
+        wait_until(lambda: not any(town.database_of(n)._parts.schema.pending for n in range(3)))
         assert [[]] * 3 == town.on_all(f"show timeseries {doomed}.*")
         town.insert(0, doomed, [5], [5], DataType.INT64)
         assert [[(5, 5)]] * 3 == town.on_all(f"select x from {doomed}")
@@ -132,7 +132,7 @@ def test_two_replicas(tmp_path: Path) -> None:
         town.nodes.stop(1)
         groups = majorities(town)
         ((going_on,), dead) = groups[True], groups[False]
-        wait_until(lambda: town.host(town.running[0]).leader_of(going_on) != NodeId(2), 20)
+        wait_until(lambda: town.host(town.running[0]).leader_of(going_on) != NodeId(2))
         for number in town.running:
             assert 1 == town.insert(number, devices[going_on], [2 + number], [2], DataType.INT64)
         numbered = (77, 1)

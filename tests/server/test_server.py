@@ -20,6 +20,7 @@ import grpc
 import numpy as np
 import pytest
 from free_ports import free_ports
+from waiting import wait_until
 
 import saros
 from saros_server.configuration import ConfigurationError
@@ -232,10 +233,7 @@ def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
         cursor = connection.execute("select sin(x), cos(x), tan(x) from root.a.d")
         cursor.fetchone()
         cursor.close()
-        limit = time.monotonic() + 10
-        while connection.execute("show queries").fetchall() and time.monotonic() < limit:
-            time.sleep(0.01)
-        assert [] == connection.execute("show queries").fetchall()
+        wait_until(lambda: [] == connection.execute("show queries").fetchall())
 
 
 def test_a_target_where_nobody_answers_and_options_that_belong_to_the_node() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import wait_until
 from server.town import Served, Town, a_town
+from waiting import wait_until
 
 import saros
 from saros_cluster.catching_up import CatchingUp
@@ -76,7 +76,7 @@ def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     """1. The session reads 2 at the leader. 2. It lost the leader, and asks a replica that has 1. 3. A third has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
-    wait_until(lambda: register.read(session) == (1, False), 20)
+    wait_until(lambda: register.read(session) == (1, False))
     leave_behind(town)
     register.write(2)
     ask_first(monkeypatch, LEADER)
@@ -93,7 +93,7 @@ def test_a_holder_that_is_behind_leaves_the_answer_to_another(
 def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     register, session = Register(town), SessionContext(consistency="weak")
     register.write(1)
-    wait_until(lambda: register.read(session) == (1, False), 20)
+    wait_until(lambda: register.read(session) == (1, False))
     leave_behind(town)
     register.write(2)
     ask_first(monkeypatch, LEADER)
@@ -103,7 +103,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
     assert (1, True) == register.read(session)
     assert (1, True) == register.read(session)
     town.weather.heal()
-    wait_until(lambda: register.read(session) == (2, False), 20)
+    wait_until(lambda: register.read(session) == (2, False))
 
 
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
     monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
     leave_behind(town)
     register.write(1)
-    wait_until(lambda: register.read(session, LEADER - 1) == (1, False), 20)
+    wait_until(lambda: register.read(session, LEADER - 1) == (1, False))
     ask_first(monkeypatch, BEHIND)
     assert (None, False) == register.read(SessionContext(consistency="weak"))
     assert (1, False) == register.read(session)
@@ -127,12 +127,12 @@ def test_series_that_nobody_tells_of_are_missed_and_said(
     monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
     leave_behind(town)
     register.write(1)
-    wait_until(lambda: register.read(session, LEADER - 1) == (1, False), 20)
+    wait_until(lambda: register.read(session, LEADER - 1) == (1, False))
     town.weather.isolate(number + 1)
     assert (None, True) == register.read(session, number)
     assert (None, False) == register.read(SessionContext(consistency="weak"), number)
     town.weather.heal()
-    wait_until(lambda: register.read(session, number) == (1, False), 20)
+    wait_until(lambda: register.read(session, number) == (1, False))
 
 
 def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Pat
 
             town.weather.isolate(3)
             town.insert(0, device, [0], [2], DataType.INT64)
-            wait_until(lambda: found()[0] == 2, 20)
+            wait_until(lambda: found()[0] == 2)
             assert {(2, False), (1, True)} == {found() for _ in range(6)}
             town.weather.heal()
-            wait_until(lambda: {(2, False)} == {found() for _ in range(3)}, 20)
+            wait_until(lambda: {(2, False)} == {found() for _ in range(3)})

@@ -12,8 +12,9 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
 from server.faulty_peers import Calls, Weather
+from waiting import wait_until
 
 from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.database import ClusterDatabase
@@ -128,7 +129,7 @@ class Town:
         wanted[META] = NodeId(2)
         if of_all is not None:
             wanted = dict.fromkeys(wanted, NodeId(of_all + 1))
-        wait_until(lambda: all(self._leads(group, node) for group, node in wanted.items()), 60)
+        wait_until(lambda: all(self._leads(group, node) for group, node in wanted.items()))
 
     def _leads(self, group: GroupId, node: NodeId) -> bool:
         known = {number: self.host(number).status(group) for number in self.running}

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from server.cluster_fixture import make_folders, wait_until
+from server.cluster_fixture import make_folders
+from waiting import wait_until
 
 import saros
 from saros_server.security import Security
@@ -419,7 +420,7 @@ def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:
         collected(made, tasks, schema)
         points = server._service.node.read_points
         assert 1 == points.count
-        wait_until(lambda: points.count == 0, 60)
+        wait_until(lambda: points.count == 0)
         assert 0 == server._service.node.store.status().views
     finally:
         _connection.cache_clear()

@@ -196,7 +196,7 @@ class GateDisk(QuickDisk):
         if path.endswith(self.where) and threading.current_thread().name == "saros-compact":
             self.where = "never"
             self.reached.set()
-            assert self.go.wait(20)
+            assert self.go.wait(60)
 
     def gate(self, where: str) -> None:
         self.reached.clear()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, QuickDisk, creates, points, tablet
 from storage.test_ttl import HandClock
+from waiting import wait_until
 
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.deletions import DeletedTimes
@@ -58,16 +58,9 @@ def size(folder: Path) -> int:
     return sum(os.path.getsize(path) for path in folder.rglob("*.tsfile"))
 
 
-def until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.005)
-
-
 def settle(store: Store) -> int:
     """Wait until the compactor has nothing to do; how many jobs it has done."""
-    until(lambda: store._compactor._running is None and not store._compactor._due)
+    wait_until(lambda: store._compactor._running is None and not store._compactor._due)
     return store.compaction.jobs
 
 
@@ -94,7 +87,7 @@ def test_a_file_that_is_mostly_expired_is_rewritten_in_the_background(tmp_path: 
         assert before == size(tmp_path)
         clock.ms = 1_200
         store.expire()
-        until(lambda: store.compaction.jobs == 1)
+        wait_until(lambda: store.compaction.jobs == 1)
         assert size(tmp_path) < before / 2
         for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
             assert list(range(350, ROWS)) == seen(store, device)
@@ -115,7 +108,7 @@ def test_a_file_that_is_mostly_deleted_is_rewritten_and_the_tombstone_goes(tmp_p
         assert 0 == settle(store)
         store.delete(["root.db.**"], TimeRange(250, ROWS))
         store.flush()
-        until(lambda: store.compaction.jobs == 1)
+        wait_until(lambda: store.compaction.jobs == 1)
         assert size(tmp_path) < before / 2
         assert 0 == store.partitions()[0].tombstones
         for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
@@ -128,7 +121,7 @@ def test_a_series_that_is_gone_counts_by_its_points(tmp_path: Path) -> None:
         filled(store)
         store.delete_series(f"{PLAIN_DEVICE}.*")
         store.flush()
-        until(lambda: store.compaction.jobs == 1)
+        wait_until(lambda: store.compaction.jobs == 1)
         assert [] == seen(store, PLAIN_DEVICE)
         assert list(range(ROWS)) == seen(store, ALIGNED_DEVICE)
 

@@ -6,7 +6,6 @@ import errno
 import importlib.util
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +26,7 @@ from storage.test_store import (
     points,
     tablet,
 )
+from waiting import wait_until
 
 from saros_storage.block import Column
 from saros_storage.clock import SystemClock
@@ -97,10 +97,7 @@ def staged(folder: Path) -> list[str]:
 
 def wait_for_nothing_staged(folder: Path) -> None:
     """The flusher removes what it has taken in, a moment after a FLUSH that waited for it."""
-    limit = time.monotonic() + 30
-    while left := staged(folder):
-        assert time.monotonic() < limit, left
-        os.sched_yield()
+    wait_until(lambda: not staged(folder))
 
 
 def test_a_file_in_one_slice_is_taken_as_it_is_and_makes_its_schema(tmp_path: Path) -> None:

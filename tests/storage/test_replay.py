@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from saros_storage.block import Column
 from saros_storage.clock import SystemClock
@@ -53,9 +52,7 @@ def times_of(store: Store, device: str) -> list[int]:
 
 
 def wait_for_files(store: Store) -> None:
-    limit = time.monotonic() + 10
-    while store.status().files < 2 and time.monotonic() < limit:
-        os.sched_yield()
+    wait_until(lambda: store.status().files >= 2)
 
 
 def test_rows_behind_a_flush_during_replay_survive(tmp_path: Path) -> None:
@@ -85,9 +82,7 @@ def test_rows_in_memory_survive_a_file_that_is_set_aside(tmp_path: Path) -> None
     write(store, "root.a.d", 200)
     with pytest.raises(CorruptFile):
         times_of(store, "root.a.d")
-    limit = time.monotonic() + 10
-    while not any((tmp_path / "first").rglob("corrupt/*.tsfile")) and time.monotonic() < limit:
-        os.sched_yield()
+    wait_until(lambda: any((tmp_path / "first").rglob("corrupt/*.tsfile")))
     store.close()
     store = open_store(tmp_path / "first", LARGE)
     assert [100, 200] == times_of(store, "root.a.d")[::10]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from saros_storage.block import Column
 from saros_storage.clock import SystemClock
@@ -211,9 +211,7 @@ def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path, capl
     assert [] == list(tmp_path.rglob("*.tmp"))
     store.write([rows(5_000)])
     disk.heal()
-    limit = time.monotonic() + 10
-    while store.status().problems and time.monotonic() < limit:
-        time.sleep(0.01)
+    wait_until(lambda: not store.status().problems)
     store.flush()
     assert () == store.status().problems
     assert 1_001 == len(seen(store))

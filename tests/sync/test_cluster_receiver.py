@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes, wait_until
+from server.cluster_fixture import Nodes
 from server.test_growing import Growing
 from storage.store_model import delete_points, delete_series, merge, write_rows
 from sync.sync_world import Edge
+from waiting import wait_until
 
 from saros_cluster.growth.commands import GrowthCommand, Regrouped
 from saros_cluster.growth.worker import Worker
@@ -98,7 +99,7 @@ def wait_for_files(cluster: Nodes, sender: str, nodes: set[int]) -> None:
                     found.add(number)
         return found
 
-    wait_until(lambda: holders() == nodes, 60)
+    wait_until(lambda: holders() == nodes)
 
 
 def test_each_round_is_exact_at_each_node_whichever_takes_it(cluster: Nodes) -> None:
@@ -154,7 +155,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
         assert [*range(2_000), 5_000] == times(cluster, node, "root.a.d1")
     (entry,) = database(cluster, 0).receiver.catalog.senders.values()
     assert [1, 2] == [past.number for past in entry.history]
-    wait_until(lambda: not [p for f in cluster.folders for p in f.glob("sync-receiver/arriving/*/data/*")], 60)
+    wait_until(lambda: not [p for f in cluster.folders for p in f.glob("sync-receiver/arriving/*/data/*")])
 
 
 def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> None:
@@ -304,7 +305,7 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
     cluster.start(1)
     cluster.wait_ready(1)
     assert list(range(100)) == times(cluster, 1, "root.a.d1")
-    wait_until(lambda: file.exists() and file.read_bytes() == whole, 60)
+    wait_until(lambda: file.exists() and file.read_bytes() == whole)
     wait_for_files(cluster, edge.id, {0, 1, 2})
 
 
@@ -370,7 +371,7 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
         if isinstance(said, Regrouped):
             for keeper, count in dict(steps).items():
                 keeper.wake.set()
-                wait_until(lambda k=keeper, c=count: steps[k] >= c + 2, 60)
+                wait_until(lambda k=keeper, c=count: steps[k] >= c + 2)
         tell(worker, said)
 
     monkeypatch.setattr(Keeper, "step", counted)

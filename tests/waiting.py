@@ -1,0 +1,17 @@
+"""Waiting for what other threads and processes do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+#: Nothing that a test waits for takes so long, not even on a machine that has much else to do.
+PATIENCE_S = 60.0
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Return once it holds. Raises AssertionError after a minute."""
+    limit = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < limit, "it did not come true in time"
+        time.sleep(0.01)
