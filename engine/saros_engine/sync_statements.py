@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from saros_engine.errors import NotSupportedError
 from saros_engine.plan import Field
 from saros_engine.show import Shown
 from saros_grammar import ast
@@ -106,12 +107,13 @@ class SyncDesk(Protocol):
         ...
 
 
-def show_sync(kind: ast.ShowKind, desk: SyncDesk, time_text: Callable[[int], str]) -> Shown:
+def show_sync(kind: ast.ShowKind, desk: SyncDesk | None, time_text: Callable[[int], str]) -> Shown:
     """The rows; `time_text` prints a time in seconds since the epoch."""
 
     def moment(time_ns: int) -> str | None:
         return time_text(time_ns // _NANOSECONDS) if time_ns else None
 
+    desk = _there(desk)
     match kind:
         case ast.ShowKind.SENDERS:
             return Shown(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
@@ -131,8 +133,15 @@ def _receiver(row: ReceiverRow, shows: str | None) -> tuple[str | int | float | 
     return (*known, shows, row.refused, row.error or None)
 
 
-def run_sync_statement(statement: ast.SyncStatement, desk: SyncDesk) -> int:
+def _there(desk: SyncDesk | None) -> SyncDesk:
+    if desk is None:
+        raise NotSupportedError("saros sync to and from clusters")
+    return desk
+
+
+def run_sync_statement(statement: ast.SyncStatement, desk: SyncDesk | None) -> int:
     """How many devices it concerned. Raises StorageError."""
+    desk = _there(desk)
     match statement:
         case ast.TransferDevice(device, sender):
             desk.transfer(str(device), sender)

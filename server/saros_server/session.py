@@ -20,11 +20,11 @@ import pyarrow as pa
 from saros_cluster.data.command import carrying_out
 from saros_engine.access import Access, Trail
 from saros_engine.authorization import authorize_backup, authorize_load, authorize_sync, may_send
-from saros_engine.coordinator import SessionContext
 from saros_engine.database import CONSISTENCIES
 from saros_engine.errors import EngineError
 from saros_engine.inserting import ColumnBatch
 from saros_engine.result import Result
+from saros_engine.session_context import SessionContext
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import UNITS, Node, configuration_file

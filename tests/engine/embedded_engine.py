@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from saros_engine.coordinator import QueryEngine, SessionContext
+from saros_engine.coordinator import QueryEngine
 from saros_engine.options import EngineOptions
+from saros_engine.session_context import SessionContext
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import LocalDisk

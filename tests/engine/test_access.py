@@ -20,9 +20,10 @@ from saros_cluster.users.users import Users
 from saros_engine.access import NoPermission, PasswordMustChange, access_of
 from saros_engine.authorization import RULES, SHOWING
 from saros_engine.continuous import continuous_queries
-from saros_engine.coordinator import QueryEngine, SessionContext
+from saros_engine.coordinator import QueryEngine
 from saros_engine.errors import NotSupportedError, QueryNotFound
 from saros_engine.options import EngineOptions
+from saros_engine.session_context import SessionContext
 from saros_engine.user_statements import UserStatements
 from saros_grammar import ast
 from saros_storage.block import Column

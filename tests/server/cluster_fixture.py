@@ -13,7 +13,7 @@ from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.placement import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
-from saros_engine.coordinator import SessionContext
+from saros_engine.session_context import SessionContext
 from saros_server.configuration import Configuration, load
 from saros_server.node import Node
 from saros_storage.disk import LocalDisk

@@ -14,9 +14,9 @@ from saros_cluster.placement import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Granted, Rights
 from saros_engine.access import Access
-from saros_engine.coordinator import SessionContext
 from saros_engine.errors import QueryKilled, QueryNotFound
 from saros_engine.result import Result
+from saros_engine.session_context import SessionContext
 from saros_server.other_nodes import ask_each
 from saros_storage.block import Column
 from saros_storage.types import DataType

@@ -10,7 +10,7 @@ from server.cluster_fixture import Nodes, run
 from server.test_security import SECOND, FakeClock
 
 import saros
-from saros_engine.coordinator import SessionContext
+from saros_engine.session_context import SessionContext
 from saros_server.node import Node
 from saros_server.read_points import KEPT_MAX, NoSuchReadPoint, ReadPoints
 from saros_server.server import Server

@@ -15,7 +15,7 @@ from waiting import wait_until
 import saros
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.raft.messages import GroupId
-from saros_engine.coordinator import SessionContext
+from saros_engine.session_context import SessionContext
 from saros_storage.types import DataType
 
 GROUP = GroupId(1)

@@ -24,7 +24,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
-from saros_engine.coordinator import SessionContext
+from saros_engine.session_context import SessionContext
 from saros_server.leader_spread import LeaderSpread
 from saros_server.node import Node
 from saros_server.server import Server

@@ -1,0 +1,157 @@
+"""SELECTs from their tree to their blocks: plans, new ones and those that are kept, and executions.
+
+    tree --`plan`, `kept_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
+
+An execution has an id, a view of the store, a memory account and a deadline; `open` counts those of which something is
+left. A MERGE, which runs as long, is counted and listed with them. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from saros_cluster.placement import NodeId
+from saros_cluster.users.privileges import Privilege
+from saros_engine.authorization import authorize_plan, schema_for
+from saros_engine.database import Database
+from saros_engine.distribution import distribute
+from saros_engine.execution import QueryExecution
+from saros_engine.memory import QueryMemory
+from saros_engine.merging import MergeExecution
+from saros_engine.optimizer import optimize
+from saros_engine.options import EngineOptions
+from saros_engine.plan import Field, Node, QueryPlan
+from saros_engine.plan_cache import Asking, PlanCache
+from saros_engine.planner import LogicalPlan, PlanContext, plan_select
+from saros_engine.query_registry import Execution, QueryRegistry
+from saros_engine.session_context import SessionContext
+from saros_engine.time_filter import Moment
+from saros_grammar import ast
+from saros_scheduler import DriverScheduler
+from saros_storage.clock import Clock
+from saros_storage.read_point import ReadPoint
+
+_NANOSECONDS_PER_MS = 1_000_000
+_NANOSECONDS_PER_S = 1_000_000_000
+
+
+class Queries:
+    """See the module."""
+
+    def __init__(
+        self, store: Database, scheduler: DriverScheduler, clock: Clock, options: EngineOptions, node: NodeId
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._options = options
+        self._unit = store.options.time_unit
+        self._plans = PlanCache(options.plans_cached)
+        self.registry = QueryRegistry(clock, node)
+        self._idle = threading.Condition()
+        self._open = 0
+
+    # ------------------------------------------------------------------ what they are planned and read with
+
+    def moment(self, session: SessionContext) -> Moment:
+        """Now, as the session writes times."""
+        return Moment(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
+
+    def read_point(self, session: SessionContext) -> ReadPoint:
+        """What the session's next read sees. Raises StorageError if the store does not know it in time."""
+        return self._store.catch_up(session.consistency, session.horizon) if session.point is None else session.point
+
+    def context(self, session: SessionContext) -> PlanContext:
+        """What planning looks at: the schema that the session may read data of."""
+        return PlanContext(schema_for(session.access, self._store, Privilege.READ_DATA), self.moment(session))
+
+    # ------------------------------------------------------------------ plans
+
+    def kept_plan(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...], session: SessionContext) -> QueryPlan:
+        """The plan of a SELECT whose `?` have these values: one that is kept, or one that will be."""
+        asking = Asking(
+            session.access.key,
+            self.moment(session),
+            self._store.schema.version,
+            lambda: self.context(session),
+            lambda root: authorize_plan(root, session.access),
+        )
+        planned = self._plans.plan(parsed, given, asking)
+        return self._distributed(planned.fields, planned.root, timed=planned.timed)
+
+    def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
+        """The plan of a SELECT, which is not kept."""
+        return self.physical(plan_select(select, self.context(session)), session)
+
+    def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
+        """Optimised, allowed and cut into fragments."""
+        root = optimize(logical.root)
+        authorize_plan(root, session.access)
+        return self._distributed(logical.fields, root, timed=logical.timed)
+
+    def _distributed(self, fields: tuple[Field, ...], root: Node, *, timed: bool) -> QueryPlan:
+        return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
+
+    def plan_counts(self) -> tuple[int, int]:
+        """Plans of SELECTs: made, and used again."""
+        return self._plans.counts()
+
+    # ------------------------------------------------------------------ executions
+
+    def start(self, plan: QueryPlan, text: str, user: str, timeout_ms: int | None, point: ReadPoint) -> QueryExecution:
+        """Run a plan. `timeout_ms`: None is the option's. Close what comes back, or read it to its end."""
+        view = self._store.view(point) if point.picture is None else point.picture()
+        execution = QueryExecution(
+            self.registry.next_id(),
+            plan,
+            view,
+            QueryMemory(self._options.query_memory_bytes_max),
+            self._clock,
+            self._unit,
+            self._ended,
+            self._options.spill(),
+        )
+        self._began(text, user, execution)
+        execution.start(
+            self._scheduler, self._deadline(self._options.query_timeout_ms if timeout_ms is None else timeout_ms)
+        )
+        return execution
+
+    @contextmanager
+    def merging(self, text: str, user: str, timeout_ms: int | None) -> Iterator[MergeExecution]:
+        """A MERGE that is to run. Unless its client says so, it may take longer than a query."""
+        execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
+        self._began(text, user, execution)
+        try:
+            yield execution
+        finally:
+            self._ended(execution)
+
+    def _deadline(self, limit_ms: int | None) -> int | None:
+        return self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
+
+    def _began(self, text: str, user: str, execution: Execution) -> None:
+        with self._idle:
+            self._open += 1
+        self.registry.add(text, user, execution)
+
+    def _ended(self, execution: Execution) -> None:
+        self.registry.remove(execution)
+        with self._idle:
+            self._open -= 1
+            self._idle.notify_all()
+
+    @property
+    def open(self) -> int:
+        """How many there are of which something is left."""
+        return self._open
+
+    def close(self) -> None:
+        """End all and wait until nothing of them is left."""
+        for running in self.registry.running():
+            running.execution.cancel("the database is closing")
+        with self._idle:
+            while self._open:
+                self._idle.wait()

@@ -1,0 +1,25 @@
+"""What belongs to a session: who it is, what it has set, and what it was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from saros_engine.access import UNRESTRICTED, Access, Trail
+from saros_storage.read_point import Horizon, ReadPoint
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """One session's; SET TIME ZONE changes it."""
+
+    zone: str = "UTC"
+    #: Of reads in a cluster: strong, mid or weak.
+    consistency: str = "strong"
+    access: Access = UNRESTRICTED
+    trail: Trail | None = None
+    #: What it was shown.
+    horizon: Horizon = field(default_factory=Horizon)
+    #: Folders that LOAD may read from; None: whatever the process may.
+    load_folders: tuple[str, ...] | None = None
+    #: What its reads see; None: what there is when they begin.
+    point: ReadPoint | None = None

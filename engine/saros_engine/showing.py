@@ -1,0 +1,135 @@
+"""What SHOW shows, and up to where it looked: the node, the cluster, the queries, and the schema as a session sees it.
+
+The rows come from the modules that know them (`show`, `every_node`, `sync_statements`, `extension_statements`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+
+from saros_cluster.users.privileges import Privilege
+from saros_engine.access import Access
+from saros_engine.authorization import schema_for
+from saros_engine.cluster_info import ClusterInfo
+from saros_engine.database import Database
+from saros_engine.distribution import distribute
+from saros_engine.every_node import EveryNode
+from saros_engine.extension_statements import show_functions, show_triggers
+from saros_engine.extensions.triggers import Triggers
+from saros_engine.options import EngineOptions
+from saros_engine.plan import Field, QueryPlan
+from saros_engine.planner import LastItem, last_scan
+from saros_engine.queries import Queries
+from saros_engine.session_context import SessionContext
+from saros_engine.show import Shown, count_schema, show_cluster, show_schema
+from saros_engine.sync_statements import SyncDesk, show_sync
+from saros_engine.times import format_time
+from saros_grammar import ast
+from saros_storage.paths import split_series
+from saros_storage.read_point import HERE, ReadPoint
+from saros_storage.reading import TimeRange
+from saros_storage.types import DataType
+
+
+class Showing:
+    """See the module."""
+
+    def __init__(
+        self,
+        store: Database,
+        queries: Queries,
+        options: EngineOptions,
+        cluster: ClusterInfo,
+        every_node: EveryNode,
+        triggers: Triggers,
+        sync: SyncDesk | None,
+    ) -> None:
+        self._store = store
+        self._queries = queries
+        self._options = options
+        self._unit = store.options.time_unit
+        self._cluster = cluster
+        self._every_node = every_node
+        self._triggers = triggers
+        self._sync = sync
+
+    def count(self, statement: ast.Count, session: SessionContext) -> tuple[Shown, ReadPoint]:
+        """COUNT of what the schema has."""
+        point = self._queries.read_point(session)
+        shown = count_schema(statement, schema_for(session.access, self._store, Privilege.READ_SCHEMA))
+        self._store.looked_at_schema(point)
+        return shown, point
+
+    def show(self, statement: ast.Show, session: SessionContext) -> tuple[Shown, ReadPoint]:
+        """The rows of a SHOW."""
+        kind = statement.kind
+
+        def time(ticks: int) -> str:
+            return format_time(ticks, session.zone, self._unit)
+
+        match kind:
+            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES:
+                return self._every_node.show(statement, session.zone, session.access), HERE
+            case ast.ShowKind.FUNCTIONS:
+                self._queries.read_point(session)
+                return show_functions(self._store.schema.catalogue), HERE
+            case ast.ShowKind.TRIGGERS:
+                self._queries.read_point(session)
+                return show_triggers(self._triggers), HERE
+            case ast.ShowKind.VERSION:
+                return Shown(_texts("Version"), [(version("saros"),)]), HERE
+            case ast.ShowKind.TIME_ZONE:
+                return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
+            case ast.ShowKind.CURRENT_TIMESTAMP:
+                return Shown(_texts("CurrentTimestamp"), [(time(self._queries.moment(session).now),)]), HERE
+            case ast.ShowKind.VARIABLES:
+                return Shown(_texts("Variable", "Value"), list(self._variables())), HERE
+            case ast.ShowKind.CLUSTER | ast.ShowKind.CLUSTER_CHANGE | ast.ShowKind.REGIONS:
+                return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
+            case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
+                return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
+        point = self._queries.read_point(session)
+        schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
+        shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
+        self._store.looked_at_schema(point)
+        return shown, point
+
+    def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:
+        """The time of each series' latest point; series without points, or that may not be read, are missing."""
+        items = []
+        for path in paths:
+            if not access.may(Privilege.READ_DATA, path):
+                continue
+            device, measurement = split_series(path)
+            known = self._store.schema.device(device)
+            if known is not None and measurement in known.series:
+                items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
+        scan = last_scan(items, TimeRange())
+        plan = QueryPlan(scan.fields, True, scan, distribute(scan, 1))
+        execution = self._queries.start(plan, "show latest timeseries", access.user, None, point)
+        found: dict[str, int] = {}
+        try:
+            while (block := execution.next_block()) is not None:
+                names = [str(name) for name in block.columns[0].to_list()]
+                found.update(zip(names, block.times.tolist(), strict=True))
+        finally:
+            execution.close()
+        return found
+
+    def _variables(self) -> list[tuple[str, str]]:
+        options = self._store.options
+        return [
+            ("TimestampPrecision", self._unit.suffix),
+            ("TimePartitionInterval", str(options.time_partition_interval)),
+            ("Durability", options.durability),
+            ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
+            ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
+            ("Parallelism", str(self._options.parallelism)),
+            *self._cluster.variables(),
+        ]
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, DataType.TEXT) for name in names)
