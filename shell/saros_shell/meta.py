@@ -56,14 +56,14 @@ def run_meta(session: Session, line: str) -> bool:
     return known.action(session, rest.strip())
 
 
-@command(r"\?", "list these commands")
+@command(r"\?", "list these commands (also: help)")
 def _help(session: Session, _: str) -> bool:
     width = max(len(c.usage) for c in COMMANDS.values())
     session.runner.out([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()])
     return True
 
 
-@command(r"\q", "leave (also Ctrl-D)")
+@command(r"\q", "leave (also Ctrl-D, exit, quit)")
 def _quit(session: Session, _: str) -> bool:
     session.leaving = True
     return True

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import saros
 from saros_shell.meta import MetaError, run_meta
 from saros_shell.runner import StatementRunner, error_lines
-from saros_shell.statements import split_statements
+from saros_shell.statements import command_of, split_statements
 
 
 @dataclass(slots=True)
@@ -29,10 +29,11 @@ class Session:
 
     def run_one(self, piece: str) -> bool:
         """A statement or a command; False if it failed or was cancelled (the reason has been printed)."""
-        if not piece.startswith("\\"):
+        command = command_of(piece)
+        if command is None:
             return self.runner.run(piece)
         try:
-            return run_meta(self, piece)
+            return run_meta(self, command)
         except MetaError as error:
             self.runner.error([str(error)])
         except saros.Error as error:

@@ -15,6 +15,13 @@ _PIECES = re.compile(
 
 
 _COMMAND = re.compile(r"\s*(\\[^\n]*)")
+#: What people type into a shell that they do not know yet.
+_WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
+
+
+def command_of(piece: str) -> str | None:
+    r"""The `\` command that a piece is, also if it is written as a word; None: it is a statement."""
+    return piece if piece.startswith("\\") else _WORDS.get(piece.strip().rstrip(";").lower())
 
 
 def split_statements(text: str) -> Iterator[str]:
@@ -51,9 +58,9 @@ def _statement(pieces: list[str]) -> Iterator[str]:
 
 
 def is_complete(text: str) -> bool:
-    r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or is a `\` command."""
+    r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or is a command."""
     stripped = text.strip()
-    if not stripped or stripped.startswith("\\"):
+    if not stripped or command_of(stripped) is not None:
         return True
     last = ""
     for match in _PIECES.finditer(stripped):

@@ -57,6 +57,12 @@ def test_a_command_that_fails_ends_the_script(piped, wrong: str, complaint: str)
     assert (1, "(2 rows)") == (code, out[-1])
 
 
+def test_words_that_other_shells_know_are_commands(piped) -> None:
+    code, out, err = piped("help;\nQuit;\nselect x from root.a.d;")
+    assert (0, []) == (code, err)
+    assert any(line.startswith("\\timing") for line in out)
+
+
 def test_a_file_may_hold_commands_and_leave(piped) -> None:
     Path("inner.sql").write_text(f"{INSERT}\n\\l\n\\q\nselect x from root.a.d;", encoding="utf-8")
     code, out, _ = piped("\\i inner.sql\nselect x from root.a.d;")

@@ -40,6 +40,9 @@ def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expect
         ("select 1; select", False),
         ("\\d root", True),
         ("/* open ;", False),
+        ("help", True),
+        (" Exit ", True),
+        ("help me", False),
     ],
 )
 def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
