@@ -22,6 +22,8 @@ from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, DataType, NumericArray
 
+#: Doubles from here on are whole numbers.
+_WHOLE = 2.0**52
 _INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
@@ -141,3 +143,12 @@ def _yyyymmdd(days: NumericArray) -> NumericArray:
     day = (dates - months).astype(np.int64) + 1
     dense: NumericArray = year * 10_000 + month * 100 + day
     return dense.astype(np.int32)
+
+
+def rounded(column: Column, decimals: int) -> Column:
+    """A column of floats with so many decimals, halves up; what has no decimals left to round stays as it is."""
+    values = column.numbers.astype(np.float64)
+    with np.errstate(over="ignore"):
+        scaled = values * 10.0**decimals
+    result = np.where(np.abs(scaled) < _WHOLE, np.floor(scaled + 0.5) / 10.0**decimals, values)
+    return Column(column.type, result.astype(column.numbers.dtype), column.valid)

@@ -1,33 +1,103 @@
-"""A series as a statement declares it, with the type's defaults for what it does not say."""
+"""A series as a statement declares it, with the type's defaults for what it does not say.
+
+DATATYPE=FLOAT, ENCODING=RLE, MAX_POINT_NUMBER=3       values are rounded to three decimals when they are written
+DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    points near a line through others are dropped by a flush
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from saros_engine.errors import NotSupportedError
 from saros_grammar.ast import SeriesColumn
 from saros_storage.errors import UserMistake
-from saros_storage.schema import SeriesSchema
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
+from saros_storage.schema import Deadband, SeriesSchema
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MAX, Compressor, DataType, Encoding
 
-#: Digits to keep in a lossy encoding: Saros stores such series without loss.
-_IGNORED_PROPERTIES = frozenset({"max_point_number"})
+_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST = "max_point_number", "loss", "compdev", "compmintime", "compmaxtime"
+_PROPERTIES = frozenset({_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST})
+#: Encodings that keep scaled integers of floats, where IoTDB writes them.
+_ROUNDING = frozenset({Encoding.RLE, Encoding.TS_2DIFF})
+_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
+#: What IoTDB takes for a number of decimals that is none.
+_DEFAULT_DECIMALS = 2
+#: No double has more.
+_DECIMALS_MAX = 17
 
 
 def series_of(column: SeriesColumn) -> SeriesSchema:
     """What a column of CREATE TIMESERIES or of a template describes. Raises UserMistake, NotSupportedError."""
-    for name, _ in column.properties:
-        if name.lower() not in _IGNORED_PROPERTIES:
-            raise NotSupportedError(f"property {name} of CREATE TIMESERIES")
+    properties = {name.lower(): value for name, value in column.properties}
+    unknown = next((name for name, _ in column.properties if name.lower() not in _PROPERTIES), None)
+    if unknown is not None:
+        raise NotSupportedError(f"property {unknown} of CREATE TIMESERIES")
     type_ = DataType[_known(column.type_name, DataType.__members__, "data type")]
     encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
     if column.encoding is not None:
         encoding = Encoding[_known(column.encoding, Encoding.__members__, "encoding")]
     if column.compressor is not None:
         compressor = Compressor[_known(column.compressor, Compressor.__members__, "compressor")]
+    rounds = type_ in _FLOATS and column.encoding is not None and encoding in _ROUNDING
     return SeriesSchema(
-        column.measurement, type_, encoding, compressor, column.alias, dict(column.tags), dict(column.attributes)
+        column.measurement,
+        type_,
+        encoding,
+        compressor,
+        column.alias,
+        dict(column.tags),
+        dict(column.attributes),
+        _decimals(properties) if rounds else None,
+        _deadband(properties),
     )
+
+
+def _decimals(properties: Mapping[str, str]) -> int | None:
+    text = properties.get(_DECIMALS)
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        return _DEFAULT_DECIMALS
+    return min(number, _DECIMALS_MAX) if number >= 0 else _DEFAULT_DECIMALS
+
+
+def _deadband(properties: Mapping[str, str]) -> Deadband | None:
+    loss = properties.get(_LOSS)
+    if loss is None:
+        return None
+    if loss.upper() != "SDT":
+        raise UserMistake(f"LOSS={loss} is unknown: there is SDT", code=701)
+    if _DEVIATION not in properties:
+        raise UserMistake("LOSS=SDT needs COMPDEV, the deviation up to which points are dropped", code=701)
+    shortest, longest = _time(properties, _SHORTEST, 0), _time(properties, _LONGEST, TIME_MAX)
+    if longest <= shortest:
+        raise UserMistake(f"COMPMAXTIME {longest} must be greater than COMPMINTIME {shortest}", code=701)
+    return Deadband(_deviation(properties[_DEVIATION]), shortest, longest)
+
+
+def _deviation(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise UserMistake(f"COMPDEV {text} is no number from 0", code=701)
+    return found
+
+
+def _time(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        found = int(text)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= TIME_MAX:
+        raise UserMistake(f"{name.upper()} {text} is no time: a whole number from 0, in the database's unit", code=701)
+    return found
 
 
 def _known(name: str, names: Mapping[str, object], what: str) -> str:

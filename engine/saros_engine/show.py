@@ -35,8 +35,8 @@ from saros_grammar.ast import (
 )
 from saros_storage.block import TextArray
 from saros_storage.paths import PathPattern, parse_pattern, split_path
-from saros_storage.schema import DeviceSchema, SeriesSchema
-from saros_storage.types import TIME_MIN, DataType, Scalar
+from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
 
 _TEXT, _INT32, _INT64 = DataType.TEXT, DataType.INT32, DataType.INT64
 _NO_TTL = "INF"
@@ -184,8 +184,18 @@ def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader
     path = f"{device.path}.{series.measurement}"
     view = view_in(schema, path) is not None
     stored = (None, None) if view else (series.encoding.name, series.compressor.name)
-    labels = (_json(series.tags), _json(series.attributes), None, None)
+    labels = (_json(series.tags), _json(series.attributes), *_deadband_words(series.deadband))
     return (path, series.alias, device.database, series.type.name, *stored, *labels, _VIEW if view else _BASE)
+
+
+def _deadband_words(deadband: Deadband | None) -> tuple[str | None, str | None]:
+    """What the two columns about it say: IoTDB's words."""
+    if deadband is None:
+        return None, None
+    words = [f"compdev={deadband.deviation:.15g}"]
+    words += [f"compmintime={deadband.shortest}"] if deadband.shortest else []
+    words += [f"compmaxtime={deadband.longest}"] if deadband.longest < TIME_MAX else []
+    return "SDT", f"{{{', '.join(words)}}}"
 
 
 def _show_views(statement: Show, schema: SchemaReader) -> Shown:

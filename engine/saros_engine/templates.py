@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from saros_engine.database import Database
 from saros_engine.declared_series import series_of
@@ -22,7 +22,15 @@ from saros_engine.readable_schema import SchemaReader
 from saros_grammar import ast
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_path
-from saros_storage.schema import CreateSeries, DeviceSchema, SchemaChange, SeriesSchema, SetEntry
+from saros_storage.schema import (
+    CreateSeries,
+    Deadband,
+    DeviceSchema,
+    SchemaChange,
+    SeriesSchema,
+    SetEntry,
+    check_deadband,
+)
 from saros_storage.types import Compressor, DataType, Encoding
 
 _TEMPLATE, _PLACE = "template", "template on"
@@ -39,8 +47,7 @@ class Template:
 
     def text(self) -> str:
         """What the catalogue keeps."""
-        columns = [[s.measurement, s.type.name, s.encoding.name, s.compressor.name] for s in self.series]
-        return json.dumps({"aligned": self.aligned, "columns": columns}, ensure_ascii=False)
+        return json.dumps({"aligned": self.aligned, "columns": list(map(_words, self.series))}, ensure_ascii=False)
 
     def find(self, measurement: str) -> SeriesSchema | None:
         """One of the series."""
@@ -53,10 +60,34 @@ class Template:
         )
 
 
+def _words(series: SeriesSchema) -> list[object]:
+    words: list[object] = [series.measurement, series.type.name, series.encoding.name, series.compressor.name]
+    if series.decimals is not None or series.deadband is not None:
+        words += [series.decimals, None if series.deadband is None else astuple(series.deadband)]
+    return words
+
+
 def _parsed(name: str, text: str) -> Template:
     words = json.loads(text)
-    series = tuple(SeriesSchema(m, DataType[t], Encoding[e], Compressor[c]) for m, t, e, c in words["columns"])
-    return Template(name, words["aligned"], series)
+    return Template(name, words["aligned"], tuple(_series_of(*column) for column in words["columns"]))
+
+
+def _series_of(
+    name: str,
+    type_: str,
+    encoding: str,
+    compressor: str,
+    decimals: int | None = None,
+    deadband: tuple[float, int, int] | None = None,
+) -> SeriesSchema:
+    return SeriesSchema(
+        name,
+        DataType[type_],
+        Encoding[encoding],
+        Compressor[compressor],
+        decimals=decimals,
+        deadband=None if deadband is None else Deadband(*deadband),
+    )
 
 
 # ---------------------------------------------------------------------------------------------- looking
@@ -130,24 +161,26 @@ def change_templates(store: Database, statement: ast.TemplateStatement) -> int:
 def _create(store: Database, statement: ast.CreateTemplate) -> int:
     if store.schema.catalogue.get(_TEMPLATE, statement.name) is not None:
         raise UserMistake(f"Duplicated template name: {statement.name}", code=_METADATA)
-    made = Template(statement.name, statement.aligned, _series(statement.columns))
+    made = Template(statement.name, statement.aligned, _series(statement.columns, aligned=statement.aligned))
     store.change_schema([SetEntry(_TEMPLATE, made.name, made.text())])
     return 1
 
 
-def _series(columns: Sequence[ast.SeriesColumn]) -> tuple[SeriesSchema, ...]:
+def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[SeriesSchema, ...]:
     found = tuple(series_of(column) for column in columns)
     names = [series.measurement for series in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserMistake(f"measurement {twice} is in the template twice", code=_METADATA)
+    for series in found:
+        check_deadband(series.measurement, series, aligned=aligned)
     return found
 
 
 def _alter(store: Database, statement: ast.AlterTemplate) -> int:
     """More series, for the template and for the devices that use it."""
     old = template(store.schema, statement.name)
-    added = _series(statement.columns)
+    added = _series(statement.columns, aligned=old.aligned)
     known = next((s.measurement for s in added if old.find(s.measurement) is not None), None)
     if known is not None:
         raise UserMistake(f"template {old.name} has a measurement {known} already", code=_METADATA)

@@ -7,6 +7,8 @@ A series that is not there is created with the type of its first value: true and
 text TEXT (INSERT); of a batch, the type of its array. So is the database, some levels below root. A null is an absent
 point; NaN is a value.
 
+Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
+
 INSERT is partial, as in IoTDB: a measurement with a value that does not fit is left out as a whole, the others are
 written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
 value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so.
@@ -21,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from saros_engine.conversion import check_conversion, convert
+from saros_engine.conversion import check_conversion, convert, rounded
 from saros_engine.database import Database
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.literal_values import column_of_literals, inferred_type
@@ -308,7 +310,7 @@ def _values_of(
             found.failures.append((name, str(error)))
             continue
         found.names.append(series.measurement)
-        found.columns.append(column)
+        found.columns.append(_as_declared(series, column))
         if created is not None:
             found.missing.append(created)
     return found
@@ -322,9 +324,14 @@ def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
 def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
     """The column as the series' type. Raises UserMistake 507, or 2008 naming a value that is lost."""
     if column.type is series.type:
-        return column
+        return _as_declared(series, column)
     if series.type not in _WIDER.get(column.type, frozenset()):
         message = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
         raise UserMistake(message, code=_TYPE_MISMATCH)
     check_conversion(column.type, series.type)
-    return convert(column, series.type)
+    return _as_declared(series, convert(column, series.type))
+
+
+def _as_declared(series: SeriesSchema, column: Column) -> Column:
+    """With as many decimals as the series keeps; then it is another column, so the shape is not remembered."""
+    return column if series.decimals is None else rounded(column, series.decimals)

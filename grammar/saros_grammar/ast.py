@@ -294,7 +294,7 @@ class SeriesColumn:
     alias: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
-    #: Other `key=value` pairs of WITH (deadband etc.): refused by the engine by name.
+    #: Other `key=value` pairs of WITH (decimals, deadband): the engine knows their names.
     properties: tuple[tuple[str, str], ...] = ()
 
 

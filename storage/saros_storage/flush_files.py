@@ -3,6 +3,9 @@
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
+Of a series with a deadband only the points that it keeps are written, of the rows that are not late: a late one may be
+there to replace another. The last one is always kept, so the device's span is that of all rows.
+
 Each file is written under a temporary name, synced, given its name together with its `.resource`, and the folder
 synced; then the caller names it in the manifest, which is what makes it part of the partition. Whatever fails before
 that leaves nothing but files that the next start removes.
@@ -19,17 +22,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saros_storage.block import Column
 from saros_storage.disk import Disk, File
+from saros_storage.kernels.deadband import kept_by_deadband
 from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder, write_synced
 from saros_storage.manifest import FileEntry
 from saros_storage.memtable import AlignedData, MemTableSnapshot, SeriesData
 from saros_storage.resource import encode_resource
+from saros_storage.schema import Deadband
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Int64Array
+from saros_storage.types import BoolArray, Compressor, DataType, Encoding, Int64Array
 
 #: (device, measurement, type) -> how the series is stored.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
+#: (device, measurement, type) -> the deadband of a series, where points that are dropped uncover no older ones.
+Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class FileFlush:
         rank: Rank,
         name: FileName,
         page_rows: int,
+        thinning: Thinning,
     ) -> None:
         self._disk = disk
         self._folder = folder
@@ -62,6 +71,7 @@ class FileFlush:
         self._rank = rank
         self._name = name
         self._page_rows = page_rows
+        self._thinning = thinning
         #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
         self._times: Int64Array | None = None
         self._parts: list[tuple[bool, int, int, Int64Array]] = []
@@ -99,9 +109,15 @@ class FileFlush:
             # Most series of a device have the same times, as one array; the writer notices, too.
             self._times = series.times
             self._parts = [(*part, series.times[part[1] : part[2]]) for part in self._split(device, series.times)]
-        for sequence, first, stop, times in self._parts:
-            values = series.column.slice(first, stop).values
-            self._writer(sequence).write_series(device, series.measurement, type_, encoding, compressor, times, values)
+        deadband = self._thinning(device, series.measurement, type_)
+        for sequence, first, stop, part in self._parts:
+            times, column = part, series.column.slice(first, stop)
+            if sequence and deadband is not None:
+                kept = _kept(deadband, times, column)
+                times, column = times[kept], column.compress(kept)
+            self._writer(sequence).write_series(
+                device, series.measurement, type_, encoding, compressor, times, column.values
+            )
 
     def _add_aligned(self, device: str, data: AlignedData) -> None:
         stored = [self._storing(device, m, c.type) for m, c in zip(data.measurements, data.columns, strict=True)]
@@ -143,3 +159,10 @@ class FileFlush:
         del self._open[sequence]
         entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
         return WrittenFile(entry, path, summary.devices)
+
+
+def _kept(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:
+    kept = np.empty(len(times), np.bool_)
+    values = np.ascontiguousarray(column.numbers, np.float64)
+    kept_by_deadband(np.ascontiguousarray(times), values, deadband.deviation, deadband.shortest, deadband.longest, kept)
+    return kept

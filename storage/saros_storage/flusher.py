@@ -25,6 +25,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from saros_storage.clock import Clock
@@ -41,11 +42,11 @@ from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
 from saros_storage.partition_files import move_aside, save_manifest
 from saros_storage.partitions import Partitions
-from saros_storage.schema import stored_encoding
+from saros_storage.schema import Deadband, stored_encoding
 from saros_storage.snapshot import FileSource
 from saros_storage.store_options import StoreOptions
 from saros_storage.ttl import Expiry
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, Compressor, DataType, Encoding
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Encoding
 
 logger = logging.getLogger(__name__)
 
@@ -302,6 +303,7 @@ class Flusher:
             memtable.rank,
             name,
             self._options.page_rows,
+            partial(self._thinned, partition),
         )
         return flush.run(memtable.snapshot())
 
@@ -312,6 +314,16 @@ class Flusher:
         if series is None or series.type is not type_:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return stored_encoding(type_, series.encoding), series.compressor
+
+    def _thinned(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
+        """See `flush_files.Thinning`: where sequence files are all that is older than what stands behind them."""
+        known = self._partitions.schema.device(device)
+        series = None if known is None else known.series.get(measurement)
+        if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:
+            return None
+        last = partition.last_flushed.get(device, TIME_MIN)
+        ends = [f.devices[device].end for f in partition.files if not f.sequence and device in f.devices]
+        return series.deadband if max(ends, default=TIME_MIN) <= last else None
 
     def _commit(self, partition: Partition, memtable: MemTable | LoadedFile | None, written: list[WrittenFile]) -> None:
         with self._lock:

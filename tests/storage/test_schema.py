@@ -8,6 +8,7 @@ from saros_storage.schema import (
     AlterSeries,
     CreateDatabase,
     CreateSeries,
+    Deadband,
     DeleteDatabase,
     DeleteSeries,
     SchemaChange,
@@ -153,6 +154,7 @@ def test_a_tree_and_its_changes_come_back_from_their_bytes() -> None:
         DeleteDatabase("root.a"),
         DeleteSeries("root.**"),
         CreateSeries("root.a.d", True, (series("s", alias="x", tags={"a": "ü"}), series("t"))),
+        CreateSeries("root.a.d", False, (series("s", decimals=2), series("t", deadband=Deadband(0.5, 1, 9)))),
         AlterSeries("root.a.d", "s", "y", {"a": "b"}, {}),
     ):
         assert one == decode_change(encode_change(one))

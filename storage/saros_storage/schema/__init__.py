@@ -15,7 +15,14 @@ from saros_storage.schema.changes import (
     decode_change,
     encode_change,
 )
-from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, stored_encoding
+from saros_storage.schema.model import (
+    LEGAL_ENCODINGS,
+    Deadband,
+    DeviceSchema,
+    SeriesSchema,
+    check_deadband,
+    stored_encoding,
+)
 from saros_storage.schema.tree import SchemaTree
 from saros_storage.schema.ttl_rules import TtlRules
 
@@ -26,6 +33,7 @@ __all__ = [
     "Catalogue",
     "CreateDatabase",
     "CreateSeries",
+    "Deadband",
     "DeleteDatabase",
     "DeleteSeries",
     "DeviceSchema",
@@ -36,6 +44,7 @@ __all__ = [
     "SetTtl",
     "TtlRules",
     "UnsetTtl",
+    "check_deadband",
     "decode_change",
     "encode_change",
     "stored_encoding",

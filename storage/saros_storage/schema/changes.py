@@ -7,10 +7,10 @@ are UTF-8 JSON: `["CreateDatabase", "root.a"]`; changes are rare and people read
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from saros_storage.errors import CorruptFile
-from saros_storage.schema.model import SeriesSchema
+from saros_storage.schema.model import Deadband, SeriesSchema
 from saros_storage.types import Compressor, DataType, Encoding
 
 
@@ -142,14 +142,18 @@ def decode_change(data: bytes) -> SchemaChange:
 
 def _series_words(s: SeriesSchema) -> list[object]:
     words: list[object] = [s.measurement, int(s.type), int(s.encoding), int(s.compressor)]
-    if s.alias is not None or s.tags or s.attributes:
+    is_lossy = s.decimals is not None or s.deadband is not None
+    if s.alias is not None or s.tags or s.attributes or is_lossy:
         words += [s.alias, dict(s.tags), dict(s.attributes)]
+    if is_lossy:
+        words += [s.decimals, None if s.deadband is None else list(astuple(s.deadband))]
     return words
 
 
 def _series_of(words: list[object]) -> SeriesSchema:
     name, type_, encoding, compressor, *rest = words
-    alias, tags, attributes = rest or (None, {}, {})
+    alias, tags, attributes, *lossy = rest or (None, {}, {})
+    decimals, deadband = lossy or (None, None)
     assert isinstance(tags, dict)
     assert isinstance(attributes, dict)
     return SeriesSchema(
@@ -160,4 +164,12 @@ def _series_of(words: list[object]) -> SeriesSchema:
         None if alias is None else str(alias),
         tags,
         attributes,
+        None if decimals is None else int(str(decimals)),
+        None if deadband is None else _deadband_of(deadband),
     )
+
+
+def _deadband_of(words: object) -> Deadband:
+    assert isinstance(words, list)
+    deviation, shortest, longest = words
+    return Deadband(float(deviation), int(shortest), int(longest))

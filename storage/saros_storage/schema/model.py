@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from saros_storage.encoding import encodings_for
-from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Encoding
+from saros_storage.errors import UserMistake
+from saros_storage.types import DEFAULT_ENCODING, TIME_MAX, Compressor, DataType, Encoding
+
+
+@dataclass(frozen=True, slots=True)
+class Deadband:
+    """Which points of a series are worth a place in a file: see `kernels.deadband`. Times in the database's unit."""
+
+    deviation: float
+    #: Points at most so far behind a stored one are dropped.
+    shortest: int = 0
+    #: One that is so far behind it, or further, is stored.
+    longest: int = TIME_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,9 @@ class SeriesSchema:
     alias: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
+    #: Decimals to which values are rounded when they are written; None: they stay as they are.
+    decimals: int | None = None
+    deadband: Deadband | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +65,7 @@ _INTEGERS = {
     Encoding.RLBE,
 }
 _FLOATS = _INTEGERS - {Encoding.ZIGZAG}
+_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = {Encoding.PLAIN, Encoding.DICTIONARY}
 #: What IoTDB lets one declare.
 LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
@@ -72,3 +88,13 @@ def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
     So it is for encodings that lose digits (RLE and TS_2DIFF of floats) or on which Apache's two readers differ.
     """
     return declared if declared in encodings_for(type_) else DEFAULT_ENCODING[type_]
+
+
+def check_deadband(name: str, series: SeriesSchema, *, aligned: bool) -> None:
+    """Raise UserMistake 701 if the series cannot have the deadband that it has."""
+    if series.deadband is None:
+        return
+    if series.type not in _NUMBERS:
+        raise UserMistake(f"{name} is {series.type.name}: only numbers have a deadband", code=701)
+    if aligned:
+        raise UserMistake(f"{name} is a series of an aligned device, whose rows stay whole: no deadband", code=701)

@@ -33,7 +33,7 @@ from saros_storage.schema.changes import (
     decode_change,
     encode_change,
 )
-from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema
+from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, check_deadband
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 
 State = frozenset[int]
@@ -294,6 +294,7 @@ class SchemaTree:
             if series.encoding not in LEGAL_ENCODINGS[series.type]:
                 message = f"encoding {series.encoding.name} does not support {series.type.name}"
                 raise UserMistake(message, code=507)
+            check_deadband(path, series, aligned=change.aligned)
 
     def _check_not_below_a_series(self, device: str) -> None:
         nodes = split_path(device)
