@@ -2,10 +2,14 @@
 
 The parser's tables, the kernels that nearly every query needs (numba comes with them), Arrow's functions. An embedded
 database does none of it: its process may need none.
+
+All that is loaded then stays for good, and Python's collector of cycles is told so. Else it looks at these 150,000
+objects whenever a quarter as many have come: nothing else runs for a tenth of a second.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import threading
@@ -60,3 +64,5 @@ def _steps() -> Iterator[Callable[[], object]]:
         for value in vars(importlib.import_module(f"saros_storage.kernels.{name}")).values():
             if isinstance(value, Kernel):
                 yield value.compile
+    yield gc.collect
+    yield gc.freeze

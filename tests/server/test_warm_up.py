@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from saros_server import warm_up
@@ -8,9 +11,20 @@ from saros_storage.kernels.jit import Kernel
 from saros_storage.kernels.windows import window_sums
 
 
+@pytest.fixture(autouse=True)
+def frozen_is_let_go() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
 def test_the_steps_parse_and_compile() -> None:
     WarmUp().run()
     assert window_sums._run is not None
+
+
+def test_what_is_loaded_is_not_looked_at_for_garbage_again() -> None:
+    WarmUp().run()
+    assert all(found is not WarmUp for found in gc.get_objects())
 
 
 def test_what_is_stopped_takes_no_further_step(monkeypatch: pytest.MonkeyPatch) -> None:
