@@ -172,7 +172,9 @@ class CatchingUp:
         data, schema = ([(GroupId(g), index) for g, index in p.items() if g in there] for p in split(wanted))
         with suppress(SchemaUnknown):
             self._learn_all({g: index for g, index in schema if self._lacks(g, index)}, deadline_ns)
-        waiting = [(group, index) for group, index in data + schema if self.is_here(group)]
+        waiting = [(g, i) for g, i in data + schema if self.is_here(g) and not self._has_applied(g, i)]
+        for group in {group for group, _ in waiting}:
+            self._host.read(group)  # the leader tells at once what is committed
         while waiting := [(group, index) for group, index in waiting if not self._has_applied(group, index)]:
             if self._left(deadline_ns) <= 0:
                 break

@@ -34,6 +34,7 @@ from saros_cluster.raft.messages import (
     SnapshotResponse,
     TransferNow,
 )
+from saros_cluster.raft.news import News
 from saros_cluster.raft.outbox import Outbox
 from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
@@ -68,6 +69,7 @@ class Leadership:
         #: The empty entry.
         self.first_index = log.last_index + 1
         self.reads = LeaderReads()
+        self._news = News()
         #: All other members, by id.
         self._progress: dict[NodeId, Progress] = {}
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
@@ -95,6 +97,7 @@ class Leadership:
 
     def tick(self) -> bool:
         """One tick passed; False if no majority was heard for an election's time."""
+        self._news.tick()
         self._ticks_to_heartbeat -= 1
         if self._ticks_to_heartbeat <= 0:
             self._ticks_to_heartbeat = self._options.heartbeat_ticks
@@ -262,7 +265,7 @@ class Leadership:
 
     def retire(self) -> None:
         """The last words: what is committed, and who may lead now."""
-        self.flush()
+        self.flush(is_last=True)
         voters = [node for node in self._log.membership.voters if self._progress[node].match == self._log.last_index]
         if voters:
             self._tell_to_lead(voters[0])
@@ -273,16 +276,16 @@ class Leadership:
 
     # ------------------------------------------------------------------ saying it
 
-    def flush(self) -> None:
-        """Send what is due."""
-        membership = self._log.membership
+    def flush(self, *, is_last: bool = False) -> None:
+        """Send what is due; for the last time, tell everybody what is committed."""
+        membership, commit = self._log.membership, self._log.commit
         is_round_due = self.reads.is_waiting and self.has_begun
-        if is_round_due:
-            self.reads.begin_round(self._log.commit)
+        asking = self.reads.begin_round(commit) if is_round_due else frozenset()
+        news = commit if is_last else self._news.due(commit)
         for node, progress in self._progress.items():
             if self._is_heartbeat_due or (is_round_due and membership.is_voter(node)):
                 self._send_heartbeat(node, progress)
-            self._send_entries(node, progress)
+            self._send_entries(node, progress, commit if node in asking else news)
             if progress.is_offer_due:
                 self._send_offer(node, progress)
         self._is_heartbeat_due = False
@@ -295,11 +298,13 @@ class Leadership:
         outbox = self._outbox
         # It is known to have no more than `match`: an entry behind that may be another one there.
         commit = min(self._log.commit, progress.match)
+        progress.told(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
 
-    def _send_entries(self, node: NodeId, progress: Progress) -> None:
+    def _send_entries(self, node: NodeId, progress: Progress, news: int) -> None:
+        """`news`: the commit that is told even if no entries go."""
         log, outbox = self._log, self._outbox
-        while progress.may_send(log.last_index, log.commit):
+        while progress.may_send(log.last_index, news):
             previous = progress.next - 1
             previous_term = log.term_at(previous)
             if previous_term is None:

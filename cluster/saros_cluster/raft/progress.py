@@ -66,13 +66,13 @@ class Progress:
         """Bytes that are not answered."""
         return self._in_flight_bytes
 
-    def may_send(self, last_index: int, commit: int) -> bool:
-        """Whether an append is due, and allowed."""
+    def may_send(self, last_index: int, news: int) -> bool:
+        """Whether an append is due, and allowed; `news` is a commit that it must know even if there are no entries."""
         if self.mode is Mode.SNAPSHOT:
             return False
         if self.mode is Mode.PROBE:
             return not self.probing
-        if self.ask or (self.commit_sent < commit and self.next > last_index):
+        if self.ask or (self.commit_sent < news and self.next > last_index):
             return True
         return self.next <= last_index and not self._is_full()
 
@@ -90,6 +90,10 @@ class Progress:
             self.next = last_index + 1
             self._in_flight.append((last_index, size_bytes))
             self._in_flight_bytes += size_bytes
+
+    def told(self, commit: int) -> None:
+        """A heartbeat told it of a commit."""
+        self.commit_sent = max(self.commit_sent, commit)
 
     def accepted(self, index: int, base_index: int) -> None:
         """It has everything up to there; the log begins behind `base_index`."""

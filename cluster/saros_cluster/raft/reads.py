@@ -74,11 +74,12 @@ class LeaderReads:
         self._waiting.append(read)
         self._count += 1
 
-    def begin_round(self, commit: int) -> None:
-        """All that wait share the next round; `commit` is of the leader's own term."""
+    def begin_round(self, commit: int) -> frozenset[NodeId]:
+        """All that wait share the next round; `commit` is of the leader's own term. Returns whose reads they are."""
         self.round += 1
         self._rounds.append(_Round(self.round, commit, self._waiting))
-        self._waiting = []
+        waiting, self._waiting = self._waiting, []
+        return frozenset(read.node for read in waiting)
 
     def answered(self, node: NodeId, number: int) -> None:
         """A node still takes us for the leader."""

@@ -35,6 +35,8 @@ def opener(
             raise NotHere(target.group, "this node has no replica of it")
         known = target.known
         deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
+        if not _has_applied(host, target):
+            host.read(target.group)  # the leader tells at once what is committed
         while not (_has_applied(host, target) and machine.replica.has_heard(known)):
             if clock.monotonic_ns() > deadline_ns:
                 raise NotHere(target.group, "this replica lags behind: ask another one")
