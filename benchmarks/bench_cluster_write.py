@@ -28,8 +28,10 @@ from contextlib import ExitStack
 
 import saros
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
-from saros_cluster.placement import SLOTS, NodeId
-from saros_server.server import Server, serving
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
+from saros_server.server import Server
+from saros_server.serving import serving
 from saros_shell import bench
 from saros_storage.disk import LocalDisk
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 
 import saros
-from saros_server.server import serving
+from saros_server.serving import serving
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import FolderInUse
 from saros_storage.folder_lock import FolderLock, is_free

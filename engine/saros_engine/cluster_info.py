@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
 from saros_engine.database import Database
 
 

@@ -6,7 +6,7 @@ Whether the session may is decided before (`authorization`). Any thread.
 
 from __future__ import annotations
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_engine.cluster_info import ClusterAdmin
 from saros_engine.plan import Field
 from saros_engine.show import Shown

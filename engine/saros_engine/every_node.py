@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from saros_cluster.peers import BadRequest
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.access import Access
 from saros_engine.database import Database

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_scheduler.task import QueryId
 from saros_storage.clock import Clock
 

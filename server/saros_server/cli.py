@@ -14,7 +14,7 @@ from saros_wire.grpc_log import quieten
 
 #: name -> (module or module:function, what it does); the function is `main` if none is named
 COMMANDS: dict[str, tuple[str, str]] = {
-    "start": ("saros_server.server_command:start", "serve a folder to other processes of this machine"),
+    "start": ("saros_server.start_command", "serve a folder to other processes of this machine"),
     "stop": ("saros_server.server_command:stop", "end the server of a folder"),
     "status": ("saros_server.server_command:status", "say who serves a folder, and how it is"),
     "cluster": ("saros_shell.cluster_command", "make, start, end and look at a cluster on this machine"),

@@ -35,7 +35,7 @@ from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_e
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.meta.state import MetaState
 from saros_cluster.peers import BadRequest, CallHandler, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import Proposer
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position

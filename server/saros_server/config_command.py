@@ -6,23 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from saros_server.configuration import ConfigurationError, describe, load
+from saros_server.configuration import ConfigurationError, configuration_file, describe, load
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table; 2 for a bad option."""
-    from pathlib import Path
-
     parser = argparse.ArgumentParser(prog="saros config", description="Print the options in force.")
     parser.add_argument("folder", nargs="?", default=".", help="data folder whose saros.toml counts")
     parser.add_argument("--config", metavar="FILE", help="another configuration file")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args(arguments)
-    own = Path(options.folder) / "saros.toml"
-    file = options.config or (str(own) if own.is_file() else None)
     try:
         pairs = dict(text.split("=", 1) if "=" in text else (text, "") for text in options.overrides)
-        loaded = load(file=file, overrides=pairs)
+        loaded = load(file=options.config or configuration_file(options.folder), overrides=pairs)
     except ConfigurationError as error:
         sys.stderr.write(f"saros config: {error}\n")
         return 2

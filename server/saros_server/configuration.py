@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
+from pathlib import Path
 from typing import Any
 
 from saros_wire.protocol import DEFAULT_PORT
@@ -229,3 +230,9 @@ def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
         for f in fields(Configuration)
         for value in [getattr(loaded.values, f.name)]
     ]
+
+
+def configuration_file(folder: str) -> str | None:
+    """The folder's own `saros.toml`, if it has one."""
+    path = Path(folder) / "saros.toml"
+    return str(path) if path.is_file() else None

@@ -26,9 +26,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from saros_cluster.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
-from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
 from saros_server.launching import is_launched, is_taken, last_words, launch
-from saros_server.server import Serving, serving
+from saros_server.serving import Serving, serving
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock, is_free

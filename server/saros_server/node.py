@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saros_cluster.cluster_file import load as load_cluster_file
@@ -200,9 +199,3 @@ def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
         query_timeout_ms=configuration.query_timeout_ms,
         default_database_level=configuration.default_database_level,
     )
-
-
-def configuration_file(folder: str) -> str | None:
-    """The folder's own `saros.toml`, if it has one."""
-    path = Path(folder) / "saros.toml"
-    return str(path) if path.is_file() else None

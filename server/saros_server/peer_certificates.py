@@ -25,10 +25,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.handshake import Identity, PeerCredentials
+from saros_server.certificate_files import read_with_key, stamp_of
 from saros_server.configuration import Configuration, ConfigurationError
-from saros_server.tls import read_with_key, stamp_of
 from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
 

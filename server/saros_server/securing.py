@@ -22,7 +22,7 @@ from dataclasses import asdict, replace
 from saros_cluster.cluster_file import Administrator, ClusterFile, load, rewrite
 from saros_cluster.growth.topology import META
 from saros_cluster.meta.machine import begin_with_users
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server.local_cluster import SECURING_FILE, LocalCluster
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError, UserMistake

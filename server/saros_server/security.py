@@ -18,9 +18,9 @@ from saros_cluster.cluster_file import Administrator
 from saros_cluster.cluster_file import load as load_cluster_file
 from saros_cluster.users.commands import CreateUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
+from saros_server.certificate_files import CertificateFiles
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.passwords import Cost, check_password, hash_password, is_outdated, one_time_password
-from saros_server.tls import CertificateFiles
 from saros_storage.disk import LocalDisk
 from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import NODE_FILE, TEMPORARY

@@ -1,15 +1,12 @@
 """A node behind a port: gRPC on top of the service, and what tells other processes about it.
 
-`<data>/server.json` says who serves the folder: process id, address. It is there while the server runs, and `saros
-status` and `saros stop` find it by it.
-
-With a certificate, clients speak TLS; then `server.json` also names a socket without, which only this machine can
-reach, for `saros status`. What a server needs to listen on which address is decided by `security`.
+While it runs, the folder says who serves it (`serving`). With a certificate, clients speak TLS; then it also names a
+socket without, which only this machine can reach, for `saros status`. What a server needs to listen on which address is
+decided by `security`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -17,8 +14,6 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import grpc
 
@@ -27,6 +22,7 @@ from saros_server.configuration import ConfigurationError
 from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
 from saros_server.service import ClientService
+from saros_server.serving import Serving, announce, withdraw
 from saros_server.tls import server_credentials
 from saros_server.warm_up import WarmUp
 from saros_storage.clock import Clock, SystemClock
@@ -36,7 +32,6 @@ from saros_wire.listening import check_address
 
 logger = logging.getLogger(__name__)
 
-_FILE = "server.json"
 #: Calls that are carried out at once; more wait.
 _THREADS = 32
 _CALLS_MAX = 256
@@ -53,16 +48,6 @@ _OPTIONS = [
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """What `server.json` says."""
-
-    pid: int
-    address: str
-    #: Where this machine reaches it without TLS; empty: at the address.
-    local: str = ""
 
 
 class Server:
@@ -141,10 +126,7 @@ class Server:
     def start(self) -> None:
         """Serve, and say so in the folder."""
         self._server.start()
-        path = Path(self._folder, _FILE)
-        part = path.with_suffix(".tmp")
-        part.write_text(json.dumps(asdict(Serving(os.getpid(), self.address, self._local))) + "\n")
-        part.replace(path)
+        announce(self._folder, Serving(os.getpid(), self.address, self._local))
         level = logging.WARNING if self._warning else logging.INFO
         extra = {"address": self.address, "folder": self._folder}
         logger.log(level, "serving", extra=extra | ({"access": self._warning} if self._warning else {}))
@@ -157,7 +139,7 @@ class Server:
         self._server.stop(_GRACE_SECONDS).wait()
         if self.metrics is not None:
             self.metrics.close()
-        Path(self._folder, _FILE).unlink(missing_ok=True)
+        withdraw(self._folder)
         self._service.close()
         self._stopped.set()
         logger.info("stopped")
@@ -175,14 +157,3 @@ class Server:
         asked.wait()
         warming.stop()
         self.stop()
-
-
-def serving(folder: str) -> Serving | None:
-    """Who serves the folder, if its process is alive."""
-    try:
-        words = json.loads(Path(folder, _FILE).read_text())
-        found = Serving(int(words["pid"]), str(words["address"]), str(words.get("local", "")))
-        os.kill(found.pid, 0)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found

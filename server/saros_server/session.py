@@ -26,8 +26,8 @@ from saros_engine.inserting import ColumnBatch
 from saros_engine.result import Result
 from saros_engine.session_context import SessionContext
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
-from saros_server.configuration import ConfigurationError, load
-from saros_server.node import UNITS, Node, configuration_file
+from saros_server.configuration import ConfigurationError, configuration_file, load
+from saros_server.node import UNITS, Node
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.uploads import Uploads
 from saros_storage.capture.frozen import Frozen

@@ -13,8 +13,7 @@ import getpass
 import sys
 from collections.abc import Sequence
 
-from saros_server.configuration import ConfigurationError, load
-from saros_server.node import configuration_file
+from saros_server.configuration import ConfigurationError, configuration_file, load
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.security import FIRST_USER, read_password, set_administrator
 from saros_storage.errors import StorageError

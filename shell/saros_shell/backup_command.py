@@ -24,7 +24,6 @@ from saros.captures import RemoteCaptures
 from saros.target import parse_target
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.configuration import ConfigurationError
-from saros_server.session import open_session
 from saros_shell.progress import Progress, amount
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
@@ -174,6 +173,8 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
                 f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port",
                 code=2003,
             )
+    from saros_server.session import open_session
+
     try:
         session = open_session(options.data, time_zone=None, options={})
     except StorageError as error:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import saros
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster
 from saros_server.configuration import LOG_LEVELS, ConfigurationError
 from saros_server.configuration import load as load_configuration

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_shell.cluster_tables import Row
 from saros_storage.errors import UserMistake
 

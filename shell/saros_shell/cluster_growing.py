@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import saros
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster
 from saros_server.local_cluster import LocalCluster
 from saros_shell.cluster_login import Login

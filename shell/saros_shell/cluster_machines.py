@@ -30,14 +30,15 @@ from saros_cluster.cluster_file import (
     load,
     save,
 )
-from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
 from saros_cluster.transport.handshake import is_loopback
+from saros_server.configuration import configuration_file
 from saros_server.configuration import load as load_configuration
 from saros_server.launching import is_launched, last_words, launch
-from saros_server.node import configuration_file
 from saros_server.peer_certificates import make_certificates, peer_credentials
 from saros_server.security import FIRST_USER, check_hash, read_password
-from saros_server.server import serving
+from saros_server.serving import serving
 from saros_shell.cluster_growing import rows_of, wait_for_change
 from saros_shell.cluster_login import given_login
 from saros_shell.cluster_tables import waiting

@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from saros_cluster.cluster_file import Administrator
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster, securing
 from saros_server.configuration import load as load_configuration
 from saros_server.local_cluster import LocalCluster, Say

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_shell.render import render_table
 
 _UNKNOWN = "-"

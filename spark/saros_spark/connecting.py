@@ -129,7 +129,7 @@ def address_of(url: str) -> str:
     """A target as it is; of a data folder, its server's. Raises SourceError."""
     if "://" in url:
         return url
-    from saros_server.server import serving
+    from saros_server.serving import serving
 
     found = serving(url)
     if found is None:

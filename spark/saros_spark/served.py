@@ -25,7 +25,7 @@ def serving(folder: str) -> Iterator[str]:
     A folder that is served already stays served. If this process is killed, the server ends, too. Raises SourceError:
     the server does not start, such as when this process has the folder open.
     """
-    from saros_server.server import serving as found_server
+    from saros_server.serving import serving as found_server
 
     found = found_server(folder)
     if found is not None:
@@ -57,7 +57,7 @@ def _started(folder: str) -> subprocess.Popen[bytes]:
 
 def _address_of(process: subprocess.Popen[bytes], folder: str) -> str:
     """Where it serves, once it does. Raises SourceError."""
-    from saros_server.server import serving as found_server
+    from saros_server.serving import serving as found_server
 
     while True:
         found = found_server(folder)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-from saros_server.server_command import start
+from saros_server.start_command import main as start
 
 
 def main(folder: str) -> int:

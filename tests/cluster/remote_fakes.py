@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from saros_cluster.peers import RemoteError, Unreachable
-from saros_cluster.placement import NodeId, slot_of
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId, Message
 from saros_cluster.remote.codec import Item
 from saros_cluster.remote.questions import STREAM, ReadTarget

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, decode, encode, load, save
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 

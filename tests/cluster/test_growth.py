@@ -34,7 +34,7 @@ from saros_cluster.growth.commands import (
 )
 from saros_cluster.growth.steps import apply
 from saros_cluster.growth.topology import META, Node, Standing, Topology
-from saros_cluster.placement import NodeId, Ring
+from saros_cluster.placement.ring import NodeId, Ring
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import CorruptFile, UserMistake
 

@@ -27,7 +27,7 @@ from saros_cluster.meta.state import (
     decode_meta,
     encode_meta,
 )
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, DropUser, GrantRole

@@ -12,7 +12,7 @@ from saros_cluster.data.state_file import GroupState, save_state
 from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.node_check import NodeResult, check_node
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState, Position
 from saros_cluster.raft.ready import Persist

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.placement import SLOTS, Group, NodeId, PartitionTable, Ring, rebalanced, slot_of
-from saros_cluster.placement.table import newer
+from saros_cluster.placement.balancer import rebalanced
+from saros_cluster.placement.ring import NodeId, Ring
+from saros_cluster.placement.slots import SLOTS, slot_of
+from saros_cluster.placement.table import Group, PartitionTable, newer
 
 NODES = st.lists(st.integers(1, 10_000).map(NodeId), min_size=1, max_size=9, unique=True)
 

@@ -27,7 +27,7 @@ from cluster.remote_fakes import (
 )
 
 from saros_cluster.peers import RemoteError
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.codec import Batch, Item, decode_batch

@@ -28,7 +28,7 @@ from cluster.remote_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.questions import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import BATCH_BYTES, ReaderService

@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 
 from saros_cluster.host import NotHere
 from saros_cluster.peers import RemoteError, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, Item, encode_batch
 from saros_cluster.remote.errors import ReadLost, local_error

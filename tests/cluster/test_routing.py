@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_cluster.growth.topology import META, Node, Topology
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.routing import Routing
 from saros_storage.block import Column
 from saros_storage.mutation import Placed

@@ -12,7 +12,7 @@ from saros_cluster.data.state_file import GroupState, encode_state, load_state, 
 from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import CreateDatabase
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import USERS_FILE, FileDirectory

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_cluster.placement import SLOTS, NodeId
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
 from saros_engine.cluster_info import (
     ChangeRow,
     Endpoint,

@@ -17,7 +17,7 @@ from saros_engine.functions import FUNCTIONS
 from saros_engine.points import POINT_FUNCTIONS
 from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
-from saros_server import server_command
+from saros_server import start_command
 from saros_shell import (
     bench,
     cluster_command,
@@ -102,7 +102,7 @@ def test_commands_of_the_shell_are_documented() -> None:
 
 
 def test_options_of_the_server_are_documented() -> None:
-    check_options(server_command.start_parser())
+    check_options(start_command.parser())
 
 
 def test_options_of_the_spark_shell_are_documented() -> None:

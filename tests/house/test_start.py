@@ -1,10 +1,12 @@
-"""Importing the driver is cheap: nothing heavy comes in before it is needed."""
+"""Importing the driver is cheap, and so are commands that look at a server: what is heavy comes in when needed."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 HEAVY = (
     "numpy",
@@ -17,10 +19,50 @@ HEAVY = (
     "saros_engine",
     "saros_storage",
 )
+#: What only a process needs that has a database open.
+DATABASE = ("saros_engine", "saros_grammar.generated", "saros_storage.store", "saros_server.node", "numba")
+ARRAYS = ("numpy", "pyarrow")
+COMMANDS = {
+    "status": (*DATABASE, *ARRAYS),
+    "stop": (*DATABASE, *ARRAYS, "grpc"),
+    "start --foreground --port none": (*DATABASE, *ARRAYS, "grpc"),
+    "user hash --password-file none": (*DATABASE, *ARRAYS, "grpc"),
+    "config": (*DATABASE, *ARRAYS, "grpc"),
+    "audit verify": (*DATABASE, *ARRAYS, "grpc"),
+    "cluster status": DATABASE,
+    "backup list none": DATABASE,
+    "sync status": DATABASE,
+}
 
 
 def test_import_loads_nothing_heavy() -> None:
     code = f"import saros, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("command", "heavy"), COMMANDS.items(), ids=COMMANDS)
+def test_commands_that_look_at_a_server_load_no_database(command: str, heavy: tuple[str, ...], tmp_path: Path) -> None:
+    code = f"""
+import sys
+from saros_server.cli import main
+try:
+    main({command.split()!r})
+except SystemExit:  # wrong use
+    pass
+print("loaded", [m for m in {heavy!r} if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "loaded []"
+
+
+def test_an_embedded_database_speaks_to_no_network(tmp_path: Path) -> None:
+    code = f"""
+import saros, sys
+with saros.connect({str(tmp_path)!r}) as db:
+    db.execute("show databases").fetchall()
+print([m for m in ("grpc", "saros_server.service", "saros_server.metrics", "numba") if m in sys.modules])
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

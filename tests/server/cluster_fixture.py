@@ -11,7 +11,7 @@ from waiting import wait_until
 
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.database import ClusterDatabase
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_engine.session_context import SessionContext
 from saros_server.configuration import Configuration, load

@@ -22,11 +22,11 @@ from waiting import wait_until
 
 import saros
 from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, load
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster, user_command
 from saros_server.local_cluster import LocalCluster, alone, find, make
 from saros_server.passwords import is_right
-from saros_server.server import serving
+from saros_server.serving import serving
 from saros_shell import cluster_command
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake

@@ -10,7 +10,7 @@ from server.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_cluster.peers import RemoteError, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_server.installed_everywhere import INSTALLED, InstalledEverywhere, say_installed
 from saros_storage.errors import StorageError, UserMistake
 

@@ -37,7 +37,7 @@ import saros
 from saros_cluster.cluster_file import Administrator, decode, encode
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.peers import RemoteError, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.users.commands import CreateUser
 from saros_server import cluster_node, user_command

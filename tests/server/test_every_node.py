@@ -10,7 +10,7 @@ import pytest
 from server.cluster_fixture import Nodes
 
 from saros_cluster.peers import BadRequest, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Granted, Rights
 from saros_engine.access import Access

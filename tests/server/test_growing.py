@@ -22,7 +22,7 @@ from saros_cluster.growth import worker
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Topology
 from saros_cluster.host import GroupHost
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 

@@ -10,7 +10,7 @@ from server.test_growing import SLICES, WEEK, Growing, expected, fill
 from waiting import wait_until
 
 from saros_cluster.growth.topology import Standing
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.errors import StorageError, UserMistake
 
 

@@ -27,6 +27,7 @@ from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
 from saros_server import audit_command, client_sessions, user_command
 from saros_server.audit import AuditLog, verify
+from saros_server.certificate_files import CertificateFiles
 from saros_server.configuration import ConfigurationError
 from saros_server.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
 from saros_server.passwords import (
@@ -39,9 +40,9 @@ from saros_server.passwords import (
     one_time_password,
 )
 from saros_server.security import Security, check_host, set_administrator
-from saros_server.server import Server, serving
+from saros_server.server import Server
 from saros_server.service import POLICIES, Policy
-from saros_server.tls import CertificateFiles
+from saros_server.serving import serving
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile, UserMistake
 from saros_wire import protocol

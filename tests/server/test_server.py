@@ -26,8 +26,9 @@ import saros
 from saros_server.configuration import ConfigurationError
 from saros_server.logs import JsonLines, shape_of
 from saros_server.metrics import METRICS
-from saros_server.server import Server, check_host, serving
+from saros_server.server import Server, check_host
 from saros_server.service import POLICIES, Policy
+from saros_server.serving import serving
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 

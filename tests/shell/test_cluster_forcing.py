@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_shell.cluster_forcing import confirmed, warning
 from saros_storage.errors import UserMistake
 

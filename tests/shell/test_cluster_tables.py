@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_shell.cluster_tables import Row, Told, change_line, group_rows, leaderless, node_rows, table, unreachable
 
 ADDRESSES = {NodeId(1): "h:1", NodeId(2): "h:2", NodeId(3): "h:3"}

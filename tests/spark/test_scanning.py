@@ -17,9 +17,9 @@ from server.cluster_fixture import make_folders
 from waiting import wait_until
 
 import saros
+from saros_server.certificate_files import CertificateFiles
 from saros_server.security import Security
 from saros_server.server import Server
-from saros_server.tls import CertificateFiles
 from saros_spark.connecting import _connection
 from saros_spark.errors import SourceError
 from saros_spark.options import scan_options

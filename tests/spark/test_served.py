@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_server.server import serving as found_server
+from saros_server.serving import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
 WANTS = """

@@ -15,7 +15,7 @@ from storage.store_opening import FOLDER, Wrong
 from sync.cluster_world import Line, Places
 
 from saros_cluster.peers import Unreachable as NodeUnreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.errors import Unreachable
 from saros_sync.receiver.mirror import FOLDER as SYNC

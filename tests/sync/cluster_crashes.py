@@ -18,7 +18,7 @@ from sync.sync_crashes import Rounds, check, crashes, each_failure, go_on_after_
 from sync.sync_world import Edge, devices_of, sender_beside
 
 from saros_cluster.meta.notes import Notes
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
 #: The node that the sender asks, and one that only keeps what it sends.

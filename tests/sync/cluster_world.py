@@ -23,7 +23,7 @@ from sync.sync_world import check_kept
 
 from saros_cluster.meta.notes import Notes, PutNotes
 from saros_cluster.peers import RemoteError, Unreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.errors import StorageError
 from saros_storage.layout import RESOURCE

@@ -20,7 +20,7 @@ from saros_cluster.growth.commands import Begin, GiveUp
 from saros_cluster.growth.topology import Standing
 from saros_cluster.meta.notes import Notes, PutNotes
 from saros_cluster.peers import Unreachable as NodeUnreachable
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.errors import StorageError
 from saros_sync.clustered import ledger
 from saros_sync.clustered.halves import halves, is_kept, keepers

@@ -16,7 +16,7 @@ from waiting import wait_until
 
 from saros_cluster.growth.commands import GrowthCommand, Regrouped
 from saros_cluster.growth.worker import Worker
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 from saros_storage.errors import StorageError
 from saros_sync.clustered.database import SyncedCluster
 from saros_sync.clustered.halves import keepers

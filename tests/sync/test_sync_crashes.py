@@ -13,7 +13,7 @@ import pytest
 from sync.cluster_crashes import KEEPS, TAKES, cluster_crashes, cluster_failures
 from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_crashes, sender_failures
 
-from saros_cluster.placement import NodeId
+from saros_cluster.placement.ring import NodeId
 
 
 @pytest.fixture(autouse=True)
