@@ -18,19 +18,10 @@ from pathlib import Path
 
 import saros
 from saros_shell.copying import write_result
+from saros_shell.exported_devices import Device, find_devices
 from saros_shell.progress import Progress
-from saros_storage.paths import split_series
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """One device to be exported, and its series as (measurement, type, encoding, compressor)."""
-
-    path: str
-    aligned: bool
-    series: tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass(slots=True)
@@ -103,19 +94,6 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         report = _write_each(connection, devices, where, target, kind, progress)
     progress.finish()
     return report
-
-
-def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
-    """Devices with series that the patterns match, in path order."""
-    aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
-    found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
-    for pattern in patterns:
-        for path, _, _, type_, encoding, compressor, *_ in connection.execute(
-            f"show timeseries {pattern} where viewtype=BASE"
-        ):
-            device, measurement = split_series(str(path))
-            found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
-    return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]
 
 
 def _where(options: argparse.Namespace) -> str:

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 import saros
 from saros_server.arrow import to_column
+from saros_shell.exported_devices import Device
 from saros_shell.progress import Progress
 from saros_storage.block import Column
 from saros_storage.disk import LocalDisk
 from saros_storage.schema import stored_encoding
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import Compressor, DataType, Encoding, Int64Array, TimeUnit
-
-if TYPE_CHECKING:
-    from saros_shell.exporter import Device
 
 _CHUNK_ROWS = 1_000_000
 _UNITS = {unit.suffix: unit for unit in TimeUnit}
