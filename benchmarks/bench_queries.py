@@ -7,7 +7,8 @@ back at random places. `last` asks for all series of a store of 10,000: *cold* i
 folder, *warm* again, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of
 100,000 series.
 
-The ratio of one worker to two says how well a query is spread: 2 is best.
+The ratio of one worker to two says how well a query is spread: 2 is best. Each statement goes to a database of one
+worker and at once to one of two (copies of one folder), and the ratio is the median of these pairs'.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import argparse
 import multiprocessing
 import random
 import resource
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -86,15 +89,18 @@ def milliseconds(db: saros.Connection, text: str) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def times_of(folder: str, workers: int, make: Callable[[random.Random], str]) -> list[float]:
-    """Warm times of a kind, ascending."""
+def times_of(databases: list[saros.Connection], make: Callable[[random.Random], str]) -> list[list[float]]:
+    """Warm times of a kind, by round and database."""
     chance = random.Random(7)
-    with saros.connect(folder, options={"worker_threads": workers, "durability": "os"}) as db:
-        milliseconds(db, make(chance))
-        found, began = [], time.perf_counter()
-        while len(found) < ROUNDS_MIN or time.perf_counter() - began < SECONDS:
-            found.append(milliseconds(db, make(chance)))
-    return sorted(found)
+    first = make(chance)
+    for db in databases:
+        milliseconds(db, first)
+    found: list[list[float]] = []
+    began = time.perf_counter()
+    while len(found) < ROUNDS_MIN or time.perf_counter() - began < SECONDS * len(databases):
+        text = make(chance)
+        found.append([milliseconds(db, text) for db in databases])
+    return found
 
 
 def percentile(found: list[float], share: float) -> float:
@@ -105,15 +111,22 @@ def percentile(found: list[float], share: float) -> float:
 def show_kinds(folder: str, points: int, workers: list[int], only: str) -> None:
     """A line for each kind."""
     print(f"{'ms, kind':<26}" + "".join(f"{f'p50 of {w}':>10}{'p95':>9}{'p99':>9}" for w in workers) + f"{'ratio':>8}")
-    for name, make in kinds(points).items():
-        if only not in name:
-            continue
-        line, medians = f"{name:<26}", []
-        for count in workers:
-            found = times_of(folder, count, make)
-            medians.append(percentile(found, 0.5))
-            line += f"{medians[-1]:>10.2f}{percentile(found, 0.95):>9.2f}{percentile(found, 0.99):>9.2f}"
-        print(line + f"{medians[0] / medians[-1]:>8.2f}", flush=True)
+    with ExitStack() as stack:
+        databases = [stack.enter_context(opened(folder, count)) for count in workers]
+        for name, make in kinds(points).items():
+            if only not in name:
+                continue
+            rounds = times_of(databases, make)
+            line = f"{name:<26}"
+            for times in map(sorted, zip(*rounds, strict=True)):
+                line += f"{percentile(times, 0.5):>10.2f}{percentile(times, 0.95):>9.2f}{percentile(times, 0.99):>9.2f}"
+            print(line + f"{percentile(sorted(r[0] / r[-1] for r in rounds), 0.5):>8.2f}", flush=True)
+
+
+def opened(folder: str, workers: int) -> saros.Connection:
+    """A database of so many workers on a copy of the folder."""
+    copy = shutil.copytree(folder, f"{folder}-{workers}")
+    return saros.connect(copy, options={"worker_threads": workers, "durability": "os"})
 
 
 def show_last(folder: str, name: str, *, aligned: bool) -> None:

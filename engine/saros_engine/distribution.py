@@ -6,8 +6,9 @@
                                  fragment 2   TimeJoin(Scan c, Scan d)
 
 The highest join whose children are many enough is cut into as many runs of children as there may be drivers. Joins by
-time or by window come together again by the same join. Devices that follow one after the other become instances of one
-fragment, which its receiver takes in order. On one node each fragment has one holder: this one.
+time or by window come together again by the same join. Devices that follow one after the other are dealt out in turn to
+the instances of one fragment, and their receiver takes them in turn: so all instances are at work from the first row to
+the last, with buffers of a few devices' rows. On one node each fragment has one holder: this one.
 
 Pure: any thread.
 """
@@ -89,12 +90,11 @@ def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragm
 
 def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragment]) -> Node:
     number = len(fragments) + 1
-    start = 0
-    for run in _runs(node.children, parallelism):
-        part = replace(node, children=run, devices=node.devices[start : start + len(run)])
+    for first in range(min(parallelism, len(node.children))):
+        hand = slice(first, None, parallelism)
+        part = replace(node, children=node.children[hand], devices=node.devices[hand])
         fragments.append(PlanFragment(number, part))
-        start += len(run)
-    return ExchangeSource(number, node.fields)
+    return ExchangeSource(number, node.fields, node.devices)
 
 
 def _runs(children: Sequence[_Part], count: int) -> list[tuple[_Part, ...]]:

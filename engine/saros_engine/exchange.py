@@ -142,25 +142,63 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """Receives the rows of another fragment: its instances' buffers one after the other."""
+    """Receives the rows of another fragment: of its one instance as they come."""
 
-    def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
+    def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
-        self._buffers = list(buffers)
+        self._buffer = buffer
 
     def blocked(self) -> Blocked | None:
         """See `Operator.blocked`."""
-        return self._buffers[0].readable() if self._buffers else None
+        return self._buffer.readable()
 
     def _next(self) -> Block | None:
-        block = None
-        if self._buffers:
-            block = self._buffers[0].take()
-            if block is None and self._buffers[0].drained:
-                del self._buffers[0]
-        self._finished = not self._buffers
+        block = self._buffer.take()
+        self._finished = block is None and self._buffer.drained
         return block
 
     def _release(self) -> None:
+        self._buffer.leave()
+
+
+class DeviceExchangeOperator(PullOperator):
+    """Receives devices that were dealt out in turn to a fragment's instances, in the order in which they were.
+
+        buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block is of one device, whose name is its first column
+        rows        d0 d0 d1 d2 ..
+
+    A device is over when its buffer has ended or shows a later one, which is held until its turn. One without rows
+    never shows.
+    """
+
+    def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
+        super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
+        self._devices = [device.encode() for device in node.devices]
+        self._buffers = tuple(buffers)
+        #: Of each buffer the first block of a device whose turn has not come.
+        self._held: list[Block | None] = [None] * len(self._buffers)
+        #: The device whose turn it is.
+        self._turn = 0
+
+    def blocked(self) -> Blocked | None:
+        """See `Operator.blocked`."""
+        place = self._turn % len(self._buffers)
+        return self._buffers[place].readable() if self._held[place] is None else None
+
+    def _next(self) -> Block | None:
+        place = self._turn % len(self._buffers)
+        block = self._held[place] or self._buffers[place].take()
+        if block is None and not self._buffers[place].drained:
+            return None
+        if block is not None and block.columns[0].text.value(0) == self._devices[self._turn]:
+            self._held[place] = None
+            return block
+        self._held[place] = block
+        self._turn += 1
+        self._finished = self._turn == len(self._devices)
+        return None
+
+    def _release(self) -> None:
+        self._held = [None] * len(self._buffers)
         for buffer in self._buffers:
             buffer.leave()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from saros_engine.driver import PipelineDriver
 from saros_engine.errors import QueryKilled
-from saros_engine.exchange import ExchangeBuffer, ExchangeOperator
+from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
 from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
@@ -68,7 +68,11 @@ class QueryExecution:
 
     def _receive(self, node: ExchangeSource, context: OperatorContext) -> Operator:
         pairs = zip(self.plan.instances, self._buffers, strict=True)
-        return ExchangeOperator(node, [b for i, b in pairs if i.fragment.number == node.fragment], context)
+        buffers = [buffer for instance, buffer in pairs if instance.fragment.number == node.fragment]
+        if node.devices:
+            return DeviceExchangeOperator(node, buffers, context)
+        (buffer,) = buffers
+        return ExchangeOperator(node, buffer, context)
 
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
         """Hand the drivers to the scheduler. Raises what `submit` raises; then nothing is left."""

@@ -332,10 +332,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSource:
-    """Rows of fragment `fragment`, all its instances in order."""
+    """Rows of fragment `fragment`, of all its instances.
+
+    With `devices`, those of its `DeviceMerge`: they were dealt out in turn, and their rows come in this order.
+    """
 
     fragment: int
     fields: tuple[Field, ...]
+    devices: tuple[str, ...] = ()
 
 
 Node = (

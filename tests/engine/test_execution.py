@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.exchange import ExchangeBuffer
+from saros_engine.distribution import distribute
+from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer
 from saros_engine.execution import QueryExecution
+from saros_engine.operators.operator import OperatorContext
 from saros_engine.options import EngineOptions
+from saros_engine.plan import DeviceMerge, ExchangeSource, Rows
 from saros_scheduler import QueryTimedOut
 from saros_storage.block import Block, Column
 from saros_storage.types import DataType
@@ -216,3 +219,80 @@ def test_a_reader_that_leaves_frees_the_writer() -> None:
     buffer.leave()
     assert future.done()
     assert buffer.abandoned
+
+
+def of_device(device: str, value: int) -> Block:
+    return Block.untimed([Column.of(DataType.TEXT, [device]), Column.of(DataType.INT64, [value])])
+
+
+def dealt(devices: int, buffers: list[ExchangeBuffer]) -> DeviceExchangeOperator:
+    node = ExchangeSource(1, (), tuple(f"d{number}" for number in range(devices)))
+    return DeviceExchangeOperator(node, buffers, OperatorContext())
+
+
+def received(exchange: DeviceExchangeOperator) -> list[tuple[str, int]]:
+    """What there is until it has to wait."""
+    rows: list[tuple[str, int]] = []
+    while not exchange.finished and exchange.blocked() is None:
+        block = exchange.next()
+        if block is not None:
+            device, value = (column.to_list()[0] for column in block.columns)
+            rows.append((str(device), int(str(value))))
+    return rows
+
+
+@pytest.mark.parametrize("instances", [1, 2, 3])
+@pytest.mark.parametrize("rows", [(1, 1, 1, 1, 1), (2, 0, 0, 3, 0), (0, 0, 2, 0, 1), (0, 0, 0, 0, 0)])
+def test_devices_that_were_dealt_out_come_in_their_order(instances: int, rows: tuple[int, ...]) -> None:
+    buffers = [ExchangeBuffer() for _ in range(instances)]
+    for number, count in enumerate(rows):
+        for value in range(count):
+            buffers[number % instances].put(of_device(f"d{number}", value))
+    for buffer in buffers:
+        buffer.finish()
+    exchange = dealt(len(rows), buffers)
+    assert [(f"d{n}", v) for n, count in enumerate(rows) for v in range(count)] == received(exchange)
+    assert exchange.finished
+
+
+def test_a_device_is_over_when_a_later_one_shows_or_its_buffer_ends() -> None:
+    first, second = ExchangeBuffer(), ExchangeBuffer()
+    exchange = dealt(4, [first, second])
+    second.put(of_device("d1", 10))
+    first.put(of_device("d0", 0))
+    assert [("d0", 0)] == received(exchange)
+    first.put(of_device("d0", 1))
+    assert [("d0", 1)] == received(exchange)
+    first.put(of_device("d2", 20))
+    assert [("d1", 10)] == received(exchange)
+    second.finish()
+    assert [("d2", 20)] == received(exchange)
+    first.finish()
+    assert [] == received(exchange)
+    assert exchange.finished
+
+
+def test_instances_of_an_export_wait_for_no_more_than_a_device_of_the_other() -> None:
+    """Each has a buffer for two rows, and whoever may goes on: neither waits until the other has ended."""
+    buffers = [ExchangeBuffer(bytes_max=2 * of_device("d0", 0).nbytes) for _ in range(2)]
+    exchange = dealt(40, buffers)
+    put, rows = [0, 0], 0
+    while not exchange.finished:
+        for place, buffer in enumerate(buffers):
+            if put[place] < 20 and buffer.writable() is None:
+                buffer.put(of_device(f"d{2 * put[place] + place}", 0))
+                put[place] += 1
+                if put[place] == 20:
+                    buffer.finish()
+        rows += len(received(exchange))
+        assert abs(put[0] - put[1]) <= 2
+    assert 40 == rows
+
+
+def test_devices_are_dealt_to_the_instances_in_turn() -> None:
+    children = tuple(Rows(Block.untimed([Column.of(DataType.INT64, [n])]), ()) for n in range(9))
+    node = DeviceMerge(children, tuple(f"d{number}" for number in range(9)), ())
+    top, *parts = distribute(node, 2)
+    assert ExchangeSource(1, (), node.devices) == top.fragment.root
+    roots = [part.fragment.root for part in parts]
+    assert [DeviceMerge(children[at::2], node.devices[at::2], ()) for at in (0, 1)] == roots
