@@ -34,6 +34,7 @@ types: .venv/.installed ## mypy, strict
 imports: .venv/.installed ## who may import whom
 	@$(BIN)/lint-imports
 
+unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do
 unit: .venv/.installed ## all tests: two files at a time, since many wait for clusters; what compares times, alone
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed

@@ -168,7 +168,7 @@ def assert_settled(topology: Topology, replicas: int) -> None:
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=4),
     st.integers(0, 1 << 30),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_changes_end_with_everything_in_its_place(
     nodes: int, replicas: int, changes: list[tuple[int, int]], seed: int
 ) -> None:
@@ -318,7 +318,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
 
 
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
     """Its source may have let go of it (`check`)."""
     log, random = Log(cluster(4, 3)), Random(seed)

@@ -45,7 +45,7 @@ def counts(table: PartitionTable) -> list[int]:
     st.lists(st.integers(1, 7), min_size=1, max_size=300),
     st.sets(st.integers(1, 9).map(NodeId), min_size=1),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_rebalancing_is_even_and_moves_as_little_as_possible(owned: list[int], heads: set[NodeId]) -> None:
     owners = np.array(owned, np.int64)
     found = rebalanced(owners, heads)
@@ -61,7 +61,7 @@ def test_rebalancing_is_even_and_moves_as_little_as_possible(owned: list[int], h
 
 
 @given(NODES, st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_slot_has_an_owner_with_enough_members(nodes: list[NodeId], replicas: int) -> None:
     table = PartitionTable.first(nodes, replicas)
     assert max(counts(table)) - min(counts(table)) <= 1
@@ -74,7 +74,7 @@ def test_every_slot_has_an_owner_with_enough_members(nodes: list[NodeId], replic
 
 
 @given(NODES, st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_bytes_and_back(nodes: list[NodeId], replicas: int) -> None:
     table = PartitionTable.first(nodes, replicas, slots=101).with_groups([Group((NodeId(20_000), nodes[0]))], 5)
     table = table.moved([3, 7, 100], NodeId(20_000), 6)

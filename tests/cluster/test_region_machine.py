@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
@@ -747,7 +747,7 @@ def mutation_of(step: Sequence[object], number: int) -> Mutation:
     raise AssertionError(step)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(st.lists(STEP, max_size=40))
 def test_restarts_change_nothing(tmp_path_factory, steps: list[tuple[object, ...]]) -> None:
     """A member that flushes, saves and restarts ends like one that only applies."""

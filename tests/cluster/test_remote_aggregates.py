@@ -161,7 +161,7 @@ WINDOWS = st.none() | st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 4), HISTORIES, st.lists(st.tuples(scans(), WINDOWS), min_size=1, max_size=6))
 def test_random_data_on_one_to_four_holders_come_to_the_same(
     nodes: int, history: list[object], wanted: list[tuple[ScanRequest, TimeWindows | None]]

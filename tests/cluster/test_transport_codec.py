@@ -101,7 +101,7 @@ def test_every_message_has_a_form(kind: type[Message]) -> None:
     assert [message] == decoded(encode_batch([message]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(BATCHES)
 def test_what_goes_in_comes_out(batch: list[Message]) -> None:
     assert batch == decoded(encode_batch(batch))
@@ -135,7 +135,7 @@ def test_data_of_entries_are_not_copied_before_the_join() -> None:
     assert 1 == frame.entries
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(BATCHES, st.data())
 def test_changed_bytes_are_a_batch_or_a_value_error(batch: list[Message], data: st.DataObject) -> None:
     mutated = bytearray(encode_batch(batch))
@@ -157,7 +157,7 @@ def test_changed_bytes_are_a_batch_or_a_value_error(batch: list[Message], data: 
     assert bytes(mutated) == encode_batch(back)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 @example(b"")
 @example(b"\0\0\0")

@@ -133,7 +133,7 @@ def time_windows(rows: list[Row], windows: TimeWindows) -> list[Row]:
     return expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     TIMED,
     st.integers(-10, 40),
@@ -153,7 +153,7 @@ def test_time_windows_are_what_python_says(
     assert close(expected[::-1] if descending else expected, got)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     TIMED,
     st.integers(1, 30),
@@ -244,7 +244,7 @@ def test_complete_windows_come_before_the_scan_has_ended() -> None:
     assert readers.opened[0].closed
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(TIMED, st.integers(1, 4), st.integers(1, 30), st.booleans(), st.booleans())
 def test_partial_states_merge_to_the_whole(
     rows: list[Row], parts: int, interval: int, windowed: bool, merged_between: bool

@@ -95,7 +95,7 @@ def test_scan_opens_late_passes_on_and_closes() -> None:
 SERIES = st.lists(st.dictionaries(st.integers(0, 40), st.integers(0, 9), max_size=25), min_size=1, max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SERIES, st.integers(1, 9), st.booleans(), st.booleans())
 def test_time_join_is_a_full_outer_join(
     series: list[dict[int, int]], size: int, descending: bool, as_text: bool
@@ -224,7 +224,7 @@ def with_times(cells: list[tuple[int, int | None, str | None]], descending: bool
     return rows[::-1] if descending else rows
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(CELLS, st.integers(1, 7), st.one_of(st.none(), st.integers(0, 20)), st.booleans())
 def test_previous_looks_back_along_the_rows(
     cells: list[tuple[int, int | None, str | None]], size: int, bound: int | None, descending: bool
@@ -257,7 +257,7 @@ class Overdrawn(UnlimitedMemory):
         return 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(CELLS, st.integers(1, 7), st.booleans(), st.booleans())
 def test_linear_fills_between_points_and_never_beyond(
     cells: list[tuple[int, int | None, str | None]], size: int, descending: bool, in_files: bool
@@ -310,7 +310,7 @@ def test_constants_fill_the_columns_they_fit() -> None:
 # ---------------------------------------------------------------------------------------------- sort, devices
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.one_of(st.none(), st.sampled_from(["", "a", "ab", "ä"]))),

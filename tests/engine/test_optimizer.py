@@ -84,7 +84,7 @@ def equal(type_: DataType, constant: Constant) -> Operation:
     return Operation(BinaryOperator.EQUAL, InputColumn(0, type_), constant, DataType.BOOLEAN)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(comparisons())
 @example((DataType.INT64, [2**53 + 1], equal(DataType.INT64, Constant(float(2**53), DataType.DOUBLE))))
 @example((DataType.DOUBLE, [float(2**53)], equal(DataType.DOUBLE, Constant(2**53 + 1, DataType.INT64))))
@@ -159,7 +159,7 @@ def _logic(inner: st.SearchStrategy[Bound]) -> st.SearchStrategy[Bound]:
     return st.builds(Operation, both, inner, inner, st.just(DataType.BOOLEAN)) | inner.map(Not)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.recursive(TRUTHS | TESTS, _logic, max_leaves=6))
 def test_folded_expressions_give_the_same_values(expression: Bound) -> None:
     numbers = Column.of(DataType.INT64, [1, None, 0, -3, None, 2])

@@ -136,7 +136,7 @@ def test_ticks_as_text(ticks: int, zone: str, unit: TimeUnit, expected: str) -> 
     assert expected == format_time(ticks, zone, unit)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @example(-2_500_000_000_000_000, "Asia/Shanghai", MS)
 @given(
     st.integers(-62_135_000_000_000_000, 253_402_000_000_000_000),

@@ -158,7 +158,7 @@ def varied(text, choose):
 SHARED = StatementCache(capacity=4_000)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sampled_from(CORPUS), st.integers(0, 2**32))
 def test_cached_statements_equal_fresh_ones(text, seed):
     choose = random.Random(seed)
@@ -210,7 +210,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(FRAGMENTS, max_size=12), st.integers(0, 2**32))
 def test_odd_texts_answer_as_the_parser_does(fragments, seed):
     text = "select " + "".join(fragments) + " from root.a"

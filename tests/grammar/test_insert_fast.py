@@ -86,7 +86,7 @@ VALUES = st.one_of(
 GAPS = st.sampled_from(["", " ", "\n", "  "])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_random_inserts_equal_antlrs(data):
     width = data.draw(st.integers(1, 4))
@@ -100,7 +100,7 @@ def test_random_inserts_equal_antlrs(data):
     assert repr(parse_source(text).parsed) == repr(parse_insert(text))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.sampled_from("(),'\"1a-.;?` \n"), max_size=20))
 def test_what_the_fast_path_takes_antlr_takes_too(tail):
     text = f"insert into root.sg.d1(time, s1) values {tail}"

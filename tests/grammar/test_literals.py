@@ -38,7 +38,7 @@ def test_a_duration_beyond_64_bits_is_refused():
         duration_of("300000000w")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.characters(codec="utf-8"), max_size=12))
 def test_any_string_comes_back_from_its_literal(content):
     for quote in "'\"":
@@ -46,14 +46,14 @@ def test_any_string_comes_back_from_its_literal(content):
         assert (content, text) == (string_literal(text).value, string_literal(text).text)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=12))
 def test_names_are_quoted_as_storage_quotes_nodes(content):
     assert quote_node(content) == quote_name(content)
     assert content == unquote_name(quote_name(content))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.sampled_from("aZ09_.`'\"*- 风é\n\uff11²"), min_size=1, max_size=6))
 def test_a_quoted_node_is_read_as_its_canonical_text(content):
     quoted = "`" + content.replace("`", "``") + "`"
@@ -64,7 +64,7 @@ def test_a_quoted_node_is_read_as_its_canonical_text(content):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.sampled_from("aZ09_eE风é\uff11²"), min_size=1, max_size=6))
 def test_canonical_text_can_be_pasted_back(content):
     text = f"create database root.{quote_name(content)}"

@@ -91,7 +91,7 @@ def test_busy_levels_get_shares_of_two_to_one() -> None:
         max_size=60,
     )
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_nothing_is_lost_and_nothing_comes_twice(commands: list[tuple[str, int]]) -> None:
     queue: MultilevelPriorityQueue[int] = MultilevelPriorityQueue()
     inside: set[int] = set()

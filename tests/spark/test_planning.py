@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_spark.catalogue import Catalogue, Extent
@@ -24,7 +24,6 @@ series = st.dictionaries(
 bound = st.none() | st.integers(-150, 350)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(extents, series), min_size=1, max_size=12), bound, bound, st.integers(1, 900))
 def test_each_point_of_a_relation_is_in_one_slice(
     devices: list[tuple[Extent, dict[str, DataType]]], start: int | None, end: int | None, points: int

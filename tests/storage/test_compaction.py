@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.test_store import (
     ALIGNED_DEVICE,
@@ -141,7 +141,7 @@ def act(store: Store, model: Model, step: tuple) -> None:
 
 
 @given(st.lists(STEP, min_size=3, max_size=25), st.booleans())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], eager: bool) -> None:
     folder = tempfile.mkdtemp()
     options = EAGER if eager else ASKED_ONLY
@@ -242,7 +242,7 @@ MEANWHILE = st.lists(
 
 
 @given(st.lists(STEP.filter(lambda s: s[0] not in ("merge", "reopen")), min_size=4, max_size=16), MEANWHILE)
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 def test_what_happens_while_a_job_runs_is_not_lost(steps: list[tuple], meanwhile: list[tuple]) -> None:
     folder = tempfile.mkdtemp()
     disk = GateDisk()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from storage.test_store import open_store, read
 
@@ -38,7 +38,6 @@ def kept(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], deadband
 VALUES = st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.5, 5.0, -4.0, 100.0])
 
 
-@settings(deadline=None)  # the first call compiles
 @given(
     st.lists(st.tuples(st.integers(1, 9), VALUES | st.sampled_from([np.nan, np.inf])), min_size=1, max_size=40),
     st.sampled_from([0.0, 0.5, 2.0]),
@@ -51,7 +50,6 @@ def test_kernel_and_twin_keep_the_same(steps, deviation, span) -> None:
     assert {place for place, (_, value) in enumerate(steps) if not np.isfinite(value)} <= set(places) or span[0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), VALUES), min_size=2, max_size=60), st.sampled_from([0.0, 0.5, 2.0]))
 def test_lines_through_what_is_kept_pass_near_what_is_not(steps, deviation) -> None:
     times = np.cumsum([step for step, _ in steps]).astype(np.int64)

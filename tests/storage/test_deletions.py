@@ -31,7 +31,7 @@ def stone(pattern: str, start: int = 0, end: int = 100, version: int = 1) -> Tom
 
 
 @given(RANGES, st.integers(0, 32), st.integers(0, 32), st.sets(st.integers(0, 32), min_size=1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_set_of_times_answers_as_a_plain_set_does(
     ranges: list[TimeRange], first: int, length: int, times: set[int]
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_tombstone_takes_from_its_rank_and_from_lower_ones() -> None:
 
 
 @given(st.lists(st.lists(PATTERN_NODES, min_size=1, max_size=4), max_size=12), st.lists(NODES, min_size=1, max_size=3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_of_many_tombstones_exactly_those_that_match_concern_a_scan(
     patterns: list[list[str]], nodes: list[str]
 ) -> None:

@@ -28,7 +28,7 @@ from saros_storage.kernels.words import bytes_of, words_of
 from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
 
 PAIRS = [(e, t) for t in DataType for e in sorted(encodings_for(t))]
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 
 def some_values(type_: DataType, seed: int, count: int) -> Values:
@@ -135,7 +135,7 @@ def test_rle_of_int64_reads_javas_big_endian_runs() -> None:
 
 
 @given(st.sampled_from([*PAIRS, (Encoding.ZIGZAG, DataType.INT32)]), st.binary(max_size=200), st.integers(0, 300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_random_bytes_never_do_more_than_fail(pair: tuple[Encoding, DataType], data: bytes, count: int) -> None:
     try:
         values = decode(*pair, memoryview(data), count)

@@ -125,7 +125,7 @@ def test_what_a_killed_process_cut_does_not_come_back_before_what_is_cut_next() 
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data: st.DataObject) -> None:
     stream = b""
     ends = [0]

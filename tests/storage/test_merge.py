@@ -24,7 +24,7 @@ def array(times: Sequence[int]) -> Int64Array:
 
 
 @given(st.lists(TIMES, min_size=1, max_size=6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_union_has_every_time_once_and_says_where_each_row_lands(inputs: list[list[int]]) -> None:
     arrays = [array(times) for times in inputs]
     times, places = union_times(arrays)
@@ -36,7 +36,7 @@ def test_a_union_has_every_time_once_and_says_where_each_row_lands(inputs: list[
 
 @pytest.mark.parametrize("kernel", [union_two, union_few])
 @given(TIMES, TIMES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_kernels_and_their_twins_agree(kernel: Kernel, a: list[int], b: list[int]) -> None:
     found = []
     for run in (kernel, kernel.twin, kernel.source):
@@ -83,7 +83,7 @@ def block(rows: dict[int, tuple[Scalar, ...]]) -> Block:
 
 
 @given(ranked())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_highest_value_that_is_not_null_wins(sources: list[dict[int, tuple[Scalar, ...]]]) -> None:
     expected: dict[int, list[Scalar]] = {}
     for rows in sources:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_storage.kernels.pace import pace_faults
 
 
-@settings(deadline=None)  # the first call compiles
 @given(
     st.lists(st.sampled_from((1, 3, 5, 9, 10, 11, 14, 20, 25, 31, 95, 120)), max_size=60),
     st.sampled_from((9.0, np.inf)),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_storage.errors import UserMistake
@@ -41,7 +41,6 @@ def test_only_what_needs_quotes_gets_them(content: str, node: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=5))
-@settings(deadline=None)
 def test_any_contents_make_a_path_that_splits_into_them(contents: list[str]) -> None:
     nodes = ("root", *(quote_node(c) for c in contents))
     assert nodes == split_path(join_nodes(nodes))

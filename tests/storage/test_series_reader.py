@@ -350,7 +350,7 @@ def add(found: Windows, key: tuple[int, int], piece: tuple) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_reader_gives_what_the_model_holds(data: st.DataObject) -> None:
     aligned, parts = data.draw(stores())
     taken = snapshots(parts)
@@ -360,7 +360,7 @@ def test_a_reader_gives_what_the_model_holds(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_it_does_so_over_tsfiles(data: st.DataObject) -> None:
     aligned, parts = data.draw(stores())
     with tempfile.TemporaryDirectory() as folder:

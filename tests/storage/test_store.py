@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_storage.block import Block, Column
@@ -161,7 +161,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, ranges(), st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_a_store_holds_what_a_dictionary_holds(steps: list[tuple], time: TimeRange, back: bool) -> None:
     folder = tempfile.mkdtemp()
     store = open_store(folder)

@@ -71,7 +71,7 @@ def read(summaries: Summaries, row: int) -> list[Statistics | None]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(blocks(), GRIDS, st.booleans())
 def test_a_summary_of_rows_is_what_a_file_would_store(block: Block, grid: WindowGrid, descending: bool) -> None:
     item = summarised(block.take(np.arange(block.rows)[::-1]) if descending else block, grid, descending=descending)

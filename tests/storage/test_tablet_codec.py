@@ -35,7 +35,7 @@ def same(a: Tablet, b: Tablet) -> bool:
 
 
 @given(st.data(), st.integers(0, 20), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_tablet_comes_back_from_its_frame(data: st.DataObject, rows: int, aligned: bool) -> None:
     columns = tuple(
         Column.of(t, data.draw(st.lists(st.one_of(st.none(), s), min_size=rows, max_size=rows)))
@@ -65,7 +65,7 @@ def test_columns_are_views_of_the_frame() -> None:
 
 
 @given(st.integers(0, 200), st.binary(max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_cut_or_foreign_frame_is_corrupt(cut: int, tail: bytes) -> None:
     columns = (Column.of(DataType.TEXT, ["a", None, "ccc"]), Column.of(DataType.INT32, [1, 2, 3]))
     frame = encode_tablet(Tablet("root.a.d", ("t", "n"), np.arange(3), columns))

@@ -132,7 +132,7 @@ def test_random_flips_are_survived(seed: int) -> None:
     assert time.monotonic() - started < SECONDS_MAX
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, len(VALID)))
 def test_cuts_are_refused(size: int) -> None:
     if size < len(VALID):
@@ -140,7 +140,7 @@ def test_cuts_are_refused(size: int) -> None:
             read_all(VALID[:size])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, len(VALID) - 1), st.integers(1, 64))
 def test_missing_bytes_are_survived(start: int, size: int) -> None:
     survives(VALID[:start] + VALID[start + size :])

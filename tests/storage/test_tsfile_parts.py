@@ -54,7 +54,7 @@ def test_vstr_has_a_zigzag_length(text: str | None, expected: str) -> None:
     assert vstr(text).hex() == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), INT32, st.none() | st.text(st.characters(codec="utf-8")))
 def test_cursor_reads_what_was_written(size: int, number: int, text: str | None) -> None:
     cursor = Cursor("f", uvar(size) + var(number) + vstr(text))
@@ -168,7 +168,7 @@ def test_statistics_of_strings_compare_bytes() -> None:
     assert (got.first, got.last, got.minimum, got.maximum) == (b"b", b"a", b"a", "é".encode())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.binary(max_size=4), min_size=1, max_size=20))
 def test_text_extremes_and_their_twin_agree_with_python(values: list[bytes]) -> None:
     text = TextArray.of(values)

@@ -35,7 +35,7 @@ A, B, C = NodeId(1), NodeId(2), NodeId(3)
 
 
 @given(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 1 << 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_change_began(
     replicas: int, joining: int, leaving: int, seed: int
 ) -> None:
