@@ -83,7 +83,7 @@ campaign-sql: .venv/.installed ## queries by chance beside a model, and texts th
 campaign-sync: .venv/.installed ## senders, servers and clusters: crashes and failing disks, random stories over bad lines, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
-campaign-sync-kill: .venv/.installed ## two instances of 10 million points to a server, over cut links, all sides killed; it must be exact
+campaign-sync-kill: .venv/.installed ## two instances of 10 million points to three nodes; 100 cuts, 20 kills of all sides; it must be exact
 	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
 mutants: .venv/.installed ## mistakes planted in storage and sync one at a time; their suites must find each

@@ -1,12 +1,11 @@
-"""Two embedded instances to one server, as processes, over links that are cut and damaged, with kills on all sides.
+"""Two embedded instances to one cluster, as processes, over links that are cut and damaged, with kills on all sides.
 
-    python benchmarks/campaign_sync_kills.py [--points 10000000] [--kills 12] [--seed N] [--nodes 3]
+    python benchmarks/campaign_sync_kills.py [--points 10000000] [--cuts 100] [--kills 20] [--seed N] [--nodes 3]
 
-Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs beside it. The server
-and the senders are killed with SIGKILL now and then, the links refuse, stall, lose and damage. At the end the server
-has of every device exactly what its instance has (counts, sums, first and last times), and nothing is left over.
-
-With `--nodes`, the server is a cluster of so many nodes on this machine, which are killed one at a time.
+Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs beside it. Links that
+have a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse, stall, lose and
+damage. At the end each node has of every device exactly what its instance has (counts, sums, first and last times), and
+nothing is left over. `--nodes 0`: to a server that is in no cluster.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ from saros_storage.errors import FolderInUse
 from saros_storage.folder_lock import FolderLock, is_free
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.round import content_of
+from saros_sync.sender.folder import SenderFolder
+from saros_sync.sender.process import load_status
 
 _DEVICES, _PARTS = 10, 4
 _SUMMARY = "select count(x), sum(x), min_time(x), max_time(x) from {}"
@@ -46,6 +47,10 @@ _WEATHERS = (
     Weather(delay_s=0.05),
 )
 _END_SECONDS = 300.0
+#: So slow that most cuts fall into what is on its way.
+_BYTES_PER_SECOND = 4_000_000
+#: A round comes at least every second, so a link has a connection again after a moment; longer after bad weather.
+_CONNECTED_SECONDS = 60.0
 
 
 def saros_command(*words: str) -> subprocess.CompletedProcess[str]:
@@ -68,6 +73,8 @@ class World:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance
         self.edges = ["edge0", "edge1"]
         self.kills = {"server": 0, "sender": 0}
+        #: Of links whose sender had something on its way, and of others.
+        self.cuts = {"sending": 0, "waiting": 0}
         centre = folder / "centre"
         #: Of the server, or of the cluster's nodes.
         self.centres = [centre / f"node{number}" for number in range(1, nodes + 1)] or [centre]
@@ -91,7 +98,7 @@ class World:
                 "--name",
                 edge,
                 "--bytes-per-second",
-                "20000000",
+                str(_BYTES_PER_SECOND),
             )
             assert done.returncode == 0, done.stderr
             self.start_sender(edge)
@@ -152,6 +159,21 @@ class World:
         while not is_free(str(path)):
             time.sleep(0.05)
 
+    def cut_something(self) -> None:
+        """Abort all connections of a link that has some, and refuse others for a moment."""
+        limit = time.monotonic() + _CONNECTED_SECONDS
+        links = [(edge, f"{edge}-{port}") for edge in self.edges for port in self.ports]
+        while not (found := [(edge, link) for edge, link in links if self.proxy.connections(link)]):
+            assert time.monotonic() < limit, "no sender connects"
+            time.sleep(0.01)
+        edge, link = self.chance.choice(found)
+        folder = SenderFolder(str(self.folder / edge), LocalDisk())
+        status = load_status(folder, folder.receivers()[0], LocalDisk())
+        self.proxy.set_weather(link, forth=Weather(Mode.REFUSE))
+        self.cuts["sending" if status.state == "sending" else "waiting"] += 1
+        time.sleep(0.2 * self.chance.random())
+        self.proxy.set_weather(link, forth=FAIR)
+
     def bad_weather(self) -> None:
         link = f"{self.chance.choice(self.edges)}-{self.chance.choice(self.ports)}"
         self.proxy.set_weather(link, forth=self.chance.choice((*_WEATHERS, FAIR)))
@@ -201,26 +223,34 @@ class World:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=10_000_000, help="of each instance")
-    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--cuts", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--nodes", type=int, default=0, help="of a cluster; 0: a server that is in none (default)")
+    parser.add_argument("--nodes", type=int, default=3, help="of the cluster; 0: a server that is in none")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="saros-sync-"))
     chance = Random(options.seed)
-    print(f"seed {options.seed}, {folder}")
+    print(f"seed {options.seed}, {folder}", flush=True)
+    started = time.monotonic()
     with running_proxy(options.seed) as proxy:
         world = World(folder, proxy, options.points, chance, options.nodes)
         try:
+            events = ["cut"] * options.cuts + ["kill"] * options.kills
+            chance.shuffle(events)
             part = 1
-            for number in range(options.kills):
-                if part < _PARTS and number % 2 == 0:
+            for number, event in enumerate(events):
+                if part < _PARTS and number >= len(events) * part // _PARTS:
                     for edge in world.edges:
                         world.fill(edge, part)
                     part += 1
-                for _ in range(3):
-                    world.bad_weather()
-                    time.sleep(0.3 + chance.random())
-                world.kill_something()
+                if event == "kill":
+                    for _ in range(3):
+                        world.bad_weather()
+                        time.sleep(0.3 + chance.random())
+                    world.kill_something()
+                else:
+                    world.cut_something()
+                    time.sleep(chance.random())
             world.fair_weather()
             limit = time.monotonic() + _END_SECONDS
             while (wrong := [*world.differences(), *world.leftovers()]) and time.monotonic() < limit:
@@ -230,7 +260,8 @@ def main() -> int:
                 saros_command("sync", "stop", "--data", str(folder / edge))
             for path in world.centres:
                 saros_command("stop", "--data", str(path))
-    print(f"kills {world.kills}; " + ("; ".join(wrong[:10]) or "the server has exactly what the instances have"))
+    print(f"cuts {world.cuts}, kills {world.kills}, {time.monotonic() - started:.0f} s")
+    print("; ".join(wrong[:10]) or "each node has exactly what the instances have, and nothing is left over")
     if not wrong:
         shutil.rmtree(folder)
     return int(bool(wrong))

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -74,13 +73,15 @@ def file_of(directory: Path, node: NodeId) -> ClusterFile:
 
 def well(directory: Path) -> subprocess.CompletedProcess[str]:
     """What status says when all is well: a busy machine may leave a group without a leader for a moment."""
-    limit = time.monotonic() + 60
-    while True:
-        done = call("status", "--dir", str(directory))
-        if 0 == done.returncode:
-            assert "" == done.stderr
-            return done
-        assert time.monotonic() < limit, done.stdout + done.stderr
+    said = []
+
+    def is_well() -> bool:
+        said.append(call("status", "--dir", str(directory)))
+        return 0 == said[-1].returncode
+
+    wait_until(is_well)
+    assert "" == said[-1].stderr
+    return said[-1]
 
 
 # ---------------------------------------------------------------------------------------------- processes

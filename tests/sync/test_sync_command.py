@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster.tcp_proxy import FAIR, HOST, Mode, Weather, running_proxy
+from waiting import wait_until
 
 import saros
 from saros.rounds import RemoteReceiver
@@ -147,24 +148,14 @@ def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come
     thread.start()
     try:
         name = folder.add(centre.address, ReceiverOptions(f"saros://{centre.address}", every_s=0.1))
-        wait_for(lambda: load_status(folder, name, LocalDisk()).history != [])
+        wait_until(lambda: load_status(folder, name, LocalDisk()).history != [])
         with saros.connect(str(tmp_path / "edge")) as db:
             db.insert("root.plant.edge.pump", np.array([-5]), {"temperature": np.array([1.0])})
             db.cursor().execute("flush")
-            wait_for(lambda: ask(f"saros://{centre.address}", count) == [(POINTS + 1,)])
-        wait_for(lambda: load_status(folder, name, LocalDisk()).state == "waiting")
+            wait_until(lambda: ask(f"saros://{centre.address}", count) == [(POINTS + 1,)])
+        wait_until(lambda: load_status(folder, name, LocalDisk()).state == "waiting")
         assert "" == load_status(folder, name, LocalDisk()).error
     finally:
         stopped.set()
         thread.join()
     assert not any(worker.is_alive() for _, worker in sender._workers.values())
-
-
-def wait_for(condition: object) -> None:
-    """Raise after two minutes."""
-    pause = threading.Event()
-    for _ in range(1_200):
-        if condition():  # type: ignore[operator]
-            return
-        pause.wait(0.1)
-    raise AssertionError("it did not come to be")
