@@ -30,8 +30,7 @@ from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 import saros
 from saros_server.serving import serving
 from saros_storage.disk import LocalDisk
-from saros_storage.errors import FolderInUse
-from saros_storage.folder_lock import FolderLock, is_free
+from saros_storage.folder_lock import is_free, owner_of
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.round import content_of
 from saros_sync.sender.folder import SenderFolder
@@ -55,15 +54,6 @@ _CONNECTED_SECONDS = 60.0
 
 def saros_command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "saros_server", *words], capture_output=True, text=True, check=False)
-
-
-def _owner(path: Path) -> int | None:
-    """The process that has a folder."""
-    try:
-        FolderLock.acquire(str(path)).release()
-    except FolderInUse as error:
-        return error.pid
-    return None
 
 
 class World:
@@ -116,7 +106,7 @@ class World:
         """On a busy machine this, too, may take longer than the command waits."""
         done = saros_command("sync", "start", "--data", str(self.folder / edge))
         limit = time.monotonic() + _END_SECONDS
-        while _owner(self.folder / edge / "sync-sender") is None:
+        while owner_of(str(self.folder / edge / "sync-sender")) is None:
             assert time.monotonic() < limit, done.stdout + done.stderr
             time.sleep(0.1)
 
@@ -148,7 +138,7 @@ class World:
             return
         edge = self.chance.choice(self.edges)
         path = self.folder / edge / "sync-sender"
-        pid = _owner(path)
+        pid = owner_of(str(path))
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
             self._await_free(path)

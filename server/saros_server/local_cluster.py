@@ -32,7 +32,7 @@ from saros_server.launching import is_launched, is_taken, last_words, launch
 from saros_server.serving import Serving, serving
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock, is_free
+from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import TEMPORARY, write_durably
 
 HOST = "127.0.0.1"
@@ -77,10 +77,8 @@ class LocalCluster:
         return (self.joined.get(node) or self.file.nodes[node]).client
 
     def running(self, node: NodeId) -> Serving | None:
-        """The node's process, if it serves. What a process that was killed has left behind does not count."""
-        folder = self.folder(node)
-        found = serving(folder)
-        return None if found is None or is_free(folder) else found
+        """The node's process, if it serves."""
+        return serving(self.folder(node))
 
     def is_started(self, node: NodeId) -> bool:
         """Whether the node serves, or a process was launched that may do so."""

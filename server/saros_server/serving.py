@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from saros_storage.folder_lock import owner_of
 
 _FILE = "server.json"
 
@@ -37,11 +38,10 @@ def withdraw(folder: str) -> None:
 
 
 def serving(folder: str) -> Serving | None:
-    """Who serves the folder, if its process is alive."""
+    """Who serves the folder; None: nobody, whatever a process that was killed has left behind."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
         found = Serving(int(words["pid"]), str(words["address"]), str(words.get("local", "")))
-        os.kill(found.pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found
+    return found if owner_of(folder) == found.pid else None

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
+from pathlib import Path
 
 from saros_storage.errors import FolderInUse
 
 _FILE = "LOCK"
+#: Whoever looks has the lock too, for some microseconds.
+_TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
@@ -24,12 +28,10 @@ class FolderLock:
     def acquire(folder: str) -> FolderLock:
         """Take the lock of an existing folder. Raises FolderInUse."""
         fd = os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            text = os.read(fd, 32).decode("ascii", "replace").strip()
+        if not _is_locked(fd):
+            owner = _named(fd)
             os.close(fd)
-            raise FolderInUse(folder, int(text) if text.isdecimal() else None) from error
+            raise FolderInUse(folder, owner)
         os.ftruncate(fd, 0)
         os.write(fd, f"{os.getpid()}\n".encode())
         return FolderLock(fd)
@@ -41,11 +43,42 @@ class FolderLock:
             self._fd = -1
 
 
+def _is_locked(fd: int) -> bool:
+    """Lock the file."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_TRY_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _named(fd: int) -> int | None:
+    text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def owner_of(folder: str) -> int | None:
+    """The process that has the folder; None: nobody, or one that has not said yet who it is."""
+    try:
+        with Path(folder, _FILE).open("rb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _named(stream.fileno())
+    except FileNotFoundError:
+        return None
+    return None
+
+
 def is_free(folder: str) -> bool:
     """Whether no process has the folder; one that does not exist is free."""
     try:
-        FolderLock.acquire(folder).release()
-    except FolderInUse:
+        with Path(folder, _FILE).open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
     except FileNotFoundError:
         return True

@@ -25,7 +25,6 @@ from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster, user_command
 from saros_server.local_cluster import LocalCluster, alone, find, make
 from saros_server.passwords import is_right
-from saros_server.serving import serving
 from saros_shell import cluster_command
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
@@ -455,7 +454,6 @@ def test_a_file_that_a_dead_process_left_behind_is_no_process(tmp_path: Path) ->
     """After a restart of the machine its number may be that of any other process."""
     cluster = make(str(tmp_path), 1, 1, base_port(), DISK)
     (tmp_path / "node1" / "server.json").write_text(json.dumps({"pid": os.getpid(), "address": "127.0.0.1:1"}))
-    assert serving(cluster.folder(ONE)) is not None
     assert cluster.running(ONE) is None
 
 
