@@ -25,7 +25,7 @@ from saros_engine.aggregates import aggregate_of, retyped
 from saros_engine.evaluate import Compiled, compile_expression
 from saros_engine.expression import InputColumn
 from saros_engine.plan import AggregateCall, Stage
-from saros_engine.windows import WindowSequence, cut, ends_of
+from saros_engine.windows import WindowSequence, cut, spans_inside
 from saros_storage.block import Block, Column
 from saros_storage.reading import Summaries
 from saros_storage.slices import Slices
@@ -91,6 +91,13 @@ class Calls:
             assert isinstance(argument, InputColumn)
             result += aggregate.summary(known[argument.index])
         return result
+
+    def windowed(self, block: Block, windows: WindowSequence) -> tuple[Int64Array, list[Column]]:
+        """The windows, not overlapping, that rows (times ascending) fall into, and a row of states for each."""
+        numbers, slices = cut(windows, block.times)
+        filled = np.flatnonzero(slices.starts < slices.stops)
+        slices = Slices(slices.starts[filled], slices.stops[filled])
+        return numbers[filled], self.states(block, slices)
 
     def empty(self) -> list[Column]:
         """No state at all."""
@@ -275,25 +282,19 @@ class TimeAggregation:
     def add_block(self, block: Block) -> None:
         """See `Aggregation`."""
         block = reversed_rows(block) if self._descending else block
-        numbers, slices = cut(self._cells, block.times)
-        filled = np.flatnonzero(slices.starts < slices.stops)
-        slices = Slices(slices.starts[filled], slices.stops[filled])
-        self._table.add(numbers[filled], self._calls.states(block, slices))
+        self._table.add(*self._calls.windowed(block, self._cells))
         self._advance(int(block.times[0]), int(block.times[-1]))
 
     def add_summaries(self, summaries: Summaries) -> None:
         """Statistics instead of rows; each span lies in one cell, or in a gap between windows."""
         starts, ends = summaries.starts, summaries.ends
-        rows = np.flatnonzero(starts <= ends)
-        if len(rows) == 0:
+        if not (starts <= ends).any():
             return
-        rows = rows[::-1] if self._descending else rows
-        cells = self._cells.index_of(starts[rows])
-        rows, cells = rows[cells >= 0], cells[cells >= 0]
-        if len(rows):
-            inside = ends[rows] < ends_of(self._cells, cells)
-            states = [column.take(rows[inside]) for column in self._calls.summary(summaries)]
-            self._table.add(cells[inside], states)
+        spans, cells = spans_inside(self._cells, starts, ends)
+        if self._descending:
+            spans, cells = spans[::-1], cells[::-1]
+        if len(spans):
+            self._table.add(cells, [column.take(spans) for column in self._calls.summary(summaries)])
         self._advance(int(starts.min()), int(ends.max()))
 
     def finish(self) -> None:

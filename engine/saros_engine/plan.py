@@ -8,7 +8,7 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact
-    AggregateScans      one row of aggregates of many devices
+    AggregateScans      aggregates of many devices side by side
     TimeJoin            children side by side, aligned by time (full outer)
     WindowJoin          children side by side that have identical rows (same windows, or one row each)
     Filter Project Generate Aggregate LevelMerge Fill Sort Limit
@@ -159,7 +159,7 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """One row, not timed: what `scans`, none of which has windows, give, side by side."""
+    """What `scans`, all ascending and of the same windows (not overlapping) or all of none, give, side by side."""
 
     scans: tuple[AggregateScan, ...]
     fields: tuple[Field, ...]

@@ -212,9 +212,18 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
     return numbers[filled], Slices(begins[filled], stops[filled])
 
 
+def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Which of the spans, each in one window or in a gap between windows, lie in a window, and in which."""
+    numbers = sequence.index_of(starts)
+    spans = np.flatnonzero((numbers >= 0) & (starts <= ends))
+    if len(spans):
+        spans = spans[ends[spans] < ends_of(sequence, numbers[spans])]
+    return spans, numbers[spans]
+
+
 def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
-    """Ends of the windows of these numbers, which never fall."""
-    low, high = int(numbers[0]), int(numbers[-1]) + 1
+    """Ends of the windows of these numbers (at least one)."""
+    low, high = int(numbers.min()), int(numbers.max()) + 1
     return sequence.ends(low, high)[numbers - low]
 
 

@@ -153,11 +153,14 @@ def scans(draw: st.DrawFn) -> ScanRequest:
 
 #: Tumbling, sliding, with gaps; with borders of slices and without.
 WINDOWS = st.none() | st.builds(
-    lambda start, length, interval, step: TimeWindows(start, start + length, interval, 0, step, 0),
+    lambda start, length, interval, step, label_end: TimeWindows(
+        start, start + length, interval, 0, step, 0, label_end
+    ),
     st.integers(FIRST - 20, 0),
     st.integers(1, 900),
     st.sampled_from([10, 50, 70, 100, 400]),
     st.sampled_from([10, 50, 100, 140]),
+    st.booleans(),
 )
 
 
@@ -179,32 +182,43 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
             for scan, windows in wanted:
                 check(plant, scan, windows)
                 check_latest(plant, scan)
-            check_together(plant, [replace(scan, descending=False) for scan, _ in wanted])
+            ascending = [replace(scan, descending=False) for scan, _ in wanted]
+            check_together(plant, ascending, None)
+            for _, windows in wanted:
+                if windows is not None and windows.interval_ticks <= windows.step_ticks:
+                    check_together(plant, ascending, windows)
             plant.check_nothing_is_left()
         finally:
             plant.close()
 
 
-def check_together(plant: Plant, scans: Sequence[ScanRequest]) -> None:
+def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWindows | None) -> None:
     """Many scans made together give what each gives alone."""
-    expected: list[Scalar] = []
+    expected: list[tuple[Scalar, ...]] = []
+    times: list[tuple[Scalar, ...]] = []
     for scan in scans:
-        (row,), _ = aggregated(whole := plant.whole.view(), scan, None)
+        rows, _ = aggregated(whole := plant.whole.view(), scan, windows)
         whole.close()
-        expected += row
-    nodes = tuple(AggregateScan(scan, calls_of(scan), None, Stage.SINGLE, ()) for scan in scans)
+        columns = list(zip(*rows, strict=True))
+        times, values = ([], columns) if windows is None else (columns[:1], columns[1:])
+        expected += values
+    if windows is not None:
+        scans = [replace(s, time=s.time.intersect(TimeRange(windows.start, windows.end))) for s in scans]
+    nodes = tuple(AggregateScan(scan, calls_of(scan), windows, Stage.SINGLE, ()) for scan in scans)
     view = plant.view()
     operator = AggregateScansOperator(AggregateScans(nodes, ()), view, CONTEXT)
     block = None
     while not operator.finished:
         block = operator.next()
     assert block is not None
-    assert 1 == block.rows
-    found = [column.to_list()[0] for column in block.columns]
+    found = [tuple(column.to_list()) for column in block.columns]
+    assert times == ([] if block.time is None else [tuple(block.time.tolist())])
     operator.close()
     view.close()
     assert len(expected) == len(found)
-    assert all(map(same, expected, found)), (expected, found)
+    for one, other in zip(expected, found, strict=True):
+        assert len(one) == len(other)
+        assert all(map(same, one, other)), (one, other)
 
 
 def check_latest(plant: Plant, scan: ScanRequest) -> None:

@@ -19,7 +19,7 @@ from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import Aggregate, Stage, TimeWindows
 from saros_engine.row_windows import RowWindowAggregation
-from saros_engine.windows import pane_sequence, window_sequence
+from saros_engine.windows import ends_of, pane_sequence, window_sequence
 from saros_storage.block import Block
 from saros_storage.types import Int64Array
 
@@ -119,9 +119,7 @@ class _LastTimes:
         """Last times of the windows labelled so."""
         if self._label_end or len(labels) == 0:
             return labels
-        numbers = self._sequence.index_of(labels)
-        low, high = int(numbers.min()), int(numbers.max()) + 1
-        return self._sequence.ends(low, high)[numbers - low] - 1
+        return ends_of(self._sequence, self._sequence.index_of(labels)) - 1
 
 
 def _describe(node: Aggregate) -> str:

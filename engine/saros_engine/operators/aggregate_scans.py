@@ -1,11 +1,12 @@
-"""AggregateScans: one row of aggregates of many series, whose states are made and merged together.
+"""AggregateScans: aggregates of many series, per window or of all time, whose states are made and merged together.
 
     scan 0  summary ┐
-    scan 1  summary ├▶ statistics as columns, a row per summary ─▶ states, slot = number of the scan ─▶ one row, sliced
+    scan 1  summary ├▶ states, slot = number of the scan * windows + number of the window ─▶ results, sliced by scan
     scan 2  rows    ┘
 
 What an operator per series costs, a hundred thousand series would pay a hundred thousand times; here a series costs the
-opening of its reader. Scans of one *shape* (types and calls) share their states' table.
+opening of its reader, and what its rows come to. Summaries become columns many at a time. Scans of one *shape* (types
+and calls) share their states' table.
 """
 
 from __future__ import annotations
@@ -20,38 +21,53 @@ from saros_engine.aggregation import Calls, StateTable
 from saros_engine.expression import InputColumn
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import AggregateCall, AggregateScans, Stage
-from saros_engine.windows import grid
+from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans
+from saros_engine.windows import WindowSequence, grid, spans_inside, window_sequence
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ReaderFactory, SeriesReader, Summaries, Summary
 from saros_storage.slices import Slices
 from saros_storage.summaries import of_summaries
-from saros_storage.types import DataType
+from saros_storage.types import Int64Array
 
 #: Summaries that become columns together, and readers that one `next` pulls from.
 _PIECES_MAX = 1_024
+#: Rows of states that are merged together: enough that NumPy's cost per call vanishes.
+_STATES_MAX = 16_384
 
 
 class _Shape:
-    """The states of scans that have the same types and calls."""
+    """The states of scans that have the same types and calls.
 
-    def __init__(self, calls: tuple[AggregateCall, ...], stage: Stage, types: tuple[DataType, ...]) -> None:
-        self._calls = Calls(calls, stage)
-        self._types = types
+    A scan has as many rows of states as there are windows (without windows: one). Scans come one after the other: those
+    of a *batch* are complete before the next one begins, and their states become results.
+    """
+
+    def __init__(self, scan: AggregateScan, windows: WindowSequence | None) -> None:
+        self._calls = Calls(scan.calls, scan.stage)
+        self._types = scan.request.types
+        self._windows = windows
+        self._rows = 1 if windows is None else windows.count
+        #: Scans of a batch.
+        self._batch = max(_STATES_MAX // self._rows, 1)
         self._table = StateTable(self._calls)
         self._waiting: list[Summary] = []
         self._slots: list[int] = []
         #: Scans of this shape so far.
         self.scans = 0
-        self._results: list[Column] = []
+        #: Of each batch that is finished, a scan's rows after the other's.
+        self._results: list[list[Column]] = []
+        self._results_bytes = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._table.nbytes
+        return self._table.nbytes + self._results_bytes
 
-    def add(self, slot: int, piece: Block | Summary | Summaries) -> None:
+    def add(self, scan: int, piece: Block | Summary | Summaries) -> None:
         """A piece of a scan; scans come one after the other."""
+        while scan // self._batch > len(self._results):
+            self._finish_batch()
+        slot = scan % self._batch
         if isinstance(piece, Summary):
             self._waiting.append(piece)
             self._slots.append(slot)
@@ -60,25 +76,45 @@ class _Shape:
             return
         self._gather()
         if isinstance(piece, Summaries):
-            self._table.add(np.full(piece.rows, slot, np.int64), self._calls.summary(piece))
-            return
-        whole = Slices(np.zeros(1, np.int64), np.full(1, piece.rows, np.int64))
-        self._table.add(np.full(1, slot, np.int64), self._calls.states(piece, whole))
+            self._add_summaries(np.full(piece.rows, slot, np.int64), piece)
+        elif self._windows is None:
+            whole = Slices(np.zeros(1, np.int64), np.full(1, piece.rows, np.int64))
+            self._table.add(np.full(1, slot, np.int64), self._calls.states(piece, whole))
+        else:
+            numbers, states = self._calls.windowed(piece, self._windows)
+            self._table.add(slot * self._rows + numbers, states)
 
     def _gather(self) -> None:
         if self._waiting:
-            states = self._calls.summary(of_summaries(self._types, self._waiting))
-            self._table.add(np.array(self._slots, np.int64), states)
+            self._add_summaries(np.array(self._slots, np.int64), of_summaries(self._types, self._waiting))
             self._waiting, self._slots = [], []
+
+    def _add_summaries(self, slots: Int64Array, summaries: Summaries) -> None:
+        states = self._calls.summary(summaries)
+        if self._windows is None:
+            self._table.add(slots, states)
+            return
+        spans, numbers = spans_inside(self._windows, summaries.starts, summaries.ends)
+        self._table.add(slots[spans] * self._rows + numbers, [column.take(spans) for column in states])
+
+    def _finish_batch(self) -> None:
+        self._gather()
+        scans = min(self.scans - len(self._results) * self._batch, self._batch)
+        results = self._calls.results(self._table.rows(0, scans * self._rows))
+        self._results.append(results)
+        self._results_bytes += sum(column.nbytes for column in results)
+        self._table = StateTable(self._calls)
 
     def finish(self) -> None:
         """All scans were added."""
-        self._gather()
-        self._results = self._calls.results(self._table.rows(0, self.scans))
+        while len(self._results) * self._batch < self.scans:
+            self._finish_batch()
 
-    def columns(self, slot: int) -> Iterator[Column]:
-        """A scan's columns of the row."""
-        return (column.slice(slot, slot + 1) for column in self._results)
+    def columns(self, scan: int) -> Iterator[Column]:
+        """A scan's columns of the result."""
+        batch, slot = divmod(scan, self._batch)
+        low = slot * self._rows
+        return (column.slice(low, low + self._rows) for column in self._results[batch])
 
 
 class AggregateScansOperator(PullOperator):
@@ -93,7 +129,10 @@ class AggregateScansOperator(PullOperator):
         self._scans = []
         #: By the identity of a scan's calls, which many share: what they are, and whether statistics answer them.
         known: dict[int, tuple[object, bool]] = {}
-        whole = grid(None, context.time_unit)
+        windows = node.scans[0].windows
+        self._windows = None if windows is None else window_sequence(windows, context.time_unit)
+        self._label_end = windows is not None and windows.label_end
+        cells = grid(windows, context.time_unit)
         for scan in node.scans:
             if (found := known.get(id(scan.calls))) is None:
                 answered = all(uses_summaries(call) for call in scan.calls)
@@ -101,9 +140,9 @@ class AggregateScansOperator(PullOperator):
             key = (scan.stage, scan.request.types, found[0])
             shape = self._shapes.get(key)
             if shape is None:
-                shape = self._shapes[key] = _Shape(scan.calls, scan.stage, scan.request.types)
+                shape = self._shapes[key] = _Shape(scan, self._windows)
             summarised = found[1] and not scan.request.bounds
-            request = replace(scan.request, grid=whole) if summarised else scan.request
+            request = replace(scan.request, grid=cells) if summarised else scan.request
             readers.expect(request)
             self._scans.append((request, shape, shape.scans))
             shape.scans += 1
@@ -114,7 +153,7 @@ class AggregateScansOperator(PullOperator):
         rows = 0
         for _ in range(_PIECES_MAX):
             if self._at == len(self._scans):
-                return self._row()
+                return self._result()
             rows += self._pull()
             if rows >= BLOCK_ROWS_MAX:
                 break
@@ -134,11 +173,16 @@ class AggregateScansOperator(PullOperator):
         shape.add(slot, piece)
         return piece.rows if isinstance(piece, Block) else 0
 
-    def _row(self) -> Block:
+    def _result(self) -> Block:
         for shape in self._shapes.values():
             shape.finish()
         self._finished = True
-        return Block.untimed([column for _, shape, slot in self._scans for column in shape.columns(slot)], 1)
+        columns = [column for _, shape, scan in self._scans for column in shape.columns(scan)]
+        if self._windows is None:
+            return Block.untimed(columns, 1)
+        count = self._windows.count
+        times = self._windows.ends(0, count) - 1 if self._label_end else self._windows.starts(0, count)
+        return Block.timed(times, columns)
 
     def _release(self) -> None:
         if self._reader is not None:

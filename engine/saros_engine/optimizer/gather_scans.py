@@ -1,14 +1,16 @@
-"""Rule: many scans that aggregate without windows, side by side, are one node.
+"""Rule: many scans that aggregate over the same windows, or without any, side by side, are one node.
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-Few of them stay as they are: EXPLAIN tells more of them.
+Few of them stay as they are: EXPLAIN tells more of them. So do scans whose windows overlap, follow the calendar, or are
+more than a block of results: one node holds all that its scans come to.
 """
 
 from __future__ import annotations
 
+from saros_engine.aggregation import WINDOW_ROWS_MAX
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import AggregateScan, AggregateScans, Node, WindowJoin
+from saros_engine.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
 #: From so many on, an operator for each costs more than it shows.
 SCANS_MIN = 8
@@ -22,5 +24,24 @@ def gather_scans(root: Node) -> Node:
 def _gathered(node: Node) -> Node:
     if not isinstance(node, WindowJoin) or len(node.children) < SCANS_MIN:
         return node
-    scans = tuple([c for c in node.children if isinstance(c, AggregateScan) and c.windows is None])
-    return AggregateScans(scans, node.fields) if len(scans) == len(node.children) else node
+    scans = tuple([c for c in node.children if isinstance(c, AggregateScan)])
+    if len(scans) < len(node.children) or not _gatherable(scans):
+        return node
+    return AggregateScans(scans, node.fields)
+
+
+def _gatherable(scans: tuple[AggregateScan, ...]) -> bool:
+    windows = scans[0].windows
+    if any(scan.windows is not windows and scan.windows != windows for scan in scans):
+        return False
+    if windows is None:
+        return True
+    rows_max = min(WINDOW_ROWS_MAX, *(scan.request.block_rows for scan in scans))
+    return 0 < _count(windows) <= rows_max and not any(scan.request.descending for scan in scans)
+
+
+def _count(windows: TimeWindows) -> int:
+    """How many windows there are; 0 of those that overlap or follow the calendar."""
+    if windows.interval_months or windows.step_months or windows.interval_ticks > windows.step_ticks:
+        return 0
+    return -(-(windows.end - windows.start) // windows.step_ticks)
