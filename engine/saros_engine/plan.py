@@ -51,8 +51,8 @@ class TimeWindows:
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
     `start` and `end` bound all windows, half-open, already in the instance's time unit; a left-open statement has had 1
-    added to both by analysis and sets `label_end`. Intervals and steps are `ticks`, or calendar `months` (one of the
-    two is 0), counted from `start` in `zone`.
+    added to both by analysis and sets `label_end`. Intervals and steps are calendar `months`, counted from `start` in
+    `zone`, and `ticks` from where these lead.
     """
 
     start: int

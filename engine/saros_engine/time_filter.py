@@ -9,15 +9,16 @@ rest, and is evaluated row by row. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saros_engine.errors import SemanticError
-from saros_engine.times import duration_ticks, parse_time
+from saros_engine.times import Calendar, duration_ticks, parse_time
 from saros_grammar.ast import (
     Between,
     Binary,
     BinaryOperator,
     Call,
+    Duration,
     Expression,
     InList,
     Literal,
@@ -25,6 +26,7 @@ from saros_grammar.ast import (
     TimeReference,
     Unary,
 )
+from saros_storage.errors import UserMistake
 from saros_storage.reading import TimeRange
 from saros_storage.types import TIME_MAX, TIME_MIN, TimeUnit
 
@@ -48,12 +50,14 @@ class Moment:
 
 
 def constant_time(expression: Expression | None, moment: Moment) -> int:
-    """Ticks of a constant expression of time; None is now. Raises SemanticError."""
+    """Ticks of a constant expression of time; None is now. Raises UserMistake: 701 (no time), 2007 (not 64 bits)."""
     if expression is None:
         return moment.now
     found = _constant(expression, moment)
     if found is None:
         raise SemanticError(f"{expression} is not a time: give an integer, a date, or now() with a duration")
+    if not TIME_MIN <= found <= TIME_MAX:
+        raise UserMistake(f"time {expression} does not fit 64 bits in {moment.unit.suffix}", code=2007)
     return found
 
 
@@ -70,18 +74,20 @@ def _constant(expression: Expression, moment: Moment) -> int | None:
             return None if inner is None else -inner
         case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
             start = _constant(left, moment)
-            shift = _shift(right, moment)
-            if start is None or shift is None:
-                return None
-            return start + shift if operator is BinaryOperator.ADD else start - shift
+            sign = 1 if operator is BinaryOperator.ADD else -1
+            return None if start is None else _shifted(start, right, sign, moment)
         case _:
             return None
 
 
-def _shift(expression: Expression, moment: Moment) -> int | None:
-    if isinstance(expression, Literal) and expression.kind is LiteralKind.DURATION:
-        return duration_ticks(expression.value, moment.unit)  # type: ignore[arg-type]
-    return _constant(expression, moment)
+def _shifted(start: int, by: Expression, sign: int, moment: Moment) -> int | None:
+    """Earlier or later, as the sign says; months are those of the calendar."""
+    if not isinstance(by, Literal) or not isinstance(by.value, Duration):
+        shift = _constant(by, moment)
+        return None if shift is None else start + sign * shift
+    if by.value.months:
+        start = Calendar(start, moment.unit, moment.zone).plus(sign * by.value.months)
+    return start + sign * duration_ticks(replace(by.value, months=0), moment.unit)
 
 
 def split_time(where: Expression | None, moment: Moment) -> tuple[TimeRange, Expression | None]:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from saros_engine.errors import SemanticError
 from saros_grammar.ast import Duration
+from saros_storage.errors import UserMistake
 from saros_storage.types import TIME_MAX, TIME_MIN, TimeUnit
 
 _TEXT = re.compile(
@@ -74,7 +75,7 @@ def _not_a_time(text: str) -> SemanticError:
 
 
 def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
-    """Ticks of a duration without months. Raises SemanticError for months, and for less than one tick."""
+    """Ticks of a duration without months. Raises SemanticError for months, and for what is finer than a tick."""
     if duration.months:
         raise SemanticError("months and years have no fixed length: use weeks, days or less here")
     ticks, rest = divmod(duration.nanoseconds * unit.value, _NANOSECONDS)
@@ -94,3 +95,32 @@ def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
     head, offset = moment.strftime("%Y-%m-%dT%H:%M:%S"), moment.strftime("%z")
     shown = "Z" if offset == "+0000" else ":".join(filter(None, (offset[:3], offset[3:5], offset[5:7])))
     return f"{head.rjust(19, '0')}.{rest:0{digits}}{shown}"
+
+
+class Calendar:
+    """An instant on the wall calendar of a zone."""
+
+    def __init__(self, ticks: int, unit: TimeUnit, zone: str) -> None:
+        self._unit = unit
+        self._zone = zone_of(zone)
+        seconds, self._fraction = divmod(ticks, unit.value)
+        try:
+            self._local = (_EPOCH + timedelta(seconds=seconds)).astimezone(self._zone)
+        except OverflowError as problem:
+            raise _outside(ticks) from problem
+
+    def plus(self, months: int) -> int:
+        """Ticks of the same day of the month and time of day `months` later; the month's last day if it is shorter."""
+        number = self._local.year * 12 + self._local.month - 1 + months
+        year, month = divmod(number, 12)
+        if not 1 <= year < 9999:
+            raise _outside(year)
+        first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
+        last_day = (first_of_next - timedelta(days=1)).day
+        moved = self._local.replace(year=year, month=month + 1, day=min(self._local.day, last_day))
+        seconds = (moved.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)
+        return seconds * self._unit.value + self._fraction
+
+
+def _outside(what: int) -> UserMistake:
+    return UserMistake(f"months are counted from year 1 to 9998 ({what})", code=2007)

@@ -5,8 +5,9 @@
     first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
 
 Window k begins `k` steps after the range's start and lasts one interval, cut off at the range's end. Calendar steps are
-counted from the start, in the zone, so that the 31st of a month stays the 31st where there is one. Sliding windows that
-overlap are made of *panes*: the spans between neighbouring borders; rows go to panes once, and windows merge panes.
+counted from the start, in the zone, so that the 31st of a month stays the 31st where there is one; days and less that
+stand beside months are added to where these lead. Sliding windows that overlap are made of *panes*: the spans between
+neighbouring borders; rows go to panes once, and windows merge panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
@@ -17,14 +18,13 @@ Fixed windows cost no memory, however many there are; calendar windows are an ar
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from saros_engine.plan import TimeWindows
-from saros_engine.times import zone_of
+from saros_engine.times import Calendar
 from saros_storage.errors import UserMistake
 from saros_storage.reading import WindowGrid
 from saros_storage.slices import Slices
@@ -32,7 +32,6 @@ from saros_storage.types import Int64Array, TimeUnit
 
 #: More windows than this are refused: every window is a row of the result, empty ones too.
 WINDOWS_MAX = 1_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Calendar sequences that are kept: the scans of one query share theirs.
 _CACHED_SEQUENCES = 16
 
@@ -156,9 +155,10 @@ def _too_many(count: str) -> UserMistake:
 def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
     """The panes of windows that overlap; None for windows that do not."""
     sequence = window_sequence(windows, unit)
-    if sequence.count < 2 or int(sequence.ends(0, 1)[0]) <= int(sequence.starts(1, 2)[0]):
-        return None
-    return _panes(windows, unit)
+    # Fixed windows are all alike; months are not.
+    compared = sequence.count if windows.interval_months or windows.step_months else min(sequence.count, 2)
+    overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
+    return _panes(windows, unit) if overlap else None
 
 
 @lru_cache(_CACHED_SEQUENCES)
@@ -234,7 +234,7 @@ def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
 def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
     # A left-open range was moved by one tick; the calendar counts from where the user put it.
     shift = 1 if windows.label_end else 0
-    origin = _Calendar(windows.start - shift, unit, windows.zone)
+    origin = Calendar(windows.start - shift, unit, windows.zone)
     starts: list[int] = []
     ends: list[int] = []
     while True:
@@ -245,7 +245,8 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
         if steps == WINDOWS_MAX:
             raise _too_many(f"more than {WINDOWS_MAX:,}")
         if windows.step_ticks:
-            end = _Calendar(start - shift, unit, windows.zone).plus(windows.interval_months) + shift
+            from_start = Calendar(start - shift, unit, windows.zone)
+            end = from_start.plus(windows.interval_months) + windows.interval_ticks + shift
         else:
             end = origin.plus(steps * windows.step_months + windows.interval_months) + windows.interval_ticks + shift
         starts.append(start)
@@ -261,32 +262,3 @@ def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
     # Behind the end of all windows nothing is read.
     borders = np.sort(borders[borders < windows.end])
     return int(np.gcd.reduce(np.diff(borders))) or None
-
-
-class _Calendar:
-    """An instant on the wall calendar of a zone."""
-
-    def __init__(self, ticks: int, unit: TimeUnit, zone: str) -> None:
-        self._unit = unit
-        self._zone = zone_of(zone)
-        seconds, self._fraction = divmod(ticks, unit.value)
-        try:
-            self._local = (_EPOCH + timedelta(seconds=seconds)).astimezone(self._zone)
-        except OverflowError as problem:
-            raise _outside(ticks) from problem
-
-    def plus(self, months: int) -> int:
-        """Ticks of the same day of the month and time of day `months` later; the month's last day if it is shorter."""
-        number = self._local.year * 12 + self._local.month - 1 + months
-        year, month = divmod(number, 12)
-        if not 1 <= year < 9999:
-            raise _outside(year)
-        first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
-        last_day = (first_of_next - timedelta(days=1)).day
-        moved = self._local.replace(year=year, month=month + 1, day=min(self._local.day, last_day))
-        seconds = (moved.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)
-        return seconds * self._unit.value + self._fraction
-
-
-def _outside(what: int) -> UserMistake:
-    return UserMistake(f"calendar windows reach beyond the years 1 to 9998 ({what})", code=2007)

@@ -49,6 +49,7 @@ from saros_grammar.ast import (
     Call,
     EndTimeReference,
     Expression,
+    GroupByTime,
     GroupByWindow,
     Literal,
     LiteralKind,
@@ -381,9 +382,9 @@ def _plain_sources(
     calls: Sequence[Call], body: Body, context: PlanContext
 ) -> list[tuple[Source, list[_PlainCall]]] | None:
     """The scans and their calls, if scans can do the whole aggregation; else None."""
-    windows = windows_of(body.group_by, Columns(context.moment), context.moment)
-    if body.where is not None or not isinstance(windows, TimeWindows | None):
+    if body.where is not None or not isinstance(body.group_by, GroupByTime | None):
         return None
+    windows = windows_of(body.group_by, None, context.moment)
     chosen: dict[tuple[str, str], list[_PlainCall]] = {}
     leaves: list[Leaf] = []
     for call in calls:
@@ -416,7 +417,7 @@ def _scans(
     sources: Sequence[tuple[Source, list[_PlainCall]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
     """Scans that aggregate, side by side; and each call's column."""
-    windows = windows_of(body.group_by, Columns(context.moment), context.moment)
+    windows = windows_of(body.group_by, None, context.moment)
     assert isinstance(windows, TimeWindows | None)
     children: list[Node] = []
     numbers: dict[Call, int] = {}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from saros_engine.analysis.binding import Columns, bind, predicate
 from saros_engine.errors import SemanticError
+from saros_engine.expression import Bound
 from saros_engine.plan import (
     ConditionWindows,
     CountWindows,
@@ -28,7 +29,7 @@ from saros_grammar.ast import (
     GroupByWindow,
 )
 from saros_storage.reading import BLOCK_ROWS_MAX
-from saros_storage.types import TIME_MAX, TIME_MIN
+from saros_storage.types import TIME_MAX, TIME_MIN, DataType
 
 #: Windows times columns that scans which aggregate side by side have at hand: some 100 MB with their states.
 _STATES_MAX = 4 << 20
@@ -71,7 +72,7 @@ def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: 
         case _ if columns is None or group_by is None:
             return None
         case GroupByVariation(control, delta, ignore_null):
-            return VariationWindows(bind(control, columns), delta, ignore_null)
+            return _variation(bind(control, columns), delta, ignore_null=ignore_null)
         case GroupByCondition(condition, keep, ignore_null):
             operator, count = (None, 0) if keep is None else (keep[0].value, keep[1])
             return ConditionWindows(predicate(condition, columns), operator, count, ignore_null)
@@ -79,6 +80,14 @@ def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: 
             if size < 1:
                 raise SemanticError("the size of GROUP BY COUNT should be a positive integer")
             return CountWindows(bind(control, columns), size, ignore_null)
+
+
+def _variation(control: Bound, delta: float, *, ignore_null: bool) -> VariationWindows:
+    if delta < 0:
+        raise SemanticError(f"the delta of GROUP BY VARIATION is negative: {delta}")
+    if delta > 0 and (control.type.is_text or control.type is DataType.BOOLEAN):
+        raise SemanticError(f"GROUP BY VARIATION takes a delta for numbers, and the control is {control.type.name}")
+    return VariationWindows(control, delta, ignore_null)
 
 
 def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
@@ -96,12 +105,8 @@ def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
 
 
 def _step(duration: Duration, what: str, moment: Moment) -> tuple[int, int]:
-    """(ticks, months), one of them 0."""
-    if duration.months and duration.nanoseconds:
-        raise SemanticError(f"The {what} mixes months with fixed lengths: use one of them")
-    if duration.months > 0:
-        return 0, duration.months
-    ticks = duration_ticks(duration, moment.unit)
-    if ticks <= 0:
+    """(ticks, months)."""
+    ticks = duration_ticks(replace(duration, months=0), moment.unit)
+    if ticks + duration.months <= 0:
         raise SemanticError(f"The {what} should be a positive integer")
-    return ticks, 0
+    return ticks, duration.months
