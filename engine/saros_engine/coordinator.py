@@ -44,7 +44,7 @@ from saros_engine.session_context import SessionContext
 from saros_engine.show import Shown
 from saros_engine.showing import Showing
 from saros_engine.sync_statements import SyncDesk, run_sync_statement
-from saros_engine.time_filter import constant_time, time_range
+from saros_engine.time_filter import time_range
 from saros_engine.times import zone_of
 from saros_engine.user_statements import UserStatements
 from saros_engine.writing import Writer, points_of
@@ -236,10 +236,7 @@ class QueryEngine:
             case ast.Select():
                 return self._select_into(statement, session, text, timeout_ms)
             case ast.Insert():
-                moment = self._queries.moment(session)
-                points = self._writer.insert(
-                    statement, lambda expression: constant_time(expression, moment), moment.zone, moment.unit
-                )
+                points = self._writer.insert(statement, self._queries.moment(session))
                 self._count_points(points)
                 return Result("", count=points)
             case ast.Explain():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date
 
+from saros_engine.errors import SemanticError
 from saros_engine.times import parse_time
 from saros_grammar.ast import Literal, LiteralKind
 from saros_storage.block import Column
@@ -27,23 +28,27 @@ def inferred_type(literals: Sequence[Literal]) -> DataType | None:
     return next((_INFERRED[v.kind] for v in literals if v.kind is not LiteralKind.NULL), None)
 
 
-def column_of_literals(literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit) -> Column:
-    """The values as a column. Raises ValueError naming the first that does not fit, and its row."""
+def column_of_literals(
+    literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
+) -> tuple[Column, str | None]:
+    """The values as a column, null where one does not fit; and what is wrong with the first of these."""
     take = _TAKERS[type_]
     values: list[Scalar] = []
+    unfit: list[int] = []
     for row, literal in enumerate(literals):
-        if literal.kind is LiteralKind.NULL:
-            values.append(None)
-            continue
-        value = take(literal, type_, zone, unit)
-        if value is None:
-            reason = " because Invalid date format. Please use YYYY-MM-DD format." if type_ is DataType.DATE else ""
-            where = f", row {row + 1}" if len(literals) > 1 else ""
-            raise ValueError(
-                f"data type is not consistent, input {literal.text}, registered {type_.name}{where}{reason}"
-            )
+        value = None if literal.kind is LiteralKind.NULL else take(literal, type_, zone, unit)
+        if value is None and literal.kind is not LiteralKind.NULL:
+            unfit.append(row)
         values.append(value)
-    return Column.of(type_, values)
+    return Column.of(type_, values), _mistake(literals, unfit, type_) if unfit else None
+
+
+def _mistake(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:
+    reason = " because Invalid date format. Please use YYYY-MM-DD format." if type_ is DataType.DATE else ""
+    where = f", row {unfit[0] + 1}" if len(literals) > 1 else ""
+    others = f" and {len(unfit) - 1} more" if len(unfit) > 1 else ""
+    text = literals[unfit[0]].text
+    return f"data type is not consistent, input {text}, registered {type_.name}{where}{others}{reason}"
 
 
 def _boolean(literal: Literal, *_: object) -> Scalar:
@@ -59,12 +64,21 @@ def _integer(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Sc
     if literal.kind is LiteralKind.TIME and type_ is not DataType.INT32:
         value = parse_time(value, zone, unit) if isinstance(value, str) else value
     elif literal.kind is LiteralKind.STRING and type_ is DataType.TIMESTAMP and isinstance(value, str):
-        value = parse_time(value, zone, unit)
+        value = _time(value, zone, unit)
+        if value is None:
+            return None
     elif literal.kind is not LiteralKind.INTEGER:
         return None
     assert isinstance(value, int)
     limit = 1 << _BITS[type_]
     return value if -limit <= value < limit else None
+
+
+def _time(text: str, zone: str, unit: TimeUnit) -> int | None:
+    try:
+        return parse_time(text, zone, unit)
+    except SemanticError:
+        return None
 
 
 def _float(literal: Literal, type_: DataType, *_: object) -> Scalar:

@@ -9,7 +9,7 @@ point; NaN is a value.
 
 Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
 
-INSERT is partial, as in IoTDB: a measurement with a value that does not fit is left out as a whole, the others are
+INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
 written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
 value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so.
 
@@ -28,8 +28,9 @@ from saros_engine.database import Database
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.literal_values import column_of_literals, inferred_type
 from saros_engine.templates import Template, template_for, with_template
+from saros_engine.time_filter import Moment, constant_time
 from saros_engine.views import require_no_views
-from saros_grammar.ast import Expression, Insert, Literal
+from saros_grammar.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
@@ -37,7 +38,7 @@ from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import CreateDatabase, DeviceSchema, SchemaChange, SeriesSchema
 from saros_storage.tablet import Tablet
 from saros_storage.ttl import Expiry
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array, TimeUnit
+from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
 
 _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
@@ -194,15 +195,15 @@ class Writer:
 
     # ------------------------------------------------------------------ INSERT
 
-    def insert(self, statement: Insert, time_of: Callable[[Expression | None], int], zone: str, unit: TimeUnit) -> int:
-        """Carry out an INSERT whose parameters are bound; `time_of` gives an expression's time. Answers the points.
+    def insert(self, statement: Insert, moment: Moment) -> int:
+        """Carry out an INSERT whose parameters are bound. Answers the points.
 
-        Raises UserMistake 507 after a partial write, naming the measurements that were left out.
+        Raises UserMistake 507 after a partial write, naming the measurements whose values were left out.
         """
         path = join_nodes(statement.device.nodes)
         if len(set(statement.measurements)) < len(statement.measurements):
             raise UserMistake(f"INSERT names a measurement twice: {', '.join(statement.measurements)}", code=701)
-        times = np.array([time_of(t) for t in statement.times], np.int64)
+        times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
         outcome = _Values()
         living = self._living(path, times)
 
@@ -211,7 +212,7 @@ class Writer:
             known = self._store.schema.device(path)
             aligned = self._aligned_as(known, path, asked=statement.aligned or None)
             template = template_for(self._store.schema, path)
-            outcome = _values_of(statement, known, template, zone, unit)
+            outcome = _values_of(statement, known, template, moment)
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
@@ -281,7 +282,7 @@ def _out_of_ttl(device: str, times: Int64Array, living: BoolArray) -> UserMistak
 
 @dataclass(slots=True)
 class _Values:
-    """What the values of an INSERT came to: columns to write, series to make, measurements that do not fit."""
+    """What the values of an INSERT came to: columns to write, series to make, measurements whose values do not fit."""
 
     names: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
@@ -290,13 +291,11 @@ class _Values:
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _values_of(
-    statement: Insert, known: DeviceSchema | None, template: Template | None, zone: str, unit: TimeUnit
-) -> _Values:
+def _values_of(statement: Insert, known: DeviceSchema | None, template: Template | None, moment: Moment) -> _Values:
     """The statement's values for a device as it is known."""
     found = _Values()
     for place, name in enumerate(statement.measurements):
-        literals = [value for row in statement.rows if isinstance(value := row[place], Literal)]
+        literals = [_literal(row[place], moment) for row in statement.rows]
         series = None if known is None else known.find(name)
         created = None
         if series is None:
@@ -304,16 +303,23 @@ def _values_of(
             if type_ is None:
                 continue
             series = created = _of_template(template, name) or new_series(name, type_)
-        try:
-            column = column_of_literals(literals, series.type, zone, unit)
-        except ValueError as error:
-            found.failures.append((name, str(error)))
-            continue
+        column, mistake = column_of_literals(literals, series.type, moment.zone, moment.unit)
+        if mistake is not None:
+            found.failures.append((name, mistake))
+            if not column.present.any():
+                continue
         found.names.append(series.measurement)
         found.columns.append(_as_declared(series, column))
         if created is not None:
             found.missing.append(created)
     return found
+
+
+def _literal(value: Expression, moment: Moment) -> Literal:
+    """A value as it stands there, or the time that it is computed to be."""
+    if isinstance(value, Literal):
+        return value
+    return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))
 
 
 def _of_template(template: Template | None, name: str) -> SeriesSchema | None:

@@ -238,14 +238,14 @@ class Select:
 class Insert:
     """INSERT INTO device(time, m...) [ALIGNED] VALUES (t, v...), ...
 
-    `times[i]` is row i's time (None: now()); `rows[i]` its values in the measurements' order. A value is a Literal or a
-    Parameter; a row of the wrong width has been refused by the parser.
+    `times[i]` is row i's time (None: now()); `rows[i]` its values in the measurements' order. A value is a Literal, a
+    Parameter, or computed as a time is: `now() - 1h`. A row of the wrong width has been refused by the parser.
     """
 
     device: PathExpression
     measurements: tuple[str, ...]
     times: tuple[Expression | None, ...]
-    rows: tuple[tuple[Literal | Parameter, ...], ...]
+    rows: tuple[tuple[Expression, ...], ...]
     aligned: bool = False
 
 

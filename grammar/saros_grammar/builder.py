@@ -112,8 +112,8 @@ class StatementBuilder:
         rows = []
         for row in context.rows:
             cells = self._cells(row, len(columns))
-            times.append(None if clock is None else self._time(cells[clock]))
-            rows.append(tuple(self._value(cell) for i, cell in enumerate(cells) if i != clock))
+            times.append(None if clock is None else self._cell(cells[clock]))
+            rows.append(tuple(self._cell(cell) for i, cell in enumerate(cells) if i != clock))
         return ast.Insert(device, measurements, tuple(times), tuple(rows), context.ALIGNED() is not None)
 
     def _cells(self, row: Any, width: int) -> list[Any]:
@@ -124,8 +124,8 @@ class StatementBuilder:
             )
         return cells
 
-    def _time(self, cell: Any) -> Expression:
-        """A row's time: integer, date or now(), plus and minus durations."""
+    def _cell(self, cell: Any) -> Expression:
+        """A value, or a time that is computed: an integer, a date or now(), plus and minus durations."""
         result: Expression = self._constant(cell)
         for shift in cell.shift():
             operator = ast.BinaryOperator.SUBTRACT if shift.sign.type == Sql.MINUS else ast.BinaryOperator.ADD
@@ -133,14 +133,6 @@ class StatementBuilder:
             span = self._expressions.literal(token, duration_literal, token.text)
             result = ast.Binary(operator, result, span)
         return result
-
-    def _value(self, cell: Any) -> Literal | Parameter:
-        value = self._constant(cell)
-        if isinstance(value, ast.Call) or cell.shift():
-            raise self._expressions.error(
-                cell, "a computed time is taken in the time column only; bind it to a ? elsewhere", ("a value",)
-            )
-        return value
 
     def _constant(self, cell: Any) -> Literal | Parameter | ast.Call:
         """Literal, Parameter or the call now()."""

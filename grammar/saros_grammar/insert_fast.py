@@ -2,9 +2,9 @@
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
-Takes only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL or NAN; as a time
-also now(). Anything else (back-quotes, dates, times plus durations, `?`, comments, rows of another width) answers None,
-and ANTLR decides; so every mistake is told by ANTLR. What is taken gives the same statement as ANTLR (tests compare).
+Takes only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now().
+Anything else (back-quotes, dates, times plus durations, `?`, comments, rows of another width) answers None, and ANTLR
+decides; so every mistake is told by ANTLR. What is taken gives the same statement as ANTLR (tests compare).
 
 Pure: any thread.
 """
@@ -63,10 +63,7 @@ def parse_insert(text: str) -> Parsed | None:
     times = (None,) * (len(cells) // width) if clock is None else tuple(cells[clock::width])
     if clock is not None:
         del cells[clock::width]
-    values = [cell for cell in cells if isinstance(cell, Literal)]
-    if len(values) < len(cells):
-        return None  # now() where no time stands
-    rows = tuple([tuple(values[i : i + len(names)]) for i in range(0, len(values), len(names))])
+    rows = tuple([tuple(cells[i : i + len(names)]) for i in range(0, len(cells), len(names))])
     return Parsed(Insert(device, tuple(map(canonical_name, names)), times, rows, head[3] is not None), 0, "")
 
 

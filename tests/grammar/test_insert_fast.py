@@ -17,6 +17,8 @@ FAST = [
     "insert into root.sg(s1) values (true), (FALSE), (Null), (nan), ('it''s'), (\"\"), (007)",
     "insert into root.sg(time,s1)values(1,'a;b)--')",
     "insert into root.sg.d1(time, s1) values (now(), 2)",
+    "insert into root.sg.d1(time, s1, s2) values (now(), now(), 1)",
+    "insert into root.sg.d1(s1) values (now())",
     "insert into root.sg.d1(s1, time) values ('now()', NOW ( )), (null, 5), (1.5, Now())",
 ]
 SLOW = [
@@ -43,8 +45,6 @@ WRONG = [
     "insert into root.sg.d1(time, s1) values (1, 'a)",
     "insert into root.sg.d1(time, s1) values (1, 2),",
     "insert into root.sg.d1(time, s1) values (1, abc)",
-    "insert into root.sg.d1(time, s1) values (now(), now())",
-    "insert into root.sg.d1(s1) values (now())",
     "insert into root.sg.d1(time, s1) values (-now(), 1)",
     "insert into root.sg.d1(time, s1) values (1, 2) select",
     f"insert into root.sg.d1(time, s1) values (1, {'9' * 500})",
