@@ -35,7 +35,17 @@ from saros_engine.function import (
 from saros_engine.regex_functions import REGEX_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.series_functions import SERIES_FUNCTIONS
-from saros_engine.text import Arrow, arrow_compute, from_arrow, map_text, match_text, numbers_of, repeat_text, to_arrow
+from saros_engine.text import (
+    Arrow,
+    arrow_compute,
+    from_arrow,
+    map_text,
+    match_text,
+    numbers_of,
+    repeat_text,
+    text_distances,
+    to_arrow,
+)
 from saros_grammar.ast import Call
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
@@ -364,11 +374,8 @@ def _make_replace(call: FunctionCall) -> Evaluator:
 @_text_function("strcmp", DataType.INT32, extra=(TEXTS,))
 def _make_strcmp(_: FunctionCall) -> Evaluator:
     def run(columns: Sequence[Column], _: Block) -> Column:
-        compute = arrow_compute()
-        left, right = (to_arrow(column.text, binary=True) for column in columns)
-        larger, smaller = numbers_of(compute.greater(left, right)), numbers_of(compute.less(left, right))
-        present = columns[0].present & columns[1].present
-        return Column(DataType.INT32, larger.astype(np.int32) - smaller.astype(np.int32), present)
+        distances = text_distances(columns[0].text, columns[1].text)
+        return Column(DataType.INT32, distances, columns[0].present & columns[1].present)
 
     return run
 

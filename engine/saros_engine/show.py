@@ -13,6 +13,7 @@ from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint
 from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
+from saros_engine.planner.finish import row_count
 from saros_engine.readable_schema import SchemaReader
 from saros_engine.templates import places, template, templates, used_by
 from saros_engine.text import match_text
@@ -85,8 +86,8 @@ def show_schema(statement: Show, schema: SchemaReader, latest: LatestTimes) -> S
     if statement.latest:
         times = latest([str(row[0]) for row in shown.rows])
         shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
-    start = _number(statement.offset, 0)
-    stop = None if statement.limit is None else start + _number(statement.limit, 0)
+    start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
+    stop = None if count is None else start + count
     return Shown(shown.fields, shown.rows[start:stop])
 
 
@@ -128,14 +129,6 @@ def _one(name: str, count: int) -> Shown:
 
 def _pattern(path: PathExpression | None) -> PathPattern:
     return parse_pattern("root.**" if path is None else str(path))
-
-
-def _number(expression: Expression | None, default: int) -> int:
-    if expression is None:
-        return default
-    assert isinstance(expression, Literal)
-    assert isinstance(expression.value, int)
-    return expression.value
 
 
 def _texts(*names: str) -> tuple[Field, ...]:

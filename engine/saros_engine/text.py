@@ -20,6 +20,8 @@ from saros_storage.types import BoolArray, ByteArray, DataType, Int64Array, Nume
 
 #: An Arrow array or a module of Arrow: it has no types of its own that mypy could see.
 Arrow = Any
+#: Of a character in UTF-8, behind its first.
+_FOLLOWING_BYTES_MAX = 3
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -98,6 +100,47 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
         return pa.scalar(value, pa.binary()) if isinstance(value, bytes) else to_arrow(value, binary=True)
 
     return numbers_of(getattr(arrow_compute(), operator)(side(left), side(right)))
+
+
+def text_distances(left: TextArray, right: TextArray) -> NumericArray:
+    """Row by row how far the first characters that differ are apart, or, where none do, the lengths; int32.
+
+    Negative where the left one sorts first. As Java's `compareTo`, but by code points. Values must be UTF-8.
+    """
+    compute = arrow_compute()
+    lengths = [numbers_of(compute.utf8_length(to_arrow(text))).astype(np.int32) for text in (left, right)]
+    distances = lengths[0] - lengths[1]
+    rows, places = _first_differences(left, right)
+    at = left.offsets[:-1][rows] + places
+    for _ in range(_FOLLOWING_BYTES_MAX):  # back to the first byte of the character, which is at the same place in both
+        back = (left.data[at] & 0xC0) == 0x80
+        at, places = at - back, places - back
+    distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
+    return distances
+
+
+def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
+    """The rows of which a byte differs within the shorter one's length, and the first such byte in each."""
+    shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
+    ends = np.cumsum(shared)
+    rows = np.repeat(np.arange(len(shared)), shared)
+    places = np.arange(len(rows)) - np.repeat(ends - shared, shared)
+    differ = np.flatnonzero(
+        left.data[left.offsets[:-1][rows] + places] != right.data[right.offsets[:-1][rows] + places]
+    )
+    found, first = np.unique(rows[differ], return_index=True)
+    return found, places[differ[first]]
+
+
+def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
+    """The characters of UTF-8 that begin at `at`; int32."""
+    lead = data[at].astype(np.int32)
+    following = (lead >= 0xC0).astype(np.int32) + (lead >= 0xE0) + (lead >= 0xF0)
+    points = np.where(following == 0, lead, lead & (0x3F >> following))
+    for number in range(1, _FOLLOWING_BYTES_MAX + 1):
+        more = following >= number
+        points[more] = points[more] << 6 | data[at[more] + number] & 0x3F
+    return points
 
 
 def text_ranks(text: TextArray) -> Int64Array:

@@ -133,7 +133,9 @@ class Unary:
     operand: Expression
 
     def __str__(self) -> str:
-        return f"{self.operator}{_wrap(self.operand, _UNARY)}"
+        signed = isinstance(self.operand, Literal) and self.operand.text.startswith("-")
+        apart = signed or isinstance(self.operand, (Unary, Case))
+        return f"{self.operator}({self.operand})" if apart else f"{self.operator}{_wrap(self.operand, _UNARY)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     _check_row_counts(select)
     if select.last:
         return plan_last(select, context)
+    _check_aliases(select)
     if select.tag_keys:
         return plan_by_tags(select, context)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
@@ -47,6 +48,14 @@ def _check_cases(expression: Expression) -> None:
     """Raise SemanticError where CASE meets a function whose points are not its argument's."""
     if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
+
+
+def _check_aliases(select: Select) -> None:
+    """Raise SemanticError where two columns have one alias."""
+    aliases = [item.alias for item in select.items if item.alias is not None]
+    twice = next((alias for number, alias in enumerate(aliases) if alias in aliases[:number]), None)
+    if twice is not None:
+        raise SemanticError(f"alias '{twice}' can only be matched with one time series")
 
 
 def _check_row_counts(select: Select) -> None:

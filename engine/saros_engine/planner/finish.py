@@ -20,6 +20,8 @@ _KINDS = {
     FillMethod.LINEAR: FillKind.LINEAR,
     FillMethod.VALUE: FillKind.VALUE,
 }
+#: IoTDB's counts are 64-bit.
+_ROWS_MAX = 2**63 - 1
 _INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
@@ -31,6 +33,8 @@ def row_count(expression: Expression | None, what: str) -> int | None:
         return None
     value = expression.value if isinstance(expression, Literal) else None
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if value > _ROWS_MAX:
+            raise SemanticError(f"Out of range. {what} <N>: N should be Int64.")
         return value
     raise SemanticError(f"{what} should be a whole number that is not negative, not {expression}")
 

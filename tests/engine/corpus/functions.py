@@ -145,7 +145,8 @@ def _part(text: str, first: int, length: int | None = None) -> str:
 
 
 def _compared(x: str, y: str) -> int:
-    return (x > y) - (x < y)
+    """How far the first characters that differ are apart; where none do, the lengths."""
+    return next((ord(a) - ord(b) for a, b in zip(x, y, strict=False) if a != b), len(x) - len(y))
 
 
 _TEXTS: tuple[Expectation, ...] = (
