@@ -117,6 +117,41 @@ def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Pa
         assert [] == connection.execute("show devices root.strict.**").fetchall()
 
 
+@pytest.mark.parametrize(("duplicates", "kept"), [("last", 2.0), ("first", 1.0)])
+def test_the_later_file_is_that_of_the_later_name(
+    spark: Any, url: str, tmp_path: Path, duplicates: str, kept: float
+) -> None:
+    """Files with the same columns are one table to Spark, which begins with the largest."""
+    rows = "".join(f"{n},2\n" for n in range(500))
+    (tmp_path / "b.csv").write_bytes(b"time,x\r\n" + rows.encode())
+    (tmp_path / "a 1+%20.csv").write_text("time,x\n7,1\n")
+    (tmp_path / "c.csv").write_text("x,time\n")
+    import_ = (
+        f"import: {{files: ['*.csv'], device: 'root.{duplicates}.d', duplicates: {duplicates}, time: {{unit: ms}}}}"
+    )
+    named = f"import: {{files: ['a*.csv'], device: 'root.{duplicates}.{{file}}', time: {{unit: ms}}}}"
+    pipeline = parse(f"database: {url}\nsteps:\n  - {import_}\n  - {named}", tmp_path)
+    said = [result.said for result in run(pipeline, spark)]
+    assert ["500 rows, 1 duplicates, 0 rejected", "1 rows, 0 duplicates, 0 rejected"] == said
+    with saros.connect(url) as connection:
+        assert [(kept,)] == [
+            row[1:] for row in connection.execute(f"select x from root.{duplicates}.d where time = 7").fetchall()
+        ]
+        assert [(1.0,)] == [
+            row[1:] for row in connection.execute(f"select x from root.{duplicates}.`a 1+%20`").fetchall()
+        ]
+
+
+def test_rejected_rows_of_an_earlier_run_are_gone(spark: Any, url: str, tmp_path: Path) -> None:
+    text = (
+        f"database: {url}\nsteps: [{{import: {{files: [a.csv], device: root.anew.d, rejected: bad, rejected_max: 1}}}}]"
+    )
+    for last, rejected in (("never,2", 1), ("2024-01-02,2", 0)):
+        (tmp_path / "a.csv").write_text(f"time,x\n2024-01-01,1\n{last}\n")
+        list(run(parse(text, tmp_path), spark))
+        assert rejected == spark.read.text(str(tmp_path / "bad")).count()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not SKAB.is_dir(), reason="the SKAB files are not beside the checkout")
 def test_the_examples_import_takes_skab(spark: Any, url: str, tmp_path: Path) -> None:

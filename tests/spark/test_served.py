@@ -24,6 +24,8 @@ with saros_spark.serving(sys.argv[1]) as url:
 """
 COLUMNS = ("Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS", "anomaly")
 ROWS = 600
+#: A short life of the JVM: one compiler, one thread that collects garbage.
+QUICK = 'spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"'
 #: A broken test ends then; nothing here takes so long.
 PATIENCE_S = 120
 
@@ -74,13 +76,16 @@ def test_a_pipeline_that_was_killed_is_run_again_to_its_end(tmp_path: Path) -> N
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not here")
     pytest.importorskip("pyspark", reason="PySpark is not installed")
-    file = shutil.copy(EXAMPLE, tmp_path)
+    file = tmp_path / EXAMPLE.name
+    master = '{master: "local[2]"'
+    assert master in EXAMPLE.read_text()
+    file.write_text(EXAMPLE.read_text().replace(master, master + f", conf: {{{QUICK}}}"))
     (tmp_path / "skab").mkdir()
     lines = [f"2020-03-09 10:{n // 60:02}:{n % 60:02};" + ";".join([str(n)] * len(COLUMNS)) for n in range(ROWS)]
     good = [line for n, line in enumerate(lines) if n <= 150]  # Temperature is at most 150 there
     text = "\n".join([";".join(("datetime", *COLUMNS)), *good, lines[-1]])
     (tmp_path / "skab" / "valve.csv").write_text(text)
-    command = [sys.executable, "-m", "saros_server", "pipeline", "run", file]
+    command = [sys.executable, "-m", "saros_server", "pipeline", "run", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
         assert run.stdout is not None
         assert run.stdout.readline().startswith(b"import   151 rows, 0 duplicates, 1 rejected")

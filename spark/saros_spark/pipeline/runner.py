@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 
 _ZONE = "spark.sql.session.timeZone"
+#: Java's second compiler comes later than it would, ten times: of a job of half a minute it is a third of the work of
+#: the processors, and nothing is faster for it. Jobs of many minutes still have it.
+_LATER = {"InvocationThreshold": 50_000, "MinInvocationThreshold": 6_000, "CompileThreshold": 150_000,
+          "BackEdgeThreshold": 400_000}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,12 @@ def session(settings: SparkSettings) -> SparkSession:
     """A session whose workers run this Python, in UTC, without a page on the network."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # which nothing here needs
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(settings.master).appName("saros")
     defaults = {
+        "spark.driver.extraJavaOptions": " ".join(f"-XX:Tier4{name}={value}" for name, value in _LATER.items()),
         "spark.log.level": "ERROR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

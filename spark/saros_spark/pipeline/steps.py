@@ -4,7 +4,8 @@
     rollup   windows of the server's aggregates -> tablets of other devices
     export   rows by device -> Parquet
 
-A step that runs again gives the same: points are upserts, folders are replaced.
+A step that runs again gives the same: points are upserts, folders are replaced. Rows are counted by the job that writes
+them (Spark's Observation), so that nothing is read or computed once more for its count.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from saros_spark.pipeline.definition import Export, Import, Pipeline, Rollup, Ti
 from saros_spark.session import scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 _REASON, _ORDER, _RAW = "_saros_reason", "_saros_order", "row"
+_ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,30 @@ class Context:
         login = {name: value for name, value in self.connecting.items() if name != "url"}
         return scan(self.spark, self.connecting["url"], devices, **login, **options)  # type: ignore[arg-type]
 
-    def write(self, frame: DataFrame) -> None:
-        """Rows by device."""
-        frame.write.format("saros").options(**self.connecting).mode("append").save()
+    @property
+    def tasks(self) -> int:
+        """As many as run at a time."""
+        return self.spark.sparkContext.defaultParallelism
+
+    def write(self, frame: DataFrame) -> int:
+        """Rows by device; how many they were."""
+        counted, rows = _counted(frame)
+        counted.write.format("saros").options(**self.connecting).mode("append").save()
+        return _observed(rows, _ROWS)
+
+
+def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
+    """The frame, and what its next action observes: how many rows there are."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    rows = Observation()
+    return frame.observe(rows, F.count(F.lit(1)).alias(_ROWS)), rows
+
+
+def _observed(observation: Observation, name: str) -> int:
+    """A number that an action has observed; 0 if Spark saw beforehand that there are no rows."""
+    return int(observation.get.get(name) or 0)
 
 
 # ---------------------------------------------------------------------------------------------- import
@@ -49,89 +72,118 @@ class Context:
 
 def import_files(context: Context, step: Import) -> str:
     """See the module. Raises SourceError if too many rows are rejected."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812
 
-    read = _files(context, step)
-    checked = _checked(read, step).persist()
+    checked, reasons = _checked(_files(context, step), step)
+    checked = checked.persist()
     try:
-        counts = {row[0]: row[1] for row in checked.groupBy(_REASON).count().collect()}
-        good = counts.pop(None, 0)
+        good, counts = _reject(context, step, checked, reasons)
         bad = sum(counts.values())
-        reasons = "; ".join(f"{count} x {reason}" for reason, count in sorted(counts.items()))
-        if bad and step.rejected is not None:
-            rejected = checked.where(F.col(_REASON).isNotNull()).withColumnRenamed(_REASON, "reason").drop(_ORDER)
-            rejected.write.mode("overwrite").json(context.pipeline.path(step.rejected))
+        told = "; ".join(f"{count} x {reason}" for reason, count in sorted(counts.items()))
         if bad > step.rejected_max * (good + bad):
             raise SourceError(
                 f"{bad} of {good + bad} rows are rejected, more than rejected_max allows ({step.rejected_max:.2%}):"
-                f" {reasons}"
+                f" {told}"
             )
-        rows = _distinct(checked.where(F.col(_REASON).isNull()), step)
-        written = rows.count()
-        context.write(rows)
+        written = context.write(_distinct(checked.where(F.col(_REASON).isNull()), step))
     finally:
         checked.unpersist()
     said = f"{written} rows, {good - written} duplicates, {bad} rejected"
-    return f"{said}: {reasons}" if reasons else said
+    return f"{said}: {told}" if told else said
+
+
+def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[str]) -> tuple[int, dict[str, int]]:
+    """Write the rows that do not fit, or nothing if nobody wants them; how many do, and how many do not, by reason."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen, reason = Observation(), F.col(_REASON)
+    counts = [F.count_if(reason == text).alias(str(number)) for number, text in enumerate(reasons)]
+    observed = checked.observe(seen, F.count_if(reason.isNull()).alias(_ROWS), *counts)
+    rejected = observed.where(reason.isNotNull()).withColumnRenamed(_REASON, "reason").drop(_ORDER)
+    if step.rejected is None:
+        rejected.write.mode("overwrite").format("noop").save()
+    else:
+        rejected.write.mode("overwrite").json(context.pipeline.path(step.rejected))
+    found = {text: _observed(seen, str(number)) for number, text in enumerate(reasons)}
+    return _observed(seen, _ROWS), {text: count for text, count in found.items() if count}
 
 
 def _files(context: Context, step: Import) -> DataFrame:
+    """The files' columns, and in which order their rows came."""
     names = sorted(name for pattern in step.files for name in glob.glob(context.pipeline.path(pattern)))
     if not names:
         raise SourceError(f"there are no files {', '.join(step.files)}")
-    reader = context.spark.read
+    from pyspark.sql import functions as F  # noqa: N812
+
+    number = F.monotonically_increasing_id()
     if step.format == "tsfile":
-        return reader.format("tsfile").load(names)
-    from pyspark.sql import functions as F  # noqa: N812
-
+        return context.spark.read.format("tsfile").load(names).withColumn(_ORDER, number)
     if step.format == "csv":
-        frames = []
-        for name in names:  # headers differ
-            plain = reader.option("header", True).option("sep", step.delimiter).csv(name)
-            frames.append(plain.withColumn("file", F.lit(re.sub(r"\.[^.]*$", "", name.rsplit("/", 1)[-1]))))
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
-    frame = reader.format(step.format).load(names)
-    return frame.withColumn("file", F.regexp_replace(F.col("_metadata.file_name"), r"\.[^.]*$", ""))
+        frames = _tables(context, step, names)
+    else:
+        frames = [context.spark.read.format(step.format).load(names)]
+    order = F.struct("_metadata.file_path", "_metadata.file_block_start", number).alias(_ORDER)
+    written = F.replace("_metadata.file_name", F.lit("+"), F.lit("%2B"))  # Spark's names are those of URIs, not forms
+    file = F.regexp_replace(F.url_decode(written), r"\.[^.]*$", "").alias("file")
+    placed = [
+        frame.select(*(_column(name) for name in frame.columns if name.lower() != "file"), file, order)
+        for frame in frames
+    ]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), placed)
 
 
-def _checked(read: DataFrame, step: Import) -> DataFrame:
-    """time, device, values, and why the row is rejected (null: it is not)."""
+def _tables(context: Context, step: Import, names: list[str]) -> list[DataFrame]:
+    """CSV files: those that begin with the same line are one table: each takes Spark a job."""
+    alike: dict[bytes, list[str]] = {}
+    for name in names:
+        with open(name, "rb") as file:
+            alike.setdefault(next((line.strip() for line in file if line.strip()), b""), []).append(name)
+    options = {"header": "true", "sep": step.delimiter}
+    columns = [context.spark.read.options(**options).csv(files[0]).schema for files in alike.values()]
+    return [
+        context.spark.read.options(**options).schema(schema).csv(files)
+        for schema, files in zip(columns, alike.values(), strict=True)
+    ]
+
+
+def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
+    """time, device, values, and why the row is rejected (null: it is not); the reasons that there may be."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    names = {name.lower(): name for name in read.columns}
+    kinds = {name: kind for name, kind in read.dtypes if name != _ORDER}
+    names = {name.lower(): name for name in kinds}
     time = step.time.column
     missing = [name for name in (time, *step.columns, *step.types) if name.lower() not in names]
     if missing:
-        raise SourceError(f"the files have no column {', '.join(missing)}; they have {', '.join(read.columns)}")
+        raise SourceError(f"the files have no column {', '.join(missing)}; they have {', '.join(kinds)}")
     other = {time.lower(), "file", "device"}
-    taken = step.columns or {name: name for name in read.columns if name.lower() not in other}
-    kinds = dict(read.dtypes)
-    values, reasons = [], []
+    taken = step.columns or {name: name for name in kinds if name.lower() not in other}
+    at = _time(_column(time), kinds[names[time.lower()]], step.time)
+    values, broken = [], {f"{time} is no time": at.isNull()}
     for name, measurement in taken.items():
         source = _column(name)
         if kinds[names[name.lower()]] == "string":
+            type_ = step.types.get(name, "double")
             text = F.nullif(F.trim(source), F.lit(""))
-            value = text.try_cast(step.types.get(name, "double"))
-            reasons.append(
-                F.when(text.isNotNull() & value.isNull(), F.lit(f"{name} is no {step.types.get(name, 'double')}"))
-            )
+            value = text.try_cast(type_)
+            broken[f"{name} is no {type_}"] = text.isNotNull() & value.isNull()
         else:
             value = source.try_cast(step.types[name]) if name in step.types else source
         values.append(value.alias(measurement))
-    at = _time(_column(time), kinds[names[time.lower()]], step.time)
-    reasons = [F.when(at.isNull(), F.lit(f"{time} is no time")), *reasons]
+    reason = F.coalesce(*(F.when(condition, F.lit(text)) for text, condition in broken.items()))
     shaped = read.select(
         at.alias("time"),
         _device(step, read).alias("device"),
         *values,
-        F.coalesce(*reasons).alias(_REASON),
-        F.when(F.coalesce(*reasons).isNotNull(), F.to_json(F.struct(*map(_column, read.columns)))).alias(_RAW),
-        F.monotonically_increasing_id().alias(_ORDER),
+        reason.alias(_REASON),
+        F.when(reason.isNotNull(), F.to_json(F.struct(*map(_column, kinds)))).alias(_RAW),
+        F.col(_ORDER),
     )
     for rule in step.rules:
-        broken = F.when(~F.coalesce(F.expr(rule.keep), F.lit(False)), F.lit(rule.name))
-        shaped = shaped.withColumn(_REASON, F.coalesce(F.col(_REASON), broken))
-    return shaped
+        no = F.when(~F.coalesce(F.expr(rule.keep), F.lit(False)), F.lit(rule.name))
+        shaped = shaped.withColumn(_REASON, F.coalesce(F.col(_REASON), no))
+    return shaped, list(dict.fromkeys([*broken, *(rule.name for rule in step.rules)]))
 
 
 def _column(name: str) -> Column:
@@ -192,8 +244,9 @@ def roll_up(context: Context, step: Rollup) -> str:
 
     columns = step.columns or _measurements(context, step.devices)
     calls = [f"{function}({name})" for name in columns for function in step.functions]
+    span = {"start": step.start, "end": step.end}
     read = context.read(
-        step.devices, aggregate=", ".join(calls), interval=step.interval, start=step.start, end=step.end
+        step.devices, aggregate=", ".join(calls), interval=step.interval, maxPartitions=context.tasks, **span
     )
     values = []
     for call in read.columns[2:]:
@@ -207,8 +260,7 @@ def roll_up(context: Context, step: Rollup) -> str:
         into = F.replace(into, F.lit(name), value)
     rows = read.select("time", into.alias("device"), *values)
     rows = rows.where(reduce(lambda one, other: one | other, (_column(name).isNotNull() for name in rows.columns[2:])))
-    context.write(rows)
-    return f"{rows.count()} windows of {step.interval}, {len(calls)} values each, into {step.into}"
+    return f"{context.write(rows)} windows of {step.interval}, {len(calls)} values each, into {step.into}"
 
 
 def _measurements(context: Context, devices: str) -> list[str]:
@@ -229,6 +281,6 @@ def export(context: Context, step: Export) -> str:
         read = read.withColumn(step.partition, F.date_format("time", pattern))
         keys.append(step.partition)
     target = context.pipeline.path(step.to)
-    read.write.mode("overwrite").partitionBy(*keys).parquet(target)
-    rows = context.spark.read.parquet(target).count()
-    return f"{rows} rows into {target}"
+    counted, rows = _counted(read)
+    counted.write.mode("overwrite").partitionBy(*keys).parquet(target)
+    return f"{_observed(rows, _ROWS)} rows into {target}"
