@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,14 +34,15 @@ from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
+from saros_cluster.replicas import Replicas
 from saros_storage.block import Column
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
+from saros_storage.disk import Disk, File, LocalDisk
 from saros_storage.errors import CorruptFile, UserMistake
 from saros_storage.latest_cache import Point
-from saros_storage.layout import database_folder_name
+from saros_storage.layout import TRASH_PREFIX, database_folder_name
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
@@ -87,8 +90,11 @@ def elsewhere(arrival: Arrival, database: str, number: int) -> Elsewhere:
 class Member:
     """A machine on a folder, its log beside it, and restarts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, owned: bool = True) -> None:
+        """`owned`: the group begins with all slots; else with none."""
         self.folder = folder
+        self.disk: Disk = LocalDisk()
+        self.owned = np.full(10_000, owned)
         self.log: list[Entry] = []
         self.base = 0
         self.outcomes: list[object] = []
@@ -102,10 +108,10 @@ class Member:
             str(self.folder / "groups" / "1"),
             str(self.folder / "meta" / "group-1"),
             OPTIONS,
-            LocalDisk(),
+            self.disk,
             SystemClock(),
             ChunkCache(1 << 20),
-            np.ones(10_000, np.bool_),
+            self.owned,
             elsewhere,
             lambda news: None,
             Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
@@ -142,8 +148,15 @@ class Member:
 
     def restart(self) -> None:
         """What is in memory is gone; the log behind its base comes again."""
+        self.start_alone()
+        self.replay()
+
+    def start_alone(self) -> None:
+        """What is in memory is gone; who could tell how much of the log is committed does not answer yet."""
         self.machine.close()
         self.machine = self.open()
+
+    def replay(self) -> None:
         self.machine.apply(self.log[self.base :])
 
     def points(self, device: str) -> dict[int, int]:
@@ -487,6 +500,111 @@ def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_grou
     assert [True, False] == [member.machine.replica.has_heard(known) for known in (before, since)]
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
     assert [True, True] == [member.machine.replica.has_heard(known) for known in (before, since)]
+
+
+def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
+    """The times of root.a.d, as a reader finds them in groups 1 and 2 of a node, by a table of that epoch.
+
+    `moved`: the last move from the first to the second that the table knows of.
+    """
+    replicas = Replicas(ChunkCache(1 << 20))
+    for number, member in enumerate(members, 1):
+        replicas.put(GroupId(number), member.machine)
+    view = replicas.view({GroupId(1): Known(epoch, 0, moved), GroupId(2): Known(epoch, moved, 0)})
+    reader = view.open(ScanRequest("root.a.d", ("x",), (DataType.INT64,), False))
+    found: list[int] = []
+    while (block := reader.next()) is not None:
+        found += block.times.tolist()
+    reader.close()
+    view.close()
+    return found
+
+
+def moved_from(source: Member, target: Member) -> None:
+    """A slice with points is fenced here and opened there."""
+    source.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    source.transfer(Fence(1, (source.slot("root.a", 0),)))
+    target.transfer(opening(target, 1, ("root.a", 0)), creates("root.a.d"))
+
+
+@pytest.mark.parametrize("has_arrived", [True, False])
+def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
+    """A node starts alone: its table is of before the move, the new group's files are not."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    if has_arrived:
+        arrive(target, source, "root.a", 0)
+    else:
+        target.add(NO_REQUEST, write("root.a.d", 0, 2, 2))
+        source.machine.region.flush()
+        target.machine.region.flush()
+    for member in (source, target):
+        member.start_alone()
+    assert [0, 1] == shown((source, target), 0, 0)
+    for member in (source, target):
+        member.replay()
+    assert [0, 1] == shown((source, target), 1, 1)
+
+
+def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_left(tmp_path: Path) -> None:
+    """Likewise; the old group's files are gone."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    arrive(target, source, "root.a", 0)
+    source.transfer(LetGo(1))
+    for member in (source, target):
+        member.start_alone()
+    with pytest.raises(UserMistake) as gone:
+        shown((source, target), 0, 0)
+    assert MOVED == gone.value.code
+    for member in (source, target):
+        member.replay()
+    assert [0, 1] == shown((source, target), 1, 1)
+
+
+class Lame(LocalDisk):
+    """The node dies when it is about to take a partition's folder away; before that, its disk is full a while."""
+
+    def __init__(self) -> None:
+        self.full_writes = 1
+
+    def create(self, path: str) -> File:
+        if "group-1" in path and self.full_writes:
+            self.full_writes -= 1
+            raise OSError(errno.ENOSPC, "no space left")
+        return super().create(path)
+
+    def replace(self, source: str, target: str) -> None:
+        if os.path.basename(target).startswith(TRASH_PREFIX):
+            raise OSError(errno.EIO, "the node dies")
+        super().replace(source, target)
+
+
+def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Path) -> None:
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    member.transfer(Fence(1, (member.slot("root.a", 0),)))
+    member.machine.region.flush()
+    member.disk = Lame()
+    member.restart()
+    with pytest.raises(OSError, match="dies"):
+        member.transfer(LetGo(1))
+    member.machine.region.flush()
+    member.machine.save()
+    member.disk = LocalDisk()
+    member.start_alone()
+    assert {0: 1, 1: 1} == member.points("root.a.d")
+    with pytest.raises(UserMistake):
+        member.machine.replica.pin(Known(0, 0, 0))
+    region, pinned, _ = member.machine.replica.pin(Known(1, 0, 1))
+    region.unpin()
+    assert () == pinned["root.a"]
+    member.replay()
+    assert {} == member.points("root.a.d")
+    member.restart()
+    assert {} == member.points("root.a.d")
 
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.d.x")])

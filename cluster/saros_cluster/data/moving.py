@@ -3,7 +3,7 @@
     Fence, Settle   ownership alone
     Bring           schema of what is about to come
     Open            schema, requests and drops come along; partitions begin, which are read elsewhere until they arrive
-    LetGo           points and schema of what is elsewhere as a whole go
+    LetGo           what is elsewhere as a whole goes: from views and the schema, then from the disk (`remove_left`)
 
 After a start, what the state file has of them is not done again. Under the region's lock.
 """
@@ -37,7 +37,14 @@ def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[Sch
             ownership.settle(epoch)
         case LetGo(epoch):
             ownership.leave(epoch)
-            _let_go(replica, index, is_new=is_new)
+            if is_new:
+                _forget_left(replica, index)
+
+
+def remove_left(replica: Replica, index: int) -> None:
+    """The files go of what entry `index` has let go of. The caller holds `flusher.folders`, too."""
+    ownership = replica.ownership
+    replica.region.let_go(lambda database, number: not ownership.has(ownership.slot(database, number)), index)
 
 
 def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaChange]) -> None:
@@ -59,10 +66,8 @@ def _bring(replica: Replica, index: int, changes: Sequence[SchemaChange], databa
     replica.region.take_effect(index, Mutation(needed(replica.region.schema, wanted, databases)))
 
 
-def _let_go(replica: Replica, index: int, *, is_new: bool) -> None:
-    ownership, region = replica.ownership, replica.region
-    gone = [database for database in region.schema.databases() if not ownership.has_schema(database)]
-    if is_new:
-        region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
-        replica.told.forget(index)
-    region.let_go(lambda database, number: not ownership.has(ownership.slot(database, number)), index)
+def _forget_left(replica: Replica, index: int) -> None:
+    region = replica.region
+    gone = [database for database in region.schema.databases() if not replica.ownership.has_schema(database)]
+    region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
+    replica.told.forget(index)

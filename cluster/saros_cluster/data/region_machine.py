@@ -30,7 +30,7 @@ import numpy.typing as npt
 from saros_cluster.data.command import Command, decode_command
 from saros_cluster.data.drops import drop_of
 from saros_cluster.data.judging import Judge
-from saros_cluster.data.moving import move
+from saros_cluster.data.moving import move, remove_left
 from saros_cluster.data.ownership import LEFT, LetGo, Ownership
 from saros_cluster.data.replica import Replica, Underlay
 from saros_cluster.data.schema_told import Told
@@ -45,7 +45,7 @@ from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
-from saros_storage.disk import Disk
+from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.layout import confirm
 from saros_storage.mutation import Mutation
@@ -187,8 +187,9 @@ class RegionMachine:
             return self._ship(entry.index, command.shipping)
         if command.mutation.loads:
             return self._load_shipped(entry.index, command)
-        removes = any(isinstance(change, DeleteDatabase) for change in command.mutation.changes)
-        if removes or isinstance(command.transfer, LetGo):
+        if isinstance(command.transfer, LetGo):
+            return self._let_go(entry.index, command)
+        if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
             with region.flusher.folders, region.lock:
                 return self._apply_command(entry.index, command)
         with region.lock:
@@ -209,6 +210,36 @@ class RegionMachine:
             elif is_new:
                 return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
         return None
+
+    def _let_go(self, index: int, command: Command) -> Outcome:
+        """Slots are elsewhere: the state file says so before their files go.
+
+        Else who has started again would show nothing of them to a table of before the move, and call it all there is.
+        """
+        replica = self.replica
+        with replica.region.lock:
+            is_new = index > replica.judged
+            replica.removing = index
+            outcome = self._apply_command(index, command)
+        if is_new:
+            self._save_soon()
+        with replica.region.flusher.folders, replica.region.lock:
+            remove_left(replica, index)
+            replica.removing = None
+        return outcome
+
+    def _save_soon(self) -> None:
+        """Write the state, as soon as there is room for it."""
+        while True:
+            try:
+                with self._saving:
+                    state = self.replica.state(None)
+                    self._write(replace(state, released=max(state.released, self.replica.released)))
+            except OSError as error:
+                if error.errno not in FULL_ERRNOS or not self._wait_for_disk():
+                    raise
+            else:
+                return
 
     def _load_shipped(self, index: int, command: Command) -> Outcome:
         """A file that has come takes effect, if it is here and the entry is not refused."""
@@ -289,12 +320,15 @@ class RegionMachine:
     def save(self, first: int | None = None) -> None:
         """Write the state, and free the log before entry `first`: by default, whatever no partition needs."""
         with self._saving:
-            replica = self.replica
-            state = replica.state(first)
-            if state.released > replica.released:
-                save_state(self._disk, self._path, state)
-                replica.released = state.released
-                self._compact(state.released)
+            state = self.replica.state(first)
+            if state.released > self.replica.released:
+                self._write(state)
+
+    def _write(self, state: GroupState) -> None:
+        """With `_saving` held."""
+        save_state(self._disk, self._path, state)
+        self.replica.released = state.released
+        self._compact(state.released)
 
     # ------------------------------------------------------------------ snapshots
 

@@ -72,9 +72,11 @@ class Replica:
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
         #: Its files may show entries up to here, which the log has still to bring again.
-        self._found = region.partitions.applied
+        self._found = max([region.partitions.applied, *(p.manifest.created for p in region.partitions)])
         #: What was pinned last, for which epoch, and what of it a reader finds.
         self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
+        #: The entry by which slots are let go of whose files are still here.
+        self.removing: int | None = None
 
     # ------------------------------------------------------------------ entries
 
@@ -121,7 +123,7 @@ class Replica:
             needed = self.region.flusher.first_needed() if first is None else first
             waiting = {loaded.staged.name for p in self.region.partitions for loaded in p.loaded}
             shipped = self.shipments.first_needed(waiting)
-            needed = min(needed, self.reached + 1, self.reached + 1 if shipped is None else shipped)
+            needed = min(needed, self.reached + 1, *(i for i in (shipped, self.removing) if i is not None))
             self.skipped = [index for index in self.skipped if index >= needed]
             self.partly = {index: places for index, places in self.partly.items() if index >= needed}
             return GroupState(
@@ -153,9 +155,17 @@ class Replica:
             elif known is not None:
                 self.ownership.check_view(known.epoch, known.inbound)
             pinned = region.pin()
-            if known is not None and self.ownership.has_moved:
+            if known is not None and self._may_have_others:
                 pinned = self._shown(pinned, known)
             return region, pinned, max(region.partitions.applied, self._found)
+
+    @property
+    def _may_have_others(self) -> bool:
+        """Whether a reader may have to look for some of what is here in another group.
+
+        Files may hold slots of which the log says only when it comes again, after a start, that they came.
+        """
+        return self.ownership.has_moved or self.judged < self._found
 
     def _shown(self, pinned: Pinned, known: Known) -> Pinned:
         """What a reader with that table finds here: the rest is another group's. The same value for the same."""
