@@ -66,6 +66,8 @@ class Shown:
     rows: list[Row]
 
 
+#: What a series is marked with, in the order of `_labels`.
+_LABELS = ("tags", "attributes")
 #: What a condition looks at: subject -> text, None if there is none.
 Subjects = Mapping[str, str | None]
 
@@ -199,8 +201,8 @@ def _show_views(statement: Show, schema: SchemaReader) -> Shown:
         assert isinstance(schema, ViewedSchema)
         series, database = schema.series_of(view), schema.database_of(view.path)
         type_ = None if series is None else series.type.name
-        tags = {f"tags({key})": value for key, value in view.tags.items()}
-        subjects = {"timeseries": view.path, "datatype": type_, "database": database, **tags}
+        labels = _labels(view.tags, view.attributes)
+        subjects = {"timeseries": view.path, "datatype": type_, "database": database, **labels}
         if statement.where is None or _holds(statement.where, subjects):
             source = None if series is None else str(view.expression)
             rows.append((view.path, database, type_, _json(view.tags), _json(view.attributes), _VIEW, source))
@@ -420,9 +422,9 @@ def _series(
 
 def _subjects_of(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Subjects:
     path = f"{device.path}.{series.measurement}"
-    tags = {f"tags({key})": value for key, value in series.tags.items()}
+    labels = _labels(series.tags, series.attributes)
     kind = _BASE if view_in(schema, path) is None else _VIEW
-    return {"timeseries": path, "datatype": series.type.name, "database": device.database, "viewtype": kind, **tags}
+    return {"timeseries": path, "datatype": series.type.name, "database": device.database, "viewtype": kind, **labels}
 
 
 def _holds(where: Expression, subjects: Subjects) -> bool:
@@ -452,15 +454,20 @@ def _holds(where: Expression, subjects: Subjects) -> bool:
             raise NotSupportedError(f"the condition {where} in SHOW or COUNT")
 
 
+def _labels(tags: Mapping[str, str], attributes: Mapping[str, str]) -> Subjects:
+    both = zip(_LABELS, (tags, attributes), strict=True)
+    return {f"{kind}({key})": value for kind, labels in both for key, value in labels.items()}
+
+
 def _text_of(item: Expression) -> object:
     return item.value if isinstance(item, Literal) else str(item)
 
 
 def _value(subject: Expression, subjects: Subjects) -> str | None:
-    if isinstance(subject, Call):
+    if isinstance(subject, Call) and subject.name.lower() in _LABELS and len(subject.arguments) == 1:
         (key,) = subject.arguments
         word = key.value if isinstance(key, Literal) and isinstance(key.value, str) else str(key)
-        return subjects.get(f"tags({word})")
+        return subjects.get(f"{subject.name.lower()}({word})")
     name = str(subject)
     if name not in subjects:
         raise SemanticError(f"{name} cannot be asked for here: there are {', '.join(subjects)}")

@@ -65,9 +65,14 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         planned = plan_body(body, context)
         bodies.append(planned.root)
         timed = planned.timed
-    node = _together(same_types(bodies, len(bodies[0].fields)), by_time=timed, descending=descending)
-    node = filled(node, select.fill, context.moment, descending=descending)
-    node = without_null(node, select.without_null, outputs, merged.expand, len(select.tag_keys))
+    keys = len(select.tag_keys)
+    # Before the groups come together: what is missing comes from the group's own windows.
+    whole = [
+        filled(body, select.fill, context.moment, descending=descending, first=keys)
+        for body in same_types(bodies, len(bodies[0].fields))
+    ]
+    node = _together(whole, by_time=timed, descending=descending)
+    node = without_null(node, select.without_null, outputs, merged.expand, keys)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, timed, node)
 
@@ -121,7 +126,7 @@ def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
     return Output(output.name, _NULL) if lacking else output
 
 
-def _together(bodies: list[Project], *, by_time: bool, descending: bool) -> Node:
+def _together(bodies: list[Node], *, by_time: bool, descending: bool) -> Node:
     """The groups' rows in one stream, without the column that tells them apart."""
     fields = bodies[0].fields
     names = tuple(str(number) for number in range(len(bodies)))

@@ -58,15 +58,16 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
     return outputs[offset:] if count is None else outputs[offset : offset + count]
 
 
-def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool) -> Node:
-    """With FILL."""
+def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, first: int = 0) -> Node:
+    """With FILL; constants go to columns from `first` on."""
     if fill is None:
         return node
     bound = None if fill.bound is None else duration_ticks(fill.bound, moment.unit)
     values: tuple[Scalar, ...] = ()
     if fill.method is FillMethod.VALUE:
         assert isinstance(fill.value, Literal)
-        values = tuple(_fill_value(fill.value, field) for field in node.fields)
+        own = [_fill_value(fill.value, field) for field in node.fields[first:]]
+        values = (*([None] * first), *own)
     return FillNode(node, _KINDS[fill.method], values, bound, node.fields, descending)
 
 
