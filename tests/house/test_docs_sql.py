@@ -15,7 +15,7 @@ import saros
 from saros_engine.aggregates import AGGREGATES
 from saros_engine.functions import FUNCTIONS
 from saros_engine.points import POINT_FUNCTIONS
-from saros_grammar.ast import Count, NotSupported, Show, ShowKind, Statement
+from saros_grammar.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement
 from saros_grammar.parser import parse
 from saros_server import start_command
 from saros_shell import (
@@ -30,6 +30,8 @@ from saros_shell import (
 )
 from saros_shell.meta import COMMANDS
 from saros_spark import command as spark_command
+from saros_storage.types import DataType
+from saros_wire.status import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
 #: The reference's files, in the order in which its index lists them.
@@ -37,13 +39,16 @@ FILES = re.findall(r"\]\((sql/\w+\.md)\)", (DOCS / "sql.md").read_text(encoding=
 REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILES)
 
 
-def boxes(kind: str) -> list[str]:
+def boxes(kind: str, text: str = REFERENCE) -> list[str]:
     """The statements in the boxes of a kind."""
-    found = re.findall(rf"```{kind}\n(.*?)```", REFERENCE, re.DOTALL)
+    found = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
     return [line.removesuffix(";") for box in found for line in box.strip().splitlines()]
 
 
 STATEMENTS = boxes("sql")
+ERRORS = (DOCS / "sql" / "errors.md").read_text(encoding="utf-8")
+#: Code and statement.
+EXPECTED_ERRORS = [(int(code), text) for code, text in (line.split(maxsplit=1) for line in boxes("sql error"))]
 #: These need a cluster.
 OF_CLUSTERS = boxes("sql cluster")
 
@@ -78,6 +83,31 @@ def test_statements_about_senders_name_one_that_is_there(text: str, tmp_path: Pa
         connection.execute(text)
 
 
+def test_statements_fail_as_the_reference_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_example(monkeypatch, tmp_path / "installed")
+    with saros.connect(str(tmp_path / "data"), options={"durability": "os"}) as connection:
+        for text in boxes("sql", ERRORS):
+            connection.execute(text)
+        for code, text in EXPECTED_ERRORS:
+            with pytest.raises(saros.Error) as caught:
+                connection.execute(text).fetchall()
+            assert caught.value.code == code, f"{text}: {caught.value}"
+
+
+def test_every_code_is_in_the_reference() -> None:
+    shown = {code for code, _ in EXPECTED_ERRORS}
+    for cell in re.findall(r"^\| ([\d, to]+) \|", ERRORS, re.MULTILINE):
+        for span in cell.split(", "):
+            first, _, last = span.partition(" to ")
+            shown.update(code for code in STATUS if int(first) <= code <= int(last or first))
+    assert shown == set(STATUS)
+
+
+def test_every_type_is_in_the_reference() -> None:
+    statements = [statement for text in STATEMENTS if isinstance(statement := parse(text).statement, CreateTimeseries)]
+    assert {column.type_name for statement in statements for column in statement.columns} == {t.name for t in DataType}
+
+
 def test_every_kind_of_statement_is_in_the_reference() -> None:
     statements = [parse(text).statement for text in [*STATEMENTS, *OF_CLUSTERS, *OF_SENDERS]]
     shown = {statement.kind for statement in statements if isinstance(statement, (Show, Count))}
@@ -88,6 +118,7 @@ def test_every_kind_of_statement_is_in_the_reference() -> None:
 @pytest.mark.parametrize("name", [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS])
 def test_function_is_documented(name: str) -> None:
     assert f"`{name}`" in REFERENCE
+    assert any(re.search(rf"\b{name}\(", text) for text in STATEMENTS)
 
 
 @pytest.mark.parametrize("module", [command, importer, exporter, bench, verify_command], ids=lambda m: m.__name__)
