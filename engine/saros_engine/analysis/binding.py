@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from saros_engine.aggregates import aggregate_named
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.expression import (
     Bound,
@@ -367,6 +368,8 @@ def _call(expression: Call, columns: Columns) -> Bound:
     function = function_named(expression)
     if function is None and name in POINT_FUNCTIONS:
         raise SemanticError(f"{expression} makes points of its own: it may stand in SELECT only, outside of aggregates")
+    if function is None and aggregate_named(expression) is not None:
+        raise SemanticError(f"{expression} is an aggregate, and cannot stand here: see HAVING")
     if function is None:
         raise SemanticError(f"Unknown function: {expression.name}. Look with SHOW FUNCTIONS")
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)

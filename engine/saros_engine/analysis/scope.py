@@ -113,6 +113,14 @@ class Scope:
         return _combinations(expression, [self.find(path) or [path] for path in paths_of(expression)])
 
 
+def require_suffix(path: PathExpression) -> None:
+    """Raise SemanticError unless the path is one that ALIGN BY DEVICE takes."""
+    if len(path.nodes) != 1 or path.nodes[0] == "**":
+        raise SemanticError(
+            f"{path}: with ALIGN BY DEVICE the suffix paths can only be measurement or one-level wildcard"
+        )
+
+
 class DeviceScope:
     """The series of one device, for ALIGN BY DEVICE: paths are measurements, or `*`."""
 
@@ -122,10 +130,7 @@ class DeviceScope:
 
     def find(self, path: PathExpression) -> list[PathExpression]:
         """The measurements that a path means."""
-        if len(path.nodes) != 1 or path.nodes[0] == "**":
-            raise SemanticError(
-                f"{path}: with ALIGN BY DEVICE the suffix paths can only be measurement or one-level wildcard"
-            )
+        require_suffix(path)
         if path.has_wildcard:
             pattern = parse_pattern(f"root.{path}")
             names = [name for name in sorted(self.device.series) if pattern.matches(("root", name))]

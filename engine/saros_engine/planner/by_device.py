@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from saros_engine.analysis.scope import DeviceScope, names_series, paths_of
+from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, require_suffix
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, Constant
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
@@ -39,6 +39,9 @@ class _Column:
 def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module."""
     order = select.order_by
+    for item in select.items:
+        for path in paths_of(item.expression):
+            require_suffix(path)  # even where there is no device
     scopes = [DeviceScope(device) for device in _devices(select, context)]
     if (order and str(order[0].expression).lower() == "device" and order[0].descending) or (
         len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending

@@ -94,6 +94,8 @@ def _check(select: Select, *, has_value_filter: bool) -> None:
     for item in select.items:
         if not any_part(item.expression, is_aggregate):
             raise SemanticError(f"{item.expression} is no aggregate, and GROUP BY TAGS needs aggregates")
+        if item.alias in select.tag_keys:
+            raise SemanticError(f"Output column is duplicated with the tag key: {item.alias}")
 
 
 def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> list[Output]:

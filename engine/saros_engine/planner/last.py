@@ -53,8 +53,7 @@ def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | Non
 
 def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
     """See the module."""
-    if select.without_null is not None:
-        raise SemanticError("WITHOUT NULL cannot stand beside LAST, which has no nulls")
+    _check(select)
     scope = Scope(context.schema, select.from_paths)
     time, rest = context.split_time(select.where)
     if rest is not None and any(paths_of(rest)):
@@ -84,6 +83,18 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
         node = sorted_by(node, select.order_by, none, _NAMES)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(_FIELDS, True, node)
+
+
+def _check(select: Select) -> None:
+    for given, what in (
+        (select.group_by is not None or select.levels or select.tag_keys, "GROUP BY"),
+        (select.having is not None, "HAVING"),
+        (select.fill is not None, "FILL"),
+        (select.without_null is not None, "WITHOUT NULL"),
+        (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
+    ):
+        if given:
+            raise SemanticError(f"{what} cannot stand beside LAST, which answers one point of each series")
 
 
 def _series_of(path: PathExpression, scope: Scope, context: PlanContext) -> Leaf | None:
