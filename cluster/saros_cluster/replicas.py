@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from saros_cluster.data.command import Known
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.host import NotHere
 from saros_cluster.merges import Stopped
@@ -20,7 +21,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_storage.capture.capture import Capture
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
-from saros_storage.errors import StoreClosed
+from saros_storage.errors import StoreClosed, UserMistake
 from saros_storage.latest_cache import LatestCache
 from saros_storage.partition_status import PartitionStatus
 from saros_storage.region import Region, StoreStatus
@@ -128,10 +129,20 @@ class Replicas:
         return next((why for why in blocked if why is not None), None)
 
     def capture(self, shelf: Shelf) -> tuple[tuple[bytes, ...], tuple[Capture, ...]]:
-        """What each has, as of one entry of its group: ids on the shelf, to be released, and captures."""
+        """What each has, as of one entry of its group: ids on the shelf, to be released, and captures.
+
+        A slice that moves may lie in two groups: that counts to which it came. Raises UserMistake (MOVED) while some of
+        it is still to come here, and if a slice goes from group to group meanwhile.
+        """
+        machines = self.machines
+        moves = [machine.replica.moves for machine in machines.values()]
+        holding = _holding(machines)
         ids: list[bytes] = []
         try:
-            ids.extend(machine.capture() for machine in self.machines.values())
+            for group, machine in machines.items():
+                ids.append(machine.capture(partial(_is_held, holding, group)))
+            if machines is not self.machines or moves != [machine.replica.moves for machine in machines.values()]:
+                raise UserMistake("slots have moved meanwhile: back the node up again", code=MOVED)
             return tuple(ids), tuple(map(shelf.capture, ids))
         except BaseException:
             for id_ in ids:
@@ -168,6 +179,21 @@ class Replicas:
 
 def _slice(snapshot: PartitionSnapshot) -> int:
     return snapshot.slice
+
+
+def _holding(machines: Mapping[GroupId, RegionMachine]) -> dict[tuple[str, int], GroupId]:
+    """By database and slice: the group that got it last. Raises UserMistake (MOVED) if some of it is not here yet."""
+    found: dict[tuple[str, int], tuple[int, GroupId]] = {}
+    for group, machine in machines.items():
+        for key, generation, is_whole in machine.replica.held():
+            if not is_whole:
+                raise UserMistake("slots are on their way to this node: back it up when they are here", code=MOVED)
+            found[key] = max(found.get(key, (generation, group)), (generation, group))
+    return {key: group for key, (_, group) in found.items()}
+
+
+def _is_held(holding: Mapping[tuple[str, int], GroupId], group: GroupId, database: str, number: int) -> bool:
+    return holding.get((database, number), group) == group
 
 
 def _unpin(regions: Sequence[Region]) -> None:

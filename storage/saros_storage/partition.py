@@ -211,6 +211,11 @@ class Partition:
         self._changed()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it is still elsewhere."""
+        return self.underlay is None and self.manifest.arrived >= self.manifest.generation
+
+    @property
     def first_unflushed(self) -> int | None:
         """The first log index that the partition still needs, or None."""
         known = [m.first_index for m in (*self.immutable[:1], *([self.active] if self.active else []))]

@@ -34,7 +34,6 @@ from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
-from saros_cluster.replicas import Replicas
 from saros_storage.block import Column
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
@@ -500,67 +499,6 @@ def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_grou
     assert [True, False] == [member.machine.replica.has_heard(known) for known in (before, since)]
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
     assert [True, True] == [member.machine.replica.has_heard(known) for known in (before, since)]
-
-
-def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
-    """The times of root.a.d, as a reader finds them in groups 1 and 2 of a node, by a table of that epoch.
-
-    `moved`: the last move from the first to the second that the table knows of.
-    """
-    replicas = Replicas(ChunkCache(1 << 20))
-    for number, member in enumerate(members, 1):
-        replicas.put(GroupId(number), member.machine)
-    view = replicas.view({GroupId(1): Known(epoch, 0, moved), GroupId(2): Known(epoch, moved, 0)})
-    reader = view.open(ScanRequest("root.a.d", ("x",), (DataType.INT64,), False))
-    found: list[int] = []
-    while (block := reader.next()) is not None:
-        found += block.times.tolist()
-    reader.close()
-    view.close()
-    return found
-
-
-def moved_from(source: Member, target: Member) -> None:
-    """A slice with points is fenced here and opened there."""
-    source.add(NO_REQUEST, Mutation(creates("root.a.d")))
-    source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
-    source.transfer(Fence(1, (source.slot("root.a", 0),)))
-    target.transfer(opening(target, 1, ("root.a", 0)), creates("root.a.d"))
-
-
-@pytest.mark.parametrize("has_arrived", [True, False])
-def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
-    """A node starts alone: its table is of before the move, the new group's files are not."""
-    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
-    moved_from(source, target)
-    if has_arrived:
-        arrive(target, source, "root.a", 0)
-    else:
-        target.add(NO_REQUEST, write("root.a.d", 0, 2, 2))
-        source.machine.region.flush()
-        target.machine.region.flush()
-    for member in (source, target):
-        member.start_alone()
-    assert [0, 1] == shown((source, target), 0, 0)
-    for member in (source, target):
-        member.replay()
-    assert [0, 1] == shown((source, target), 1, 1)
-
-
-def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_left(tmp_path: Path) -> None:
-    """Likewise; the old group's files are gone."""
-    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
-    moved_from(source, target)
-    arrive(target, source, "root.a", 0)
-    source.transfer(LetGo(1))
-    for member in (source, target):
-        member.start_alone()
-    with pytest.raises(UserMistake) as gone:
-        shown((source, target), 0, 0)
-    assert MOVED == gone.value.code
-    for member in (source, target):
-        member.replay()
-    assert [0, 1] == shown((source, target), 1, 1)
 
 
 class Lame(LocalDisk):

@@ -235,6 +235,17 @@ class Replica:
         with self.region.lock:
             return list(self.ownership.arrivals.values())
 
+    def held(self) -> list[tuple[tuple[str, int], int, bool]]:
+        """The partitions that are here, each with the move that brought it, and whether what it had before is here."""
+        with self.region.lock:
+            return [(p.key, p.manifest.generation, p.is_whole) for p in self.region.partitions]
+
+    @property
+    def moves(self) -> tuple[int, int, int]:
+        """The last moves that took slots away, brought some, and were let go of."""
+        with self.region.lock:
+            return self.ownership.fenced, self.ownership.opened, self.ownership.let_go
+
     def is_arriving(self, arrival: Arrival) -> bool:
         """Whether something of it is still read elsewhere."""
         with self.region.lock:

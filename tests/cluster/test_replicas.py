@@ -1,0 +1,158 @@
+"""The replicas of a node, read and backed up as one, while slots go from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from cluster.test_region_machine import NO_REQUEST, OPTIONS, Member, arrive, creates, opening, write
+
+from saros_cluster.data.command import Known
+from saros_cluster.data.ownership import MOVED, Fence, LetGo
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.replicas import Replicas
+from saros_storage.backup.making import BackupRun
+from saros_storage.backup.repository import Repository
+from saros_storage.backup.restoring import Restore
+from saros_storage.capture.frozen import Frozen
+from saros_storage.capture.shelf import Shelf
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.clock import SystemClock
+from saros_storage.disk import LocalDisk
+from saros_storage.errors import UserMistake
+from saros_storage.mutation import Deletion, Mutation
+from saros_storage.reading import ReadView, ScanRequest, TimeRange
+from saros_storage.store import Store
+from saros_storage.types import DataType
+
+NOW = Known(1, 1, 1)
+
+
+def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
+    """The times of root.a.d, as a reader finds them in groups 1 and 2 of a node, by a table of that epoch.
+
+    `moved`: the last move from the first to the second that the table knows of.
+    """
+    view = node_of(*members).view({GroupId(1): Known(epoch, 0, moved), GroupId(2): Known(epoch, moved, 0)})
+    return [time for time, _ in points(view)]
+
+
+def node_of(*members: Member) -> Replicas:
+    replicas = Replicas(ChunkCache(1 << 20))
+    for number, member in enumerate(members, 1):
+        replicas.put(GroupId(number), member.machine)
+    return replicas
+
+
+def points(view: ReadView) -> list[tuple[int, object]]:
+    """Those of root.a.d; the view is closed."""
+    reader = view.open(ScanRequest("root.a.d", ("x",), (DataType.INT64,), False))
+    found: list[tuple[int, object]] = []
+    while (block := reader.next()) is not None:
+        found += zip(block.times.tolist(), block.columns[0].to_list(), strict=True)
+    reader.close()
+    view.close()
+    return found
+
+
+def moved_from(source: Member, target: Member) -> None:
+    """A slice with points is fenced here and opened there."""
+    source.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    source.transfer(Fence(1, (source.slot("root.a", 0),)))
+    target.transfer(opening(target, 1, ("root.a", 0)), creates("root.a.d"))
+
+
+@pytest.mark.parametrize("has_arrived", [True, False])
+def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
+    """A node starts alone: its table is of before the move, the new group's files are not."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    if has_arrived:
+        arrive(target, source, "root.a", 0)
+    else:
+        target.add(NO_REQUEST, write("root.a.d", 0, 2, 2))
+        source.machine.region.flush()
+        target.machine.region.flush()
+    for member in (source, target):
+        member.start_alone()
+    assert [0, 1] == shown((source, target), 0, 0)
+    for member in (source, target):
+        member.replay()
+    assert [0, 1] == shown((source, target), 1, 1)
+
+
+def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_left(tmp_path: Path) -> None:
+    """Likewise; the old group's files are gone."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    arrive(target, source, "root.a", 0)
+    source.transfer(LetGo(1))
+    for member in (source, target):
+        member.start_alone()
+    with pytest.raises(UserMistake) as gone:
+        shown((source, target), 0, 0)
+    assert MOVED == gone.value.code
+    for member in (source, target):
+        member.replay()
+    assert [0, 1] == shown((source, target), 1, 1)
+
+
+class Here:
+    """What a node has, for a backup. Implements `Source`."""
+
+    def __init__(self, folder: Path, *members: Member) -> None:
+        self._shelf = Shelf(str(folder), LocalDisk(), SystemClock())
+        self._members = members
+        for member in members:
+            member.machine._shelf = self._shelf  # all groups of a node have one
+        self._ids: tuple[bytes, ...] = ()
+
+    def freeze(self, since: int | None) -> Frozen:
+        self._ids, captures = node_of(*self._members).capture(self._shelf)
+        schema = self._members[0].machine.region.schema.dump()
+        return Frozen("ms", 100, False, schema, self._ids, captures)
+
+    def read(self, capture: int, number: int) -> Iterator[bytes]:
+        return self._shelf.pieces(self._ids[capture], number, 0)
+
+    def release(self) -> None:
+        for id_ in self._ids:
+            self._shelf.release(id_)
+
+
+def restored(folder: Path, *members: Member) -> list[tuple[int, object]]:
+    """The points of root.a.d in a backup of a node with these groups."""
+    repository = Repository(str(folder / "backups"), LocalDisk())
+    BackupRun(repository, Here(folder / "shelf", *members), SystemClock(), incremental=False).run()
+    Restore(repository, str(folder / "restored"), LocalDisk()).run(None)
+    store = Store.open(str(folder / "restored"), OPTIONS, LocalDisk(), SystemClock())
+    try:
+        return points(store.view())
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_a_backup_takes_slots_from_the_group_that_has_them_now(tmp_path: Path, newer_first: bool) -> None:
+    """The old group keeps them for a while."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    source.machine.region.flush()
+    arrive(target, source, "root.a", 0)
+    target.add(NO_REQUEST, write("root.a.d", 1, 2, 2))
+    target.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.a.d.x",), TimeRange(0, 1))]), known=NOW)
+    members = (target, source) if newer_first else (source, target)
+    assert [(1, 2), (2, 2)] == restored(tmp_path, *members)
+
+
+def test_a_backup_waits_for_slots_that_are_on_their_way_here(tmp_path: Path) -> None:
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    moved_from(source, target)
+    for members in ((source, target), (target,)):
+        with pytest.raises(UserMistake) as early:
+            restored(tmp_path / str(len(members)), *members)
+        assert MOVED == early.value.code
+    arrive(target, source, "root.a", 0)
+    assert [(0, 1), (1, 1)] == restored(tmp_path / "later", source, target)
