@@ -95,9 +95,10 @@ class Calls:
     def windowed(self, block: Block, windows: WindowSequence) -> tuple[Int64Array, list[Column]]:
         """The windows, not overlapping, that rows (times ascending) fall into, and a row of states for each."""
         numbers, slices = cut(windows, block.times)
-        filled = np.flatnonzero(slices.starts < slices.stops)
-        slices = Slices(slices.starts[filled], slices.stops[filled])
-        return numbers[filled], self.states(block, slices)
+        filled = slices.starts < slices.stops
+        if not filled.all():
+            numbers, slices = numbers[filled], Slices(slices.starts[filled], slices.stops[filled])
+        return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
         """No state at all."""

@@ -12,7 +12,8 @@ neighbouring borders; rows go to panes once, and windows merge panes.
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-Fixed windows cost no memory, however many there are; calendar windows are an array. Pure: any thread.
+Fixed windows cost no memory, however many there are, but for the borders that were asked for last; calendar windows are
+an array. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from saros_storage.types import Int64Array, TimeUnit
 
 #: More windows than this are refused: every window is a row of the result, empty ones too.
 WINDOWS_MAX = 1_000_000
+_NONE = np.empty(0, np.int64)
 #: Calendar sequences that are kept: the scans of one query share theirs.
 _CACHED_SEQUENCES = 16
 
@@ -74,16 +76,27 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
+        #: The numbers of the windows asked for last, and their borders.
+        self._last = (0, 0), (_NONE, _NONE)
 
     def starts(self, low: int, high: int) -> Int64Array:
         """See `WindowSequence`."""
-        return np.arange(low, high, dtype=np.int64) * self._step + self._start
+        return self._borders(low, high)[0]
 
     def ends(self, low: int, high: int) -> Int64Array:
         """See `WindowSequence`."""
-        starts = self.starts(low, high)
-        # Near the end of time start + interval could overflow.
-        return np.where(self._end - starts < self._interval, self._end, starts + self._interval)
+        return self._borders(low, high)[1]
+
+    def _borders(self, low: int, high: int) -> tuple[Int64Array, Int64Array]:
+        """Starts and ends; those asked for last are kept, since series side by side mostly span the same time."""
+        asked, borders = self._last
+        if asked != (low, high):
+            starts = np.arange(low, high, dtype=np.int64) * self._step + self._start
+            # Near the end of time start + interval could overflow.
+            ends = np.where(self._end - starts < self._interval, self._end, starts + self._interval)
+            borders = starts, ends
+            self._last = (low, high), borders
+        return borders
 
     def first_ending_after(self, time: int) -> int:
         """See `WindowSequence`."""
@@ -192,8 +205,8 @@ def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices
     high = sequence.count_starting_until(int(times[-1]))
     if high - low > len(times) // 4:
         return _cut_by_row(sequence, times)
-    starts = np.searchsorted(times, sequence.starts(low, high)).astype(np.int64, copy=False)
-    stops = np.searchsorted(times, sequence.ends(low, high)).astype(np.int64, copy=False)
+    starts = times.searchsorted(sequence.starts(low, high)).astype(np.int64, copy=False)
+    stops = times.searchsorted(sequence.ends(low, high)).astype(np.int64, copy=False)
     return np.arange(low, high, dtype=np.int64), Slices(starts, stops)
 
 
