@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from saros_engine.analysis.scope import Scope, any_part, paths_of
+from saros_engine.analysis.scope import Scope, any_part, names_series, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.expression import InputColumn
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
@@ -96,6 +96,10 @@ def _check(select: Select, *, has_value_filter: bool) -> None:
             raise SemanticError(f"{item.expression} is no aggregate, and GROUP BY TAGS needs aggregates")
         if item.alias in select.tag_keys:
             raise SemanticError(f"Output column is duplicated with the tag key: {item.alias}")
+        if any_part(item.expression, lambda part: is_aggregate(part) and not names_series(part)):
+            raise SemanticError(
+                f"{item.expression} has an aggregate of no series, which GROUP BY TAGS finds no tags for"
+            )
 
 
 def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> list[Output]:
