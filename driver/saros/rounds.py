@@ -6,6 +6,8 @@ question finds another one. Used by one thread; speaks to the target's addresses
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -16,7 +18,7 @@ from saros.target import Target
 from saros_storage.errors import StorageError
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.round import Content
-from saros_sync.transport import Begun, Conflict, Standing, Want
+from saros_sync.transport import Answer, Begun, Conflict, Standing, Want
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -45,13 +47,21 @@ class RemoteReceiver:
         )
         return _begun(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
         """See `Transport.chunk`."""
         request = client_pb2.SyncChunkRequest(
             sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32, data=data
         )
-        reply: client_pb2.SyncChunkReply = self._ask(protocol.SYNC_CHUNK, request, client_pb2.SyncChunkReply.FromString)
-        return reply.have
+        with self._telling_errors():
+            call = self._ready(protocol.SYNC_CHUNK, client_pb2.SyncChunkReply.FromString)
+            coming = call.future(request, metadata=self._metadata, timeout=_CALL_SECONDS)
+
+        def answer() -> int:
+            with self._telling_errors():
+                reply: client_pb2.SyncChunkReply = coming.result()
+            return reply.have
+
+        return answer
 
     def commit(self, sender: str, number: int) -> Begun:
         """See `Transport.commit`."""
@@ -59,10 +69,19 @@ class RemoteReceiver:
         return _begun(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
 
     def _ask(self, name: str, request: Any, decode: Any) -> Any:
+        with self._telling_errors():
+            return self._ready(name, decode)(request, metadata=self._metadata, timeout=_CALL_SECONDS)
+
+    def _ready(self, name: str, decode: Any) -> Any:
+        """A call in a session."""
+        if self._lease is None:
+            self._open()
+        return self._call(name, decode)
+
+    @contextmanager
+    def _telling_errors(self) -> Iterator[None]:
         try:
-            if self._lease is None:
-                self._open()
-            return self._call(name, decode)(request, metadata=self._metadata, timeout=_CALL_SECONDS)
+            yield
         except grpc.RpcError as error:
             failure = failure_of(error, self._address)
             said = failure.error

@@ -1,14 +1,17 @@
 """How a sender reaches a receiver: three questions, each of which may be asked again.
 
     begin    this is round 7, its document has this SHA-256      -> what the receiver lacks of it, and how much it has
-    chunk    bytes of one content from an offset on              -> how much of it the receiver has now
+    chunk    bytes of one content from an offset on              -> how much of it the receiver has now, from its start
     commit   all is there                                        -> it is visible; which devices are refused
+
+Several chunks may be on their way; each has an answer of its own, and none is bound to the order of the others.
 
 Values and a border: `receiver.Receiver` behind gRPC is one, tests have others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -17,6 +20,10 @@ from saros_sync.round import Content
 
 #: Bytes of a chunk at most.
 CHUNK_BYTES_MAX = 4 << 20
+#: Of chunks that are on their way together, if they are several: what a receiver keeps of those that come too early.
+FLIGHT_BYTES_MAX = 4 << 20
+#: Waits for how many bytes of a content are there; raises what its question does.
+Answer = Callable[[], int]
 
 
 class Standing(Enum):
@@ -64,8 +71,8 @@ class Transport(Protocol):
         """Ask what is lacking of a round."""
         ...
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
-        """Hand over bytes of a content; how many of it are there then, from its start."""
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+        """Hand over bytes of a content; the answer may be waited for when others are on their way."""
         ...
 
     def commit(self, sender: str, number: int) -> Begun:

@@ -2,6 +2,7 @@
 
 lost      the question never arrives                    answered late    it does, and its answer is lost
 twice     it arrives once more, and once more later     damaged          some byte of a chunk is another
+overtaken a chunk comes after those that were sent later
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TypeVar
 
 from saros_sync.errors import RoundRefused, Unreachable
 from saros_sync.round import Content
-from saros_sync.transport import Begun, Transport
+from saros_sync.transport import Answer, Begun, Transport
 
 T = TypeVar("T")
 
@@ -32,12 +33,19 @@ class BadLine:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._pass(lambda: self._line.begin(sender, name, number, document))
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
         sent = data
         if data and self._is("damaged", self._badness / 3):
             place = self._chance.randrange(len(data))
             sent = data[:place] + bytes([data[place] ^ (1 << self._chance.randrange(8))]) + data[place + 1 :]
-        return self._pass(lambda: self._line.chunk(sender, number, sha256, offset, crc32, sent))
+
+        def handed_over() -> int:
+            return self._line.chunk(sender, number, sha256, offset, crc32, sent)()
+
+        if self._is("overtaken", self._badness / 2):  # by those that are sent before its answer is waited for
+            return lambda: self._pass(handed_over)
+        have = self._pass(handed_over)
+        return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:
         return self._pass(lambda: self._line.commit(sender, number))

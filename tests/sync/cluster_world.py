@@ -38,10 +38,11 @@ from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.receiver.asking import Speaker
 from saros_sync.receiver.catalog import Catalog, SenderEntry
+from saros_sync.receiver.checking import AtOnce, Look
 from saros_sync.receiver.mirror import FOLDER as SYNC
 from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
-from saros_sync.transport import Begun
+from saros_sync.transport import Answer, Begun
 
 #: Longer than old and held rounds are kept.
 _LONG_SECONDS = 1_000.0
@@ -85,7 +86,7 @@ class Place:
             partial(places.ask, node),
         )
         self.receiver = ClusterReceiver(
-            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.wait
+            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.look, places.wait
         )
 
     # ------------------------------------------------------------------ what all have agreed on
@@ -156,9 +157,11 @@ class Places:
         disks: Mapping[NodeId, CrashDisk] | None = None,
         notes: Notes | None = None,
         schema: SchemaTree | None = None,
+        look: Look | None = None,
     ) -> None:
         """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
         self.clock = Clock()
+        self.look = look or AtOnce()
         self.notes = notes or Notes()
         self._ledger = Ledger(lambda: self.notes)
         self.schema = schema or SchemaTree()
@@ -316,8 +319,9 @@ class Line:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._receiver.begin(Speaker(), sender, name, number, document)
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
-        return self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+        return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:
         return self._receiver.commit(Speaker(), sender, number)

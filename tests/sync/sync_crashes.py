@@ -22,7 +22,7 @@ from random import Random
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_model import Operation, State, delete_database, delete_points, flush, merge, write_rows
 from storage.store_opening import FOLDER, Wrong, open_store
-from sync.sync_world import Centre, Edge, devices_of, sender_beside
+from sync.sync_world import Centre, Edge, Late, devices_of, sender_beside
 
 from saros_storage.errors import StorageError
 from saros_sync.sender.folder import SenderFolder
@@ -52,7 +52,7 @@ class Known:
 
 def centre_crashes(rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1) -> int:
     """How many states were tried. Raises Wrong."""
-    centre = Centre()
+    centre = Centre(look=Late())
     edge = Edge(centre.line())
     centre.disk.keeps_pictures = True
     _note(centre.disk, edge, centre, (devices_of(centre.store),))
@@ -86,7 +86,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
         disk.keeps_pictures = True
         disk.note = lambda: known
     with no_failure(context):
-        centre = Centre(disk)
+        centre = Centre(disk, Late())
     try:
         check(context, devices_of(centre.store), known.allowed)
         with no_failure(context):
@@ -107,7 +107,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
 
 def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
     """The same with the edge, all of which goes down. How many states were tried. Raises Wrong."""
-    centre = Centre()
+    centre = Centre(look=Late())
     edge = Edge(centre.line())
     tried = 0
     for operations in rounds:
@@ -151,7 +151,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
     """How many operations of the centre's disk failed first. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
-        centre = Centre()
+        centre = Centre(look=Late())
         edge = Edge(centre.line())
         centre.disk.fails_at, centre.disk.fails_for = (centre.disk.operations + place, number), failing
         for operations in rounds:
@@ -174,7 +174,7 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
     """The same with what the sender does on the edge's disk."""
 
     def tell(place: int) -> CrashDisk:
-        centre = Centre()
+        centre = Centre(look=Late())
         edge = Edge(centre.line())
         done = 0
         for operations in rounds:

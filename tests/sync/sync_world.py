@@ -9,6 +9,7 @@ sealed when the snapshot was taken; before that, what it had after the round bef
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import cast
 
@@ -22,6 +23,7 @@ from saros_storage.folder_lock import FolderLock
 from saros_storage.store_options import StoreOptions
 from saros_sync.receiver.asking import Speaker
 from saros_sync.receiver.catalog import Catalog
+from saros_sync.receiver.checking import AtOnce, Found, Look
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_store import SyncedStore
@@ -29,7 +31,7 @@ from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder
 from saros_sync.sender.sending import Sending, Sent
-from saros_sync.transport import Begun, Transport
+from saros_sync.transport import Answer, Begun, Transport
 
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
@@ -42,9 +44,28 @@ class _Nobody:
         return
 
 
-def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS) -> SyncedStore:
+class Late:
+    """Looks at a file when somebody waits for what it is. Implements `Look`."""
+
+    def begin(self, look: Callable[[], Found]) -> Future[Found]:
+        return _Waited(look)
+
+    def close(self) -> None:
+        return
+
+
+class _Waited(Future[Found]):
+    def __init__(self, look: Callable[[], Found]) -> None:
+        super().__init__()
+        self._look = look
+
+    def result(self, timeout: float | None = None) -> Found:
+        return self._look()
+
+
+def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, look: Look | None = None) -> SyncedStore:
     disk.make_folder(FOLDER)
-    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
+    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), look or AtOnce())
 
 
 class Direct:
@@ -58,9 +79,10 @@ class Direct:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._receiver().begin(self._speaker, sender, name, number, document)
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
         self.chunks += 1
-        return self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, data)
+        have = self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, data)
+        return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:
         return self._receiver().commit(self._speaker, sender, number)
@@ -111,9 +133,10 @@ def sender_beside(disk: CrashDisk, line: Transport, options: ReceiverOptions = S
 class Centre:
     """A store that senders send to."""
 
-    def __init__(self, disk: CrashDisk | None = None) -> None:
+    def __init__(self, disk: CrashDisk | None = None, look: Look | None = None) -> None:
         self.disk = disk or CrashDisk()
-        self.store = open_centre(self.disk)
+        self.look = look
+        self.store = open_centre(self.disk, look=look)
 
     @property
     def receiver(self) -> Receiver:
@@ -121,7 +144,7 @@ class Centre:
 
     def restart(self) -> None:
         self.store.close()
-        self.store = open_centre(self.disk)
+        self.store = open_centre(self.disk, look=self.look)
 
     def line(self, speaker: Speaker | None = None) -> Direct:
         return Direct(lambda: self.store.receiver, speaker)

@@ -25,7 +25,7 @@ from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.errors import BeginAgain, NoSuchSender, Unreachable
 from saros_sync.receiver.asking import Speaker
 from saros_sync.round import Content
-from saros_sync.transport import Begun
+from saros_sync.transport import Answer, Begun
 
 PLACES = 3
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.c.d1")
@@ -70,9 +70,10 @@ class Line:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._receiver.begin(Speaker(), sender, name, number, document)
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
         self.sent += len(data)
-        return self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+        return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:
         self.before_commit()

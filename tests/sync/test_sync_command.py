@@ -21,6 +21,7 @@ from saros_storage.disk import LocalDisk
 from saros_sync.errors import Unreachable
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
+from saros_sync.transport import Answer
 
 POINTS = 200_000
 
@@ -74,12 +75,13 @@ def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
             receiver = RemoteReceiver(parse_target(made.target))
             chunk = receiver.chunk
 
-            def next_weather(*words: object) -> int:
+            def next_weather(*words: object) -> Answer:
                 proxy.set_weather("line", forth=bad.pop() if bad else FAIR)
                 try:
-                    return chunk(*words)  # type: ignore[arg-type]
+                    have = chunk(*words)()  # type: ignore[arg-type]
                 finally:
                     proxy.set_weather("line", forth=FAIR)
+                return lambda: have
 
             receiver.chunk = next_weather  # type: ignore[method-assign]
             return receiver

@@ -35,6 +35,7 @@ from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.errors import SentElsewhere
+from saros_sync.receiver.checking import Beside
 from saros_sync.receiver.guard import Guard
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.synced_view import SyncedView
@@ -63,7 +64,9 @@ class SyncedCluster(ClusterDatabase):
             self._halves,
             self.ask,
         )
-        self.receiver = ClusterReceiver(contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves)
+        self.receiver = ClusterReceiver(
+            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves, Beside()
+        )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 

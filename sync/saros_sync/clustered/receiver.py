@@ -46,6 +46,7 @@ from saros_sync.receiver.asking import (
     printable,
 )
 from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
+from saros_sync.receiver.checking import Look
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import devices_of_schema
 from saros_sync.receiver.ownership import Claims, claims
@@ -104,6 +105,7 @@ class ClusterReceiver:
         keeper: Keeper,
         cluster: Cluster,
         halves: Callable[[str], Halves],
+        look: Look,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Look at what arrived here before. Raises CorruptFile, OSError."""
@@ -114,6 +116,7 @@ class ClusterReceiver:
         self._keeper = keeper
         self._cluster = cluster
         self._halves = halves
+        self._look = look
         self._sleep = sleep
         self._locks = SenderLocks()
         #: What arrives here, or has arrived and is not gone yet.
@@ -123,7 +126,7 @@ class ClusterReceiver:
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
     def _open(self, sender: str) -> Incoming:
-        return Incoming(self._contents.arriving(sender), self._disk)
+        return Incoming(self._contents.arriving(sender), self._disk, self._look)
 
     @property
     def catalog(self) -> Catalog:
@@ -134,6 +137,7 @@ class ClusterReceiver:
         """Close all files; what arrived here stays."""
         for incoming in list(self._incoming.values()):
             incoming.close()
+        self._look.close()
 
     # ------------------------------------------------------------------ what senders ask
 

@@ -6,7 +6,10 @@
 
 A part is cut back to what the journal says is good, since a power cut may leave anything behind it. A content is
 checked when it is whole; one that is another than its name says goes, and is wanted again. Offsets must meet: what
-comes twice or too early changes nothing, and the answer says what is there.
+comes twice changes nothing, what comes too early waits in memory if it is not much, and the answer says what is there.
+
+Files are looked at beside what comes next (`checking`): until that is over they are parts that have all bytes. What is
+wrong with one is told with a later question, at the latest with the last chunk of all that was lacking.
 
 Whoever calls holds the sender's lock.
 """
@@ -16,20 +19,21 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from saros_storage.disk import Disk, File
-from saros_storage.errors import CorruptFile
+from saros_storage.errors import CorruptFile, StorageError
 from saros_storage.layout import RESOURCE, write_durably
-from saros_storage.loading.content import content_of as content_of_tsfile
-from saros_storage.resource import devices_of_file, encode_resource
-from saros_storage.tsfile.checking import check_tsfile
-from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.resource import encode_resource
 from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.journal import Journal, Note
+from saros_sync.receiver.checking import Found, Look, check_file
 from saros_sync.receiver.mirror import MirrorFolder, devices_of_schema
 from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
-from saros_sync.transport import CHUNK_BYTES_MAX, Want
+from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Want
 
 START, GOOD, DONE = "start", "good", "done"
 _PART = ".part"
@@ -44,18 +48,31 @@ class _Part:
     file: File
     good: int
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    #: Chunks that came before others that belong before them, by offset.
+    early: dict[int, bytes] = field(default_factory=dict)
+
+    def keep(self, offset: int, data: bytes) -> None:
+        """Keep a chunk that is too early, if there is room."""
+        self.early = {at: kept for at, kept in self.early.items() if at > self.file.size}
+        if sum(map(len, self.early.values())) + len(data) <= FLIGHT_BYTES_MAX:
+            self.early[offset] = data
 
 
 class Incoming:
     """See the module."""
 
-    def __init__(self, folder: MirrorFolder, disk: Disk) -> None:
+    def __init__(self, folder: MirrorFolder, disk: Disk, look: Look) -> None:
         """Look at what an earlier process left. Raises OSError."""
         self._folder = folder
         self._disk = disk
+        self._look = look
         disk.make_folder(folder.data)
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
+        #: Files that are whole, and are looked at.
+        self._looked_at: dict[str, tuple[Content, Future[Found]]] = {}
+        #: What was lacking when that was asked last, and has not come since.
+        self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
         self._unknown: set[str] = set()
         self._round: Round | None = None
@@ -106,6 +123,8 @@ class Incoming:
             raise RoundRefused(f"a round of {document.size} bytes is longer than {ROUND_BYTES_MAX}")
         if self.number == number and self.document == document and self.user == user:
             return
+        with suppress(StorageError):  # of another round
+            self._take_all()
         self._close_parts()
         self._round = None
         if self.number:
@@ -126,17 +145,27 @@ class Incoming:
     @property
     def lacking(self) -> int:
         """How many bytes of the round are not here; -1: that is not known yet."""
-        return -1 if self._round is None else sum(want.content.size - want.have for want in self.wants())
+        return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
     def wants(self) -> tuple[Want, ...]:
-        """What is lacking of the round in hand, in the order in which it is to be sent."""
+        """What is lacking of the round in hand, in the order in which it is to be sent, when all files are looked at.
+
+        Raises CorruptFile, UserMistake, UnsupportedFile, OSError: one of them is not what the round says, and gone.
+        """
+        self._take_all()
+        return self._missing()
+
+    def _missing(self) -> tuple[Want, ...]:
         if self._round is None:
             return (Want(self.document, self._have(self.document)),)
         missing = [c for c in self._contents.values() if not self._is_whole(c)]
+        self._lacking = {content.sha256 for content in missing} - self._looked_at.keys()
         return tuple(Want(content, self._have(content)) for content in missing)
 
     def end(self) -> None:
         """The round is committed, or given up. Raises OSError."""
+        with suppress(StorageError):
+            self._take_all()
         self._close_parts()
         self._round = None
         if self.number:
@@ -164,17 +193,24 @@ class Incoming:
             raise BeginAgain(f"{sha256} is no content of the round in hand: begin again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
             return self._have(content)  # damaged on its way
-        if self._is_whole(content):
+        self._take_looked_at()
+        if self._is_whole(content) or sha256 in self._looked_at:
             return content.size
         self._remove_unknown(content)
         part = self._part(content)
-        if offset != part.file.size or offset + len(data) > content.size:
+        if offset < part.file.size or offset + len(data) > content.size:
+            return part.file.size
+        if offset > part.file.size:
+            part.keep(offset, data)
             return part.file.size
         try:
-            return self._take(content, part, data)
+            have = self._take(content, part, data)
+            while sha256 in self._parts and (data := part.early.pop(have, b"")):
+                have = self._take(content, part, data)
         except OSError:
             self._unknown.add(sha256)
             raise
+        return have
 
     def _take(self, content: Content, part: _Part, data: bytes) -> int:
         part.file.write([data])
@@ -216,42 +252,76 @@ class Incoming:
         if part.digest.hexdigest() != content.sha256:
             self._disk.remove(path)
             return 0
-        try:
-            self._check(content, path)
-        except BaseException:
-            self._disk.remove(path)
-            raise
-        self._disk.replace(path, self._path(content))
-        self._disk.sync_folder(self._folder.data)
-        self._journal.add(Note(self.number, DONE, (content.sha256,)))
-        if content == self.document:
-            self._take_document()
+        self._lacking.discard(content.sha256)
+        if content == self.document or (self._round is not None and content == self._round.schema):
+            try:
+                self._check(content, path)
+            except BaseException:
+                self._disk.remove(path)
+                raise
+            self._name(content)
+            if content == self.document:
+                self._take_document()
+            return content.size
+        assert self._round is not None
+        look = partial(check_file, path, self._disk.map(path), self._round.interval, self._places[content.sha256])
+        self._looked_at[content.sha256] = content, self._look.begin(look)
+        if self._lacking:
+            self._take_looked_at()
+        else:
+            self._take_all()
         return content.size
 
+    def _name(self, content: Content) -> None:
+        """A part is what its content's name promises: it gets it."""
+        self._disk.replace(self._part_path(content), self._path(content))
+        self._disk.sync_folder(self._folder.data)
+        self._journal.add(Note(self.number, DONE, (content.sha256,)))
+
     def _check(self, content: Content, path: str) -> None:
-        """Raise CorruptFile, UserMistake, UnsupportedFile for what is not what the round says."""
+        """Raise CorruptFile for a document or a schema that is none."""
         data = self._disk.map(path)
         if content == self.document:
             round_ = decode_round(bytes(data))
             if (round_.number, round_.sender) != (self.number, os.path.basename(self._folder.folder)):
                 raise CorruptFile(path, 0, f"it is round {round_.number} of sender {round_.sender}")
-            return
-        assert self._round is not None
-        if content == self._round.schema:
+        else:
             devices_of_schema(bytes(data))
-            return
-        problems = check_tsfile(path, data).problems
-        if problems:
-            raise problems[0]
-        reader = TsFileReader(path, data)
-        content_of_tsfile(reader)
-        devices = devices_of_file(reader)
-        interval = self._round.interval
-        for number in self._places[content.sha256]:
-            for device, span in devices.items():
-                if span.start < number * interval or span.end >= (number + 1) * interval:
-                    raise CorruptFile(path, 0, f"{device} has points outside of slice {number}, where it is to be")
-        write_durably(self._disk, self._folder.tsfile(content) + RESOURCE, encode_resource(devices))
+
+    # ------------------------------------------------------------------ files that are looked at
+
+    def _take_looked_at(self) -> None:
+        """Take in those of which all is known. Raises what is wrong with one of them, or OSError."""
+        for content, future in list(self._looked_at.values()):
+            if future.done():
+                self._take_file(content, future)
+
+    def _take_all(self) -> None:
+        """Wait for all, and take them in. Raises what is wrong with the first that is not what the round says."""
+        problem: Exception | None = None
+        for content, future in list(self._looked_at.values()):
+            try:
+                self._take_file(content, future)
+            except (StorageError, OSError) as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
+
+    def _take_file(self, content: Content, future: Future[Found]) -> None:
+        """When it is looked at, it gets its name, or goes."""
+        try:
+            devices = future.result()
+        except BaseException:
+            del self._looked_at[content.sha256]
+            self._disk.remove(self._part_path(content))
+            raise
+        del self._looked_at[content.sha256]
+        try:
+            write_durably(self._disk, self._folder.tsfile(content) + RESOURCE, encode_resource(devices))
+            self._name(content)
+        except OSError:
+            self._unknown.add(content.sha256)
+            raise
 
     # ------------------------------------------------------------------ paths, leftovers
 
@@ -297,5 +367,6 @@ class Incoming:
 
     def close(self) -> None:
         """Close all files; the round goes on at the next start."""
+        self._looked_at.clear()
         self._close_parts()
         self._journal.close()

@@ -46,6 +46,7 @@ from saros_sync.receiver.catalog import (
     entry_after,
     transferred,
 )
+from saros_sync.receiver.checking import Look
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import FOLDER, Mirror, MirrorFolder, load_document, open_mirror, set_aside, without
 from saros_sync.receiver.ownership import Claims, claims
@@ -85,11 +86,12 @@ class Shown:
 class Receiver:
     """See the module."""
 
-    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host) -> None:
+    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, look: Look) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
         self._clock = clock
         self._host = host
+        self._look = look
         #: Held while owners change, and by a store that makes devices of its own; after a sender's.
         self.lock = threading.RLock()
         #: One question of a sender at a time.
@@ -145,6 +147,7 @@ class Receiver:
         with self.lock:
             for incoming in self._incoming.values():
                 incoming.close()
+            self._look.close()
 
     # ------------------------------------------------------------------ what senders ask
 
@@ -352,7 +355,7 @@ class Receiver:
     def _incoming_of(self, sender: str) -> Incoming:
         incoming = self._incoming.get(sender)
         if incoming is None:
-            incoming = self._incoming[sender] = Incoming(self._folder(sender), self._disk)
+            incoming = self._incoming[sender] = Incoming(self._folder(sender), self._disk, self._look)
         return incoming
 
     def _needed(self, sender: str) -> set[str]:

@@ -25,6 +25,7 @@ from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.view import LocalReadView
+from saros_sync.receiver.checking import Beside, Look
 from saros_sync.receiver.guard import Guard
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.receiver import Receiver
@@ -34,10 +35,18 @@ from saros_sync.receiver.synced_view import SyncedView
 class SyncedStore(Store):
     """See the module. Made by `open`."""
 
-    def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock) -> None:
+    def __init__(
+        self,
+        folder: str,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        owner: FolderLock,
+        look: Look | None = None,
+    ) -> None:
         """See `Store`; raises CorruptFile too for `sync-receiver/device_owner`."""
         super().__init__(folder, options, disk, clock, owner)
-        self.receiver = Receiver(folder, disk, clock, self)
+        self.receiver = Receiver(folder, disk, clock, self, look or Beside())
         try:
             self.receiver.open()
         except BaseException:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -33,7 +34,8 @@ from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
 from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
 from saros_sync.sender.pace import Pace, pause_s
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
-from saros_sync.transport import CHUNK_BYTES_MAX, Begun, Conflict, Standing, Transport
+from saros_sync.sender.window import Window
+from saros_sync.transport import CHUNK_BYTES_MAX, Answer, Begun, Conflict, Standing, Transport
 
 T = TypeVar("T")
 _KIND = "last_local_files"
@@ -81,6 +83,18 @@ class Sent:
     is_resumed: bool = False
 
 
+@dataclass(slots=True)
+class _Flight:
+    """A content on its way."""
+
+    content: Content
+    data: memoryview
+    #: The receiver has bytes up to here.
+    have: int
+    #: Where chunks end that are on their way, when they were sent, and their answers; in this order.
+    waiting: deque[tuple[int, int, Answer]] = field(default_factory=deque)
+
+
 class Sending:
     """See the module."""
 
@@ -107,6 +121,8 @@ class Sending:
         self._told = told
         self._monotonic_ns = monotonic_ns
         self._pace = Pace(options.bytes_per_second)
+        self._chunk_bytes = min(options.chunk_bytes, CHUNK_BYTES_MAX)
+        self._window = Window(self._chunk_bytes)
         self._schema = SchemaFollower(live.folder, disk, read)
         self._snapshot = SnapshotFolder(folder.snapshot, disk)
         self._journal = Journal(disk, folder.journal)
@@ -237,25 +253,63 @@ class Sending:
         return self._disk.map(self._snapshot.path(content.sha256))
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
-        step = min(self._options.chunk_bytes, CHUNK_BYTES_MAX)
-        # Chunks in a row that were damaged on their way; how often the receiver lost what it had.
-        stuck = losses = 0
+        flight = _Flight(content, data, have)
+        # Answers in a row that there was none, or that nothing more had arrived; how often the receiver lost something.
+        failures = stuck = losses = 0
         while True:
-            piece = bytes(data[have : have + step])
-            self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
-            before, have = have, self._hand_over(number, content, have, piece)
-            self.progress.size_done += max(have - before, 0)
-            self._told(self.progress)
-            if have == content.size and (have > before or not content.size):
+            before = flight.have
+            try:
+                self._fly(number, flight)
+            except Unreachable:
+                self._window.failed()
+                self.progress.failures += 1
+                failures = 1 if flight.have > before else failures + 1
+                if failures > self._options.retries:
+                    raise
+                self._wait(pause_s(failures))
+                continue
+            if flight.have == content.size and (flight.have > before or not content.size):
                 return
-            stuck = stuck + 1 if have == before else 0
-            losses += have < before
+            failures = 0
+            stuck = stuck + 1 if flight.have == before else 0
+            losses += flight.have < before
             if max(stuck, losses) > self._options.retries:
-                raise Unreachable(f"the receiver has {have} of {content.size} bytes of {content.sha256}, again")
+                raise Unreachable(f"the receiver has {flight.have} of {content.size} bytes of {content.sha256}, again")
 
-    def _hand_over(self, number: int, content: Content, offset: int, piece: bytes) -> int:
-        crc32 = zlib.crc32(piece)
-        return self._ask(lambda: self._transport.chunk(self._sender, number, content.sha256, offset, crc32, piece))
+    def _fly(self, number: int, flight: _Flight) -> None:
+        """Send chunks until all is there, or something is missing between them. Raises Unreachable, Stopped."""
+        flight.waiting.clear()
+        at, found = flight.have, -1
+        is_first = True
+        while True:
+            while found < 0 and len(flight.waiting) < self._window.size and (is_first or at < flight.content.size):
+                at, is_first = self._hand_over(number, flight, at), False
+            if not flight.waiting:
+                break
+            end, sent_ns, answer = flight.waiting.popleft()
+            have = answer()
+            self._window.answered(self._monotonic_ns() - sent_ns)
+            if have >= end:
+                self._arrived(flight, have)
+                at = max(at, have)
+            elif end > flight.have:  # damaged, or the receiver has lost what it had
+                found = max(found, have)
+        if found >= 0:
+            self._arrived(flight, found)
+
+    def _hand_over(self, number: int, flight: _Flight, offset: int) -> int:
+        """Send a chunk; where it ends."""
+        piece = bytes(flight.data[offset : offset + self._chunk_bytes])
+        self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
+        sent_ns, sha256 = self._monotonic_ns(), flight.content.sha256
+        answer = self._transport.chunk(self._sender, number, sha256, offset, zlib.crc32(piece), piece)
+        flight.waiting.append((offset + len(piece), sent_ns, answer))
+        return offset + len(piece)
+
+    def _arrived(self, flight: _Flight, have: int) -> None:
+        self.progress.size_done += max(have - flight.have, 0)
+        flight.have = have
+        self._told(self.progress)
 
     def _ask(self, question: Callable[[], T]) -> T:
         """Ask until there is an answer, as often as the options say. Raises Unreachable, Stopped."""

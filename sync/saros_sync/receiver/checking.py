@@ -1,0 +1,80 @@
+"""Whether a file that has arrived is what a round says: its tail, every page, its times; and who looks, when.
+
+Looking costs the processor more than all else of a round, and needs nothing but the file. So `Look` may do it beside
+the chunks of the next content: `AtOnce` is for who has one thread, `Beside` has some of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+from saros_storage.errors import CorruptFile
+from saros_storage.loading.content import content_of
+from saros_storage.resource import devices_of_file
+from saros_storage.snapshot import DeviceSpan
+from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.tsfile.reader import TsFileReader
+
+_THREADS = 2
+#: The devices of a file, and from when to when each has points.
+Found = dict[str, DeviceSpan]
+
+
+class Look(Protocol):
+    """Who looks at files."""
+
+    def begin(self, look: Callable[[], Found]) -> Future[Found]:
+        """Look, now or soon."""
+        ...
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        ...
+
+
+class AtOnce:
+    """See the module. Implements `Look`."""
+
+    def begin(self, look: Callable[[], Found]) -> Future[Found]:
+        """See `Look.begin`."""
+        future: Future[Found] = Future()
+        try:
+            future.set_result(look())
+        except Exception as error:  # noqa: BLE001 (whoever asks for the result has it raised)
+            future.set_exception(error)
+        return future
+
+    def close(self) -> None:
+        """See `Look.close`."""
+
+
+class Beside:
+    """See the module. Implements `Look`; its threads come with the first file."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, "saros-sync-check")
+
+    def begin(self, look: Callable[[], Found]) -> Future[Found]:
+        """See `Look.begin`."""
+        return self._threads.submit(look)
+
+    def close(self) -> None:
+        """See `Look.close`."""
+        self._threads.shutdown(cancel_futures=True)
+
+
+def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]) -> Found:
+    """Raise CorruptFile, UserMistake, UnsupportedFile for a file that is not one of these slices, or not whole."""
+    problems = check_tsfile(path, data).problems
+    if problems:
+        raise problems[0]
+    reader = TsFileReader(path, data)
+    content_of(reader)
+    devices = devices_of_file(reader)
+    for number in slices:
+        for device, span in devices.items():
+            if span.start < number * interval or span.end >= (number + 1) * interval:
+                raise CorruptFile(path, 0, f"{device} has points outside of slice {number}, where it is to be")
+    return devices
