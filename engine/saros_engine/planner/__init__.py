@@ -19,7 +19,7 @@ from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.registered_calls import with_registered
-from saros_grammar.ast import Case, Expression, Select
+from saros_grammar.ast import Case, EndTimeReference, Expression, Select
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
@@ -35,6 +35,8 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
         _check_cases(item.expression)
+        if select.group_by is None and any_part(item.expression, lambda part: isinstance(part, EndTimeReference)):
+            raise SemanticError("__endTime needs GROUP BY with windows")
     _check_row_counts(select)
     if select.last:
         return plan_last(select, context)

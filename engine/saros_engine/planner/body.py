@@ -193,6 +193,8 @@ def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext)
         made = _generated(call, body, context)
         points[call] = NULL if made is None else InputColumn(sum(len(c.fields) for c in children), made.fields[0].type)
         children += [] if made is None else [made]
+    if not children:  # all of null, for each row of the series
+        children = [_filtered([*needed, *_where(body)], body, context, body.time, descending=False)[0]]
     node = children[0]
     if len(children) > 1:
         node = TimeJoin(tuple(children), tuple(field for child in children for field in child.fields))
