@@ -1,6 +1,9 @@
 """Spark and Saros on one machine: reading, a pushed-down average, writing, each beside what it competes with.
 
-    python benchmarks/bench_spark.py [--rows 5000]        rows of each of 100 devices with 10 DOUBLE sensors
+    python benchmarks/bench_spark.py [--rows 5000] [--rounds 3] [--reads]
+
+--rows is of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50 million. With --reads
+nothing is written, and nothing read by tuples or in eight tasks.
 
 Wall seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet lies on the same disk.
 """
@@ -34,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reads", action="store_true")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="saros-spark-"))
     spark = session(SparkSettings("local[2]", {"spark.driver.memory": "4g"}))
@@ -41,7 +45,12 @@ def main() -> None:
         fill(folder / "data", options.rows)
         (folder / "data" / "saros.toml").write_text(f'durability = "os"\nload_folders = "{folder}"\n')
         with saros_spark.serving(str(folder / "data")) as url:
-            compare(spark, url, folder, options.rows, options.rounds)
+            points = options.rows * DEVICES * SENSORS
+            parquet = str(folder / "parquet")
+            saros_spark.scan(spark, url, "root.g*.*").write.mode("overwrite").parquet(parquet)
+            compare_reads(spark, url, parquet, options.rows, options.rounds, few=options.reads)
+            if not options.reads:
+                compare_writes(spark, url, folder, points, options.rounds)
     finally:
         spark.stop()
         shutil.rmtree(folder)
@@ -57,20 +66,40 @@ def fill(folder: Path, rows: int) -> None:
         connection.execute("flush")
 
 
-def compare(spark: Any, url: str, folder: Path, rows: int, rounds: int) -> None:
+def compare_reads(spark: Any, url: str, parquet: str, rows: int, rounds: int, *, few: bool) -> None:
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     points = rows * DEVICES * SENSORS
     frame = saros_spark.scan(spark, url, "root.g*.*")
-    parquet = str(folder / "parquet")
-    frame.write.mode("overwrite").parquet(parquet)
+    means = ", ".join(f"avg(s{n})" for n in range(SENSORS))
+    span = {"start": T0 - T0 % 300_000, "end": T0 + rows * 1000}
+    grouped = frame.groupBy("device", F.window("time", "5 minutes")).agg(*(F.avg(f"s{n}") for n in range(SENSORS)))
+    work: dict[str, Callable[[], object]] = {
+        "read": lambda: drain(saros_spark.scan(spark, url, "root.g*.*")),
+        "parquet": lambda: drain(spark.read.parquet(parquet)),
+        "one row": lambda: drain(saros_spark.scan(spark, url, sql="select s0 from root.g0.d0 limit 1")),
+        "pushed": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span)),
+        "pushed, one task": lambda: drain(
+            saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", maxPartitions=1, **span)
+        ),
+        "whole": lambda: drain(grouped),
+    }
+    if not few:
+        work["read, 8 tasks"] = lambda: drain(saros_spark.scan(spark, url, "root.g*.*", pointsPerPartition=points // 8))
+    print(f"{points / 1e6:.0f} M values")
+    taken = measured(rounds, work)
+    print(f"read: {taken['parquet'] / taken['read']:.2f} of the speed of Parquet")
+    print(f"averages of 5 minutes: the server is {taken['whole'] / taken['pushed']:.1f} times as fast as Spark")
+    if not few:
+        slow = measured(1, {"tuples, a tenth": lambda: drain(by_tuples(spark, url, frame.schema))})
+        print(f"read: {slow['tuples, a tenth'] * 10 / taken['read']:.1f} times as fast as tuples")
 
-    schema_read = frame.schema
+
+def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
+    """What a reader without Arrow costs; of a tenth of the devices."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Tuples(DataSourceReader):
-        """What a reader without Arrow costs; of a tenth of the devices."""
-
         def partitions(self) -> list[InputPartition]:
             return [InputPartition(number) for number in range(0, DEVICES, 10)]
 
@@ -91,31 +120,18 @@ def compare(spark: Any, url: str, folder: Path, rows: int, rounds: int) -> None:
             return Tuples()
 
     spark.dataSource.register(TupleSource)
-    means = ", ".join(f"avg(s{n})" for n in range(SENSORS))
-    span = {"start": T0 - T0 % 300_000, "end": T0 + rows * 1000}
-    grouped = frame.groupBy("device", F.window("time", "5 minutes")).agg(*(F.avg(f"s{n}") for n in range(SENSORS)))
-    work: dict[str, Callable[[], object]] = {
-        "read": lambda: drain(saros_spark.scan(spark, url, "root.g*.*")),
-        "read, 8 tasks": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", pointsPerPartition=points // 8)),
-        "parquet": lambda: drain(spark.read.parquet(parquet)),
-        "one row": lambda: drain(saros_spark.scan(spark, url, sql="select s0 from root.g0.d0 limit 1")),
-        "pushed": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span)),
-        "pushed, one task": lambda: drain(
-            saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", maxPartitions=1, **span)
-        ),
-        "whole": lambda: drain(grouped),
-    }
-    print(f"{points / 1e6:.0f} M values")
-    taken = measured(rounds, work)
-    slow = measured(1, {"tuples, a tenth": lambda: drain(spark.read.format("tuples").load())})["tuples, a tenth"] * 10
-    print(f"read: {taken['parquet'] / taken['read']:.2f} of the speed of Parquet, {slow / taken['read']:.1f} of tuples")
-    print(f"averages of 5 minutes: the server is {taken['whole'] / taken['pushed']:.1f} times as fast as Spark")
+    return spark.read.format("tuples").load()
+
+
+def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
     groups = [f"root.g{number}" for number in range(max(min(WRITTEN // (points // 10), 10), 1))]
     of = F.col("device").substr(1, 7).isin(groups)
-    source = spark.read.parquet(parquet).where(of).repartition(2, "device").cache()
+    source = spark.read.parquet(str(folder / "parquet")).where(of).repartition(2, "device").cache()
     part = source.count() * SENSORS
     print(f"{part / 1e6:.0f} M values are written")
-    work = {"to nobody": lambda: drain(source.mapInArrow(counted, "rows long"))}
+    work: dict[str, Callable[[], object]] = {"to nobody": lambda: drain(source.mapInArrow(counted, "rows long"))}
     folders: dict[str, dict[str, str]] = {"tablet": {}, "upload": {}, "bulk": {"bulkFolder": str(folder / "bulk")}}
     for name, given in folders.items():
         target = source.withColumn("device", F.regexp_replace("device", "^root", f"root.{name}"))
