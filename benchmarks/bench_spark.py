@@ -79,9 +79,6 @@ def compare_reads(spark: Any, url: str, parquet: str, rows: int, rounds: int, *,
         "parquet": lambda: drain(spark.read.parquet(parquet)),
         "one row": lambda: drain(saros_spark.scan(spark, url, sql="select s0 from root.g0.d0 limit 1")),
         "pushed": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span)),
-        "pushed, one task": lambda: drain(
-            saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", maxPartitions=1, **span)
-        ),
         "whole": lambda: drain(grouped),
     }
     if not few:

@@ -52,8 +52,6 @@ T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: Rows that go to Spark at a time: less costs calls, more costs memory.
 _BATCH_ROWS = 50_000
-#: Tasks of aggregates, if there are as many devices: enough for the server's cores, few enough to cost little.
-_AGGREGATES_MIN = 8
 #: New moments, by the old one and the stage that reads: so that a process looks in vain for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 #: A process reads for few stages at a time.
@@ -210,10 +208,8 @@ class Relation:
         return by_signature(self.catalogue, names)
 
     def _aggregates(self, span: tuple[int | None, int | None]) -> list[Task]:
-        """By sets of devices, so that several tasks compute, and by windows if those are very many: little travels."""
-        options = self.options
-        few = -(-len(self.catalogue.devices) // min(_AGGREGATES_MIN, options.partitions_max))
-        step = min(few, DEVICES_PER_STATEMENT)
+        """As few as statements may be long: the server's threads share one statement, and little travels."""
+        options, step = self.options, DEVICES_PER_STATEMENT
         parts = [
             (names, tuple(devices[at : at + step]))
             for names, devices in self._aggregate_groups()

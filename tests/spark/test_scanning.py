@@ -401,14 +401,19 @@ def test_a_series_that_is_made_anew_is_read_as_it_was(url: str) -> None:
     assert [float(number) for number in range(100)] == [row["v"] for row in collected(made, tasks, schema)]
 
 
-def test_aggregates_are_computed_by_several_tasks(url: str) -> None:
+@pytest.mark.parametrize("interval", [{}, {"interval": "1s"}])
+def test_aggregates_are_one_statement_for_as_many_devices_as_its_text_may_name(
+    url: str, monkeypatch: pytest.MonkeyPatch, interval: dict[str, str]
+) -> None:
     with saros.connect(url) as connection:
         for number in range(20):
             connection.insert(f"root.several.d{number}", [T0], {"v": [float(number)]})
-    made, tasks, schema = job(url, "root.several.*", aggregate="avg(v)")
-    assert 7 == len(tasks)
-    assert [float(number) for number in range(20)] == sorted(row["avg(v)"] for row in collected(made, tasks, schema))
-    assert 1 == len(job(url, "root.several.*", aggregate="avg(v)", maxPartitions=1)[1])
+    for most, expected in ((2_000, 1), (3, 7)):
+        monkeypatch.setattr("saros_spark.scanning.DEVICES_PER_STATEMENT", most)
+        made, tasks, schema = job(url, "root.several.*", aggregate="avg(v)", **interval)
+        assert expected == len(tasks)
+        means = sorted(row["avg(v)"] for row in collected(made, tasks, schema))
+        assert [float(number) for number in range(20)] == means
 
 
 def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:

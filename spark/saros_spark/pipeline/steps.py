@@ -41,11 +41,6 @@ class Context:
         login = {name: value for name, value in self.connecting.items() if name != "url"}
         return scan(self.spark, self.connecting["url"], devices, **login, **options)  # type: ignore[arg-type]
 
-    @property
-    def tasks(self) -> int:
-        """As many as run at a time."""
-        return self.spark.sparkContext.defaultParallelism
-
     def write(self, frame: DataFrame) -> int:
         """Rows by device; how many they were."""
         counted, rows = _counted(frame)
@@ -244,9 +239,8 @@ def roll_up(context: Context, step: Rollup) -> str:
 
     columns = step.columns or _measurements(context, step.devices)
     calls = [f"{function}({name})" for name in columns for function in step.functions]
-    span = {"start": step.start, "end": step.end}
     read = context.read(
-        step.devices, aggregate=", ".join(calls), interval=step.interval, maxPartitions=context.tasks, **span
+        step.devices, aggregate=", ".join(calls), interval=step.interval, start=step.start, end=step.end
     )
     values = []
     for call in read.columns[2:]:
