@@ -354,11 +354,12 @@ password: STRING | PARAMETER;
 // ---------------------------------------------------------------------------------------------- nodes that come and go
 
 changeCluster
-    : ADMIT NODE peer=STRING CLIENT client=STRING (AS token=STRING)?                   # admitNode
+    : ADMIT NODE peer=STRING CLIENT client=STRING (RACK rack=STRING)? (AS token=STRING)?  # admitNode
     | ADD NODE joining+=INTEGER (COMMA joining+=INTEGER)*                              # changeNodes
     | REMOVE (NODE | DATANODE) leaving+=INTEGER (COMMA leaving+=INTEGER)*              # changeNodes
     | REPLACE NODE leaving+=INTEGER WITH joining+=INTEGER                              # changeNodes
-    | REBALANCE CLUSTER                                                                # rebalance
+    | REBALANCE CLUSTER (BY measure=name)?                                             # rebalance
+    | MIGRATE REGION region=INTEGER FROM leaving=INTEGER TO joining=INTEGER           # migrateRegion
     | ABORT CHANGE                                                                     # abortChange
     | GIVE UP NODE ids+=INTEGER (COMMA ids+=INTEGER)*                                  # giveUpNodes
     | DISMISS NODE id=INTEGER                                                          # dismissNode
@@ -371,7 +372,7 @@ transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
-    : what=(START | STOP | SETTLE | CLEAR | MIGRATE | RECONSTRUCT | EXTEND | CALL)
+    : what=(START | STOP | SETTLE | CLEAR | RECONSTRUCT | EXTEND | CALL)
       anything*
     ;
 
@@ -391,8 +392,8 @@ name
       | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE
       | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITION | PARTITIONS | PASSWORD
       | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK | PIPESINKS | PIPESINKTYPE | PRIVILEGES
-      | PROCESSLIST | QUERIES | QUERY | REBALANCE | RECEIVERS | RECONSTRUCT | REGEXP | REGIONS | REMOVE | RENAME
-      | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SETTLE | SHOW | SLIMIT | SOFFSET
+      | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | RECONSTRUCT | REGEXP | REGION | REGIONS
+      | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SETTLE | SHOW | SLIMIT | SOFFSET
       | START | STATEFUL | STATELESS | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
       | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS | TTL | UNSET | UP
       | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE

@@ -2,7 +2,7 @@
 
     {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000,
      "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
-     "joined": {"peer": "hostD:6668", "client": "hostD:6667"}                     of a node that was not there at first
+     "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        of a node that was not there at first
      "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    or without: then nobody logs in
 
 Written once, when the cluster is made, and the same for all its nodes but for `node`: it says how the cluster began.
@@ -38,14 +38,16 @@ _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0
 _PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$[A-Za-z0-9+/=,.-]+){1,4}")
 _ID = re.compile(r"0|[1-9][0-9]{0,8}")
 _PORT_MAX = 65_535
+_RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and ._- (at most 64), or nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """Where a node listens: `host:port` for the other nodes, and for clients."""
+    """Where a node listens: `host:port` for the other nodes, and for clients; its rack, if it is known."""
 
     peer: str
     client: str
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class ClusterFile:
             _require(node >= 1, "nodes", node, "ids from 1")
             _require(is_address(address.peer), f"nodes.{node}.peer", address.peer, "host:port")
             _require(is_address(address.client), f"nodes.{node}.client", address.client, "host:port")
+            _require(not address.rack or is_rack(address.rack), f"nodes.{node}.rack", address.rack, _RACK_WORDS)
         addresses = [text for address in self.nodes.values() for text in (address.peer, address.client)]
         for text in addresses:
             _require(addresses.count(text) == 1, "nodes", text, "every address once")
@@ -91,6 +94,7 @@ class ClusterFile:
             _require(self.node not in self.nodes, "node", self.node, f"none of the first nodes {_ids(self.nodes)}")
             _require(is_address(self.joined.peer), "joined.peer", self.joined.peer, "host:port")
             _require(is_address(self.joined.client), "joined.client", self.joined.client, "host:port")
+            _require(not self.joined.rack or is_rack(self.joined.rack), "joined.rack", self.joined.rack, _RACK_WORDS)
         _require(
             1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"
         )
@@ -116,6 +120,11 @@ def is_address(text: str) -> bool:
     """Whether a text is host:port; an IPv6 address stands in brackets."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and 1 <= int(match["port"]) <= _PORT_MAX
+
+
+def is_rack(text: str) -> bool:
+    """Whether a text can name a rack."""
+    return _RACK.fullmatch(text) is not None
 
 
 def load(folder: str, disk: Disk) -> ClusterFile | None:
@@ -152,13 +161,17 @@ def encode(file: ClusterFile) -> bytes:
         "node": file.node,
         "replicas": file.replicas,
         "slots": file.slots,
-        "nodes": {str(node): asdict(file.nodes[node]) for node in sorted(file.nodes)},
+        "nodes": {str(node): _address_words(file.nodes[node]) for node in sorted(file.nodes)},
     }
     if file.administrator is not None:
         words[_ADMINISTRATOR] = asdict(file.administrator)
     if file.joined is not None:
-        words[_JOINED] = asdict(file.joined)
+        words[_JOINED] = _address_words(file.joined)
     return json.dumps(words, indent=2).encode() + b"\n"
+
+
+def _address_words(address: NodeAddress) -> dict[str, str]:
+    return {key: value for key, value in asdict(address).items() if value}
 
 
 def decode(data: bytes) -> ClusterFile:
@@ -218,8 +231,8 @@ def _check_administrator(found: Administrator) -> None:
 
 
 def _node_address(words: object, prefix: str) -> NodeAddress:
-    fields = _fields(words, prefix, ("peer", "client"))
-    return NodeAddress(*(_text(fields[name], prefix + name) for name in ("peer", "client")))
+    fields = _fields(words, prefix, ("peer", "client"), ("rack",))
+    return NodeAddress(**{name: _text(value, prefix + name) for name, value in fields.items()})
 
 
 def _node_id(key: str) -> NodeId:

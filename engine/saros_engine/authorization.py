@@ -413,6 +413,8 @@ RULES: dict[type, Rule] = {
     ast.ListPrivileges: Rule(_list_privileges),
     ast.AdmitNode: Rule(_administrator, _CLUSTER),
     ast.ChangeNodes: Rule(_administrator, _CLUSTER),
+    ast.Rebalance: Rule(_administrator, _CLUSTER),
+    ast.MigrateRegion: Rule(_administrator, _CLUSTER),
     ast.AbortChange: Rule(_administrator, _CLUSTER),
     ast.GiveUpNodes: Rule(_administrator, _CLUSTER),
     ast.DismissNode: Rule(_administrator, _CLUSTER),

@@ -19,6 +19,7 @@ from typing import Protocol
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_engine.database import Database
+from saros_grammar.ast import Measure
 
 
 class NodeStatus(Enum):
@@ -114,6 +115,21 @@ class ChangeRow:
     regrouped: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """Slots that would go from one group to another; amounts are in the unit of the measure."""
+
+    source: int
+    target: int
+    slots: int
+    amount: float
+    #: Of all slots of the source, and of the target.
+    source_before: float
+    source_after: float
+    target_before: float
+    target_after: float
+
+
 class ClusterInfo(Protocol):
     """See the module."""
 
@@ -145,12 +161,24 @@ class ClusterAdmin(Protocol):
     All raise UserMistake for what cannot be now, and StorageError if there is no leader, or the outcome is unknown.
     """
 
-    def admit(self, peer: str, client: str, token: str) -> tuple[NodeId, str]:
+    def admit(self, peer: str, client: str, token: str, rack: str) -> tuple[NodeId, str]:
         """An id for a process that is to join, and the `cluster.json` of its folder. A token gets the same again."""
         ...
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
         """Admitted nodes join, others leave, slots are spread evenly."""
+        ...
+
+    def plan(self, measure: Measure) -> Sequence[PlannedMove]:
+        """What `rebalance` would move."""
+        ...
+
+    def rebalance(self, measure: Measure) -> None:
+        """Slots go from groups that have much of what is measured to those that have little."""
+        ...
+
+    def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
+        """A node takes the place of another in a group."""
         ...
 
     def abort(self) -> None:

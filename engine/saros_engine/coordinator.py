@@ -21,7 +21,7 @@ from saros_cluster.users.users import Users
 from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.authorization import RULES, Asked, authorize, authorize_write
 from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
-from saros_engine.cluster_statements import run_cluster_statement
+from saros_engine.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.continuous import ContinuousQuery
 from saros_engine.database import Database, Writing
 from saros_engine.errors import EngineError, NotSupportedError, SemanticError
@@ -252,9 +252,7 @@ class QueryEngine:
                     raise NotSupportedError("users of a database that keeps none")
                 return _done_or_shown(self._users.run(statement, session.access))
             case _ if isinstance(statement, ast.ClusterStatement):
-                if self._admin is None:
-                    raise NotSupportedError("nodes of a database that is no cluster's")
-                return _done_or_shown(run_cluster_statement(statement, self._admin))
+                return _done_or_shown(run_cluster_statement(statement, self._nodes()))
             case _:
                 return Result("", count=self._change(statement, session, text, timeout_ms))
 
@@ -337,9 +335,16 @@ class QueryEngine:
             authorize(select, self._asked(access))
             self._select_into(select, session, query.text, None).close()
 
+    def _nodes(self) -> ClusterAdmin:
+        if self._admin is None:
+            raise NotSupportedError("nodes of a database that is no cluster's")
+        return self._admin
+
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+        if isinstance(statement.statement, ast.Rebalance) and not statement.analyze:
+            return _done_or_shown(show_plan(statement.statement, self._nodes()))
         if not isinstance(statement.statement, ast.Select):
-            raise NotSupportedError("EXPLAIN of a statement that is not a SELECT")
+            raise NotSupportedError("EXPLAIN of a statement that is neither a SELECT nor REBALANCE CLUSTER")
         if statement.analyze and statement.statement.into is not None:
             raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
         point = self._queries.read_point(session)

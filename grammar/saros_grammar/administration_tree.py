@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from saros_grammar.expression_tree import PathExpression
 
@@ -11,19 +12,48 @@ from saros_grammar.expression_tree import PathExpression
 
 @dataclass(frozen=True, slots=True)
 class AdmitNode:
-    """ADMIT NODE 'peer' CLIENT 'client' [AS 'token']: addresses are host:port; the token is empty if none is given."""
+    """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']: addresses are host:port; empty: not given."""
 
     peer: str
     client: str
     token: str = ""
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeNodes:
-    """ADD NODE 4, 5; REMOVE NODE 2; REPLACE NODE 2 WITH 4; REBALANCE CLUSTER: then nobody comes or goes."""
+    """ADD NODE 4, 5; REMOVE NODE 2; REPLACE NODE 2 WITH 4."""
 
     joining: tuple[int, ...] = ()
     leaving: tuple[int, ...] = ()
+
+
+class Measure(Enum):
+    """What every group is to have about as much of."""
+
+    SLOTS = "slots"
+    #: Points written a second.
+    WRITES = "writes"
+    #: Of files.
+    BYTES = "bytes"
+    #: Seconds that scans take, a second.
+    QUERIES = "queries"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """REBALANCE CLUSTER [BY measure]: nobody comes or goes."""
+
+    measure: Measure = Measure.SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateRegion:
+    """MIGRATE REGION 1 FROM 2 TO 4: a group gets another node in the place of one."""
+
+    region: int
+    leaving: int
+    joining: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +75,7 @@ class DismissNode:
     node: int
 
 
-ClusterStatement = AdmitNode | ChangeNodes | AbortChange | GiveUpNodes | DismissNode
+ClusterStatement = AdmitNode | ChangeNodes | Rebalance | MigrateRegion | AbortChange | GiveUpNodes | DismissNode
 
 
 # ---------------------------------------------------------------------------------------------- what senders have sent

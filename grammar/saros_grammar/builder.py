@@ -54,7 +54,6 @@ _AREAS = {
     "configuration": "configuration",
     "datanodes": "cluster statements",
     "confignodes": "cluster statements",
-    "migrate": "cluster statements",
     "reconstruct": "cluster statements",
     "extend": "cluster statements",
     "start": "START",
@@ -396,11 +395,26 @@ class StatementBuilder:
     # ------------------------------------------------------------------------------------------ nodes that come and go
 
     def _admit_node(self, context: Any) -> ast.AdmitNode:
-        token = "" if context.token is None else unquote_string(context.token.text)
-        return ast.AdmitNode(unquote_string(context.peer.text), unquote_string(context.client.text), token)
+        peer, client, token, rack = (
+            "" if text is None else unquote_string(text.text)
+            for text in (context.peer, context.client, context.token, context.rack)
+        )
+        return ast.AdmitNode(peer, client, token, rack)
 
     def _change_nodes(self, context: Any) -> ast.ChangeNodes:
         return ast.ChangeNodes(_ids(context.joining), _ids(context.leaving))
+
+    def _rebalance(self, context: Any) -> ast.Rebalance:
+        if context.measure is None:
+            return ast.Rebalance()
+        text = self._expressions.name(context.measure)
+        known = [measure.value for measure in ast.Measure]
+        if text.lower() not in known:
+            raise self._expressions.error(context.measure, f"{text} is none of {', '.join(known)}")
+        return ast.Rebalance(ast.Measure(text.lower()))
+
+    def _migrate_region(self, context: Any) -> ast.MigrateRegion:
+        return ast.MigrateRegion(*(int(token.text) for token in (context.region, context.leaving, context.joining)))
 
     # ------------------------------------------------------------------------------------------ what senders have sent
 
@@ -477,7 +491,8 @@ class StatementBuilder:
         "Kill": _kill,
         "AdmitNode": _admit_node,
         "ChangeNodes": _change_nodes,
-        "Rebalance": lambda _, __: ast.ChangeNodes(),
+        "Rebalance": _rebalance,
+        "MigrateRegion": _migrate_region,
         "AbortChange": lambda _, __: ast.AbortChange(),
         "GiveUpNodes": lambda _, context: ast.GiveUpNodes(tuple(int(token.text) for token in context.ids)),
         "ShowSync": _show_plain,

@@ -5,42 +5,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from saros_cluster.cluster_file import ClusterFile, NodeAddress, encode, is_address
+from saros_cluster.cluster_file import ClusterFile, NodeAddress, encode, is_address, is_rack
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.commands import Abort, Admit, Begin, Dismiss, GiveUp
 from saros_cluster.growth.rescue import Rescue
 from saros_cluster.growth.steps import NO_SUCH_NODE, NOT_NOW
-from saros_cluster.growth.topology import Standing, Topology
+from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routes
+from saros_engine.cluster_info import PlannedMove
+from saros_grammar.ast import Measure
+from saros_server.balancing import Balancing
 from saros_storage.errors import UserMistake
 
 
 class Administration:
     """See the module."""
 
-    def __init__(self, file: ClusterFile, database: ClusterDatabase, routes: Routes, rescue: Rescue) -> None:
+    def __init__(
+        self, file: ClusterFile, database: ClusterDatabase, routes: Routes, rescue: Rescue, balancing: Balancing
+    ) -> None:
         self._file = file
+        self._balancing = balancing
         self._rescue = rescue
         self._database = database
         self._routes = routes
 
-    def admit(self, peer: str, client: str, token: str) -> tuple[NodeId, str]:
+    def admit(self, peer: str, client: str, token: str, rack: str) -> tuple[NodeId, str]:
         """See `ClusterAdmin.admit`."""
         for address in (peer, client):
             if not is_address(address):
                 raise UserMistake(f"{address!r} is no address: expected host:port", code=NO_SUCH_NODE)
         if peer == client:
             raise UserMistake(f"{peer} cannot be for nodes and for clients: give two addresses", code=NO_SUCH_NODE)
-        self._database.grow(Admit(peer, client, token))
+        if rack and not is_rack(rack):
+            raise UserMistake(f"{rack!r} is no name of a rack: letters, digits and ._- only", code=NO_SUCH_NODE)
+        self._database.grow(Admit(peer, client, token, rack))
         node = _admitted(self._routes.now.topology, peer, token)
         found = self._routes.now.topology.nodes[node]
-        file = replace(self._file, node=node, joined=NodeAddress(found.peer, found.client))
+        file = replace(self._file, node=node, joined=NodeAddress(found.peer, found.client, found.rack))
         return node, encode(file).decode()
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
         """See `ClusterAdmin.begin`."""
         self._database.grow(Begin(tuple(joining), tuple(leaving)))
+
+    def plan(self, measure: Measure) -> Sequence[PlannedMove]:
+        """See `ClusterAdmin.plan`."""
+        return self._balancing.plan(measure)
+
+    def rebalance(self, measure: Measure) -> None:
+        """See `ClusterAdmin.rebalance`."""
+        self._balancing.rebalance(measure)
+
+    def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
+        """See `ClusterAdmin.migrate`."""
+        members = self._routes.now.members(GroupId(region)) if region != META else ()
+        if leaving not in members or joining in members:
+            known = f"{leaving} is not a member of region {region}, or {joining} is one already"
+            raise UserMistake(f"node {known}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+        chosen = tuple(joining if node == leaving else node for node in members)
+        self._database.grow(Begin(members={NodeId(region): chosen}))
 
     def abort(self) -> None:
         """See `ClusterAdmin.abort`."""

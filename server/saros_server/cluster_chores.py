@@ -2,7 +2,8 @@
 
 every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
                   files that were to be loaded, and that nobody sends on;  groups whose head should lead
-                  them (`leader_spread`);  new series of groups that are elsewhere
+                  them (`leader_spread`);  new series of groups that are elsewhere;  slots of groups that have more
+                  to do than others (`balancing`), if that is configured
 the log: the group that holds it back is flushed, segments that nobody needs go
 """
 
@@ -17,12 +18,14 @@ from saros_cluster.catching_up import SchemaUnknown
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost
+from saros_cluster.loads import LoadMeter
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft_log import RaftLog
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.replicas import Replicas
+from saros_server.balancing import Balancing
 from saros_server.cluster_status import ClusterStatus
 from saros_server.leader_spread import LeaderSpread
 from saros_storage.capture.shelf import Shelf
@@ -56,6 +59,8 @@ class Chores:
         status: ClusterStatus,
         shelf: Shelf,
         options: StoreOptions,
+        meter: LoadMeter,
+        balancing: Balancing,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -67,6 +72,8 @@ class Chores:
         self._status = status
         self._shelf = shelf
         self._options = options
+        self._meter = meter
+        self._balancing = balancing
         self._spread = LeaderSpread()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
@@ -87,6 +94,7 @@ class Chores:
             rounds += 1
             if rounds % _RENEW_EVERY == 0:
                 self._do(self._database.views.renew)
+                self._do(self._meter.look)
             for chore in (
                 self._expire,
                 self._finish_drops,
@@ -95,6 +103,7 @@ class Chores:
                 self._status.refresh,
                 self._spread_leaders,
                 self._refresh_schema,
+                self._balance,
             ):
                 self._do(chore)
 
@@ -120,6 +129,12 @@ class Chores:
 
     def _abandon_loads(self) -> None:
         self._database.abandon_loads(self._led())
+
+    def _balance(self) -> None:
+        if self.leads_meta():
+            self._balancing.step()
+        else:
+            self._balancing.rest()
 
     def _refresh_schema(self) -> None:
         with suppress(SchemaUnknown):  # reads that need it say so

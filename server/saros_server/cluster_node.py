@@ -31,6 +31,7 @@ from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.growth.worker import Worker
 from saros_cluster.host import GroupHost
 from saros_cluster.host_threads import HostThreads
+from saros_cluster.loads import LoadMeter
 from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.meta.state import MetaState
@@ -50,6 +51,7 @@ from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.users.cluster_directory import ClusterDirectory
 from saros_engine.every_node import TELL
+from saros_server.balancing import BalanceOptions, Balancing
 from saros_server.cluster_admin import Administration
 from saros_server.cluster_chores import Chores
 from saros_server.cluster_status import ClusterStatus
@@ -140,6 +142,7 @@ class ClusterNode:
         raft: RaftOptions | None = None,
         outside: Outside | None = None,
         credentials: CredentialSource | None = None,
+        balance: BalanceOptions | None = None,
     ) -> ClusterNode:
         """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
 
@@ -150,7 +153,7 @@ class ClusterNode:
         with ExitStack() as opened:
             opened.callback(outside.own(folder))
             opening = _Opening(folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, opened)
-            node = opening.open(credentials)
+            node = opening.open(credentials, balance or BalanceOptions())
             node._closing = opened.pop_all()  # noqa: SLF001 (made here)
             return node
 
@@ -178,7 +181,7 @@ class _Opening:
         self._closing = closing
         check_node_file(folder, options, disk)
         first = Topology.first(
-            {node: Node(address.peer, address.client) for node, address in file.nodes.items()},
+            {node: Node(at.peer, at.client, rack=at.rack) for node, at in file.nodes.items()},
             file.replicas,
             file.slots,
         )
@@ -205,7 +208,7 @@ class _Opening:
         self._notes = state.notes  # whoever knows them knows the topology that they are as of
         self._schema.agree(state.databases, state.drops, state.version)
 
-    def open(self, credentials: CredentialSource | None) -> ClusterNode:
+    def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
         """See `ClusterNode.open`."""
         disk, file, meta = self._disk, self._file, self._meta
         log, contents = self._open_log()
@@ -229,6 +232,8 @@ class _Opening:
         threads = HostThreads(host, self._clock)
         desk = ClusterSyncDesk(self._folder, disk, database.receiver, database.others, database.ask)
         others = OtherNodes(database.others, database.ask)
+        meter = LoadMeter(lambda: replicas.machines, file.slots, self._clock)
+        balancing = Balancing(meter, self._routes, database.others, database.ask, database.grow, self._clock, balance)
         worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
         peers.start(
             *_listening(file.address.peer),
@@ -242,6 +247,7 @@ class _Opening:
                 **snapshots.call_handlers(shelf),
                 **worker.handlers(),
                 **desk.handlers(),
+                **meter.handlers(),
                 _FLUSH: _flush_handler(replicas),
                 MERGE: merges.handler(),
             },
@@ -251,12 +257,14 @@ class _Opening:
         self._closing.callback(threads.stop)
         database.start()
         self._closing.callback(database.stop)
-        chores = Chores(self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options)
+        chores = Chores(
+            self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options, meter, balancing
+        )
         chores.start()
         self._closing.callback(chores.stop)
         self._closing.callback(Growing(worker).stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
-        admin = Administration(file, database, self._routes, worker.rescue)
+        admin = Administration(file, database, self._routes, worker.rescue, balancing)
         installations = self._installations(peers)
         return ClusterNode(database, directory, status, chores, admin, installations, others, desk, self._closing)
 

@@ -136,6 +136,12 @@ class Configuration:
     default_database_level: int = _option(
         1, _count(1, 16), "Depth below root of the database that a write to an unknown path creates."
     )
+    rebalance_by: str = _option(
+        "off",
+        _one_of("off", "writes", "bytes", "queries"),
+        "What the groups of a cluster are to have about as much of: slots move when one has far more than the others.",
+    )
+    rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "How often a cluster is balanced by it.")
     load_folders: str = _option(
         "", str, "Folders that clients of a server may LOAD files from, separated by colons; none: they may not."
     )

@@ -20,7 +20,9 @@ from saros_engine.coordinator import QueryEngine
 from saros_engine.database import Database
 from saros_engine.options import EngineOptions
 from saros_engine.user_statements import UserStatements
+from saros_grammar.ast import Measure
 from saros_scheduler import DriverScheduler, SchedulerOptions
+from saros_server.balancing import BalanceOptions
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.peer_certificates import peer_credentials
@@ -160,9 +162,16 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -
 
     credentials = peer_credentials(configuration, clock)
     try:
-        return ClusterNode.open(folder, file, options, disk, clock, credentials=credentials)
+        return ClusterNode.open(
+            folder, file, options, disk, clock, credentials=credentials, balance=_balance_options(configuration)
+        )
     except CannotListen as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _balance_options(configuration: Configuration) -> BalanceOptions:
+    by = configuration.rebalance_by
+    return BalanceOptions(None if by == "off" else Measure(by), configuration.rebalance_interval_ms)
 
 
 def _hash_new(configuration: Configuration, user: str, password: str) -> str:

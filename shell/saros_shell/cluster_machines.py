@@ -60,7 +60,10 @@ def init_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
     made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of everything")
     made.add_argument(
-        "--nodes", required=True, metavar="K=HOST:PORT/HOST:PORT,...", help="all nodes: address for nodes / for clients"
+        "--nodes",
+        required=True,
+        metavar="K=HOST:PORT/HOST:PORT[/RACK],...",
+        help="all nodes: address for nodes / for clients",
     )
     made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
     made.add_argument("--administrator-hash", metavar="HASH", help="with users: as saros user hash prints it")
@@ -106,12 +109,14 @@ def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
     nodes: dict[NodeId, NodeAddress] = {}
     for part in text.split(","):
         key, _, addresses = part.partition("=")
-        peer, _, client = addresses.partition("/")
+        peer, client, rack = (*addresses.split("/", 2), "", "")[:3]
         if not (key.isascii() and key.isdecimal() and is_address(peer) and is_address(client)):
-            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host:6668/host:6667")
+            raise UserMistake(
+                f"--nodes: {part!r} is not of the form 1=host:6668/host:6667 or 1=host:6668/host:6667/rack"
+            )
         if NodeId(int(key)) in nodes:
             raise UserMistake(f"--nodes: node {key} is given twice")
-        nodes[NodeId(int(key))] = NodeAddress(peer, client)
+        nodes[NodeId(int(key))] = NodeAddress(peer, client, rack)
     return nodes
 
 
@@ -159,6 +164,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
     made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes are to reach this one")
     made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients are to reach it")
+    made.add_argument("--rack", metavar="NAME", help="copies of one thing go to different racks")
     made.add_argument("--user", metavar="NAME", help="an administrator, with the password of SAROS_PASSWORD")
     made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
 
@@ -184,7 +190,8 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
     if found is None:
         if any(name != "saros.toml" for name in disk.list(options.data)):
             raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
-        statement = f"admit node '{options.peer}' client '{options.client}'"
+        rack = f" rack '{options.rack}'" if options.rack else ""
+        statement = f"admit node '{options.peer}' client '{options.client}'{rack}"
         (row,) = rows_of(connection, f"{statement} as '{options.peer} {options.client}'")
         found = decode(str(row["ClusterFile"]).encode())
         disk.make_folder(options.data)

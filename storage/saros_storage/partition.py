@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from saros_storage.activity import Activity
 from saros_storage.deletions import hides, may_hold, reaches
 from saros_storage.loading.staged import LoadedFile, StagedFile
 from saros_storage.manifest import FileEntry, Manifest
@@ -62,6 +63,7 @@ class Partition:
         self.key = key
         self.folder = folder
         self.manifest = manifest
+        self.activity = Activity()
         #: By rank, lowest first.
         self.files = tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))
         self.active: MemTable | None = None
@@ -247,7 +249,7 @@ class Partition:
                 memtables.append(self.active.snapshot())
             files = (*self.files, *(loaded.source for loaded in self.loaded if loaded.source is not None))
             self._snapshot = PartitionSnapshot(
-                *self.key, files, tuple(memtables), self.tombstones, self._basis, has_active
+                *self.key, files, tuple(memtables), self.tombstones, self._basis, has_active, self.activity
             )
             self._snapshot_index = index
         return self._snapshot if self._snapshot.files or self._snapshot.memtables else None

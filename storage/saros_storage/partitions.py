@@ -156,7 +156,7 @@ class Partitions:
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval
         if first == last:
-            memtable = self._memtable(database, first, index)
+            memtable = self._memtable(database, first, index, frame.rows * len(frame.head.measurements))
             if memtable is not None:
                 self.memory_bytes -= memtable.bytes
                 memtable.write(frame, index)
@@ -165,10 +165,10 @@ class Partitions:
         tablet = decode_tablet(placed.frame)
         numbers = tablet.times // self._interval
         for number in sorted(set(numbers.tolist())):
-            memtable = self._memtable(database, number, index)
+            places = np.flatnonzero(numbers == number)
+            memtable = self._memtable(database, number, index, len(places) * len(tablet.measurements))
             if memtable is None:
                 continue
-            places = np.flatnonzero(numbers == number)
             times = tablet.times[places]
             rows = Tablet(
                 tablet.device, tablet.measurements, times, tuple(c.take(places) for c in tablet.columns), tablet.aligned
@@ -192,12 +192,13 @@ class Partitions:
         self.changed()
         return partition
 
-    def _memtable(self, database: str, number: int, index: int) -> MemTable | None:
-        """The MemTable that an entry's rows go to; None if the partition has them already, or began after it."""
+    def _memtable(self, database: str, number: int, index: int, points: int) -> MemTable | None:
+        """The MemTable that an entry's points go to; None if the partition has them already, or began after it."""
         partition = self._wanting(database, number, index)
         if partition is None:
             return None
         self._touched[id(partition)] = partition
+        partition.activity.written += points
         return partition.memtable(index)
 
     def _wanting(self, database: str, number: int, index: int) -> Partition | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from saros_storage.activity import PartitionActivity
 from saros_storage.arrivals import link_arrived
 from saros_storage.capture.capture import Capture, CapturedPartition, Chosen, nothing
 from saros_storage.chunk_cache import ChunkCache
@@ -471,6 +472,14 @@ class Region:
         """Databases that have partitions here, and how many."""
         with self.lock:
             return self.partitions.counts()
+
+    def activity(self) -> list[PartitionActivity]:
+        """Of all partitions, until now."""
+        with self.lock:
+            return [
+                PartitionActivity(*p.key, p.activity.written, p.activity.read, sum(file.size for file in p.files))
+                for p in self.partitions
+            ]
 
     def partition_status(self) -> list[PartitionStatus]:
         """All partitions and their files."""

@@ -80,7 +80,10 @@ class LocalSeriesReader:
         ordered = reversed(self._snapshots) if self._request.descending else self._snapshots
         for snapshot in ordered:
             for cluster in self.clusters(snapshot):
-                yield from self.read(cluster)
+                for item in self.read(cluster):
+                    rows = item.rows if isinstance(item, Block) else 1
+                    snapshot.activity.read += rows * len(self._request.measurements)
+                    yield item
 
     def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
         """A partition's chunks and MemTable rows, those together that overlap; in the order of the request."""

@@ -15,9 +15,10 @@ Snapshots are immutable values; the partition keeps the files of a pinned one on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from saros_storage.activity import Activity
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.tsfile.access import TsFileAccess
@@ -97,6 +98,8 @@ class PartitionSnapshot:
     basis: object | None = None
     #: Whether the last of `memtables` is the active one, which no tombstone touches.
     has_active: bool = False
+    #: The partition's, where scans count what they deliver.
+    activity: Activity = field(default_factory=Activity, compare=False)
 
     @property
     def sources(self) -> Sequence[FileSource | MemorySource]:

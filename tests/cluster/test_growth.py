@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -34,7 +35,7 @@ from saros_cluster.growth.commands import (
 )
 from saros_cluster.growth.steps import apply
 from saros_cluster.growth.topology import META, Node, Standing, Topology
-from saros_cluster.placement.ring import NodeId, Ring
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import CorruptFile, UserMistake
 
@@ -149,10 +150,14 @@ def drive(log: Log, random: Random) -> None:
 
 def assert_settled(topology: Topology, replicas: int) -> None:
     nodes = topology.standing(Standing.IN)
-    ring = Ring(nodes)
     assert topology.change is None
     assert set(nodes) == set(topology.table.groups)
-    assert {group.members for group in topology.table.groups.values()} == {ring.group(n, replicas) for n in nodes}
+    places = Counter(nodes)
+    for head, group in topology.table.groups.items():
+        assert head == group.head
+        assert min(replicas, len(nodes)) == len(set(group.members)) == len(group.members)
+        places.update(group.members)
+    assert max(places.values()) - min(places.values()) <= 1
     for head, group in topology.table.groups.items():
         assert tuple(sorted(group.members)) == topology.wanted[GroupId(head)].voters
         assert () == topology.wanted[GroupId(head)].learners
@@ -414,6 +419,44 @@ def test_slots_can_be_placed_by_hand() -> None:
     log.send(Begin())
     drive(log, Random(6))
     assert_settled(log.now, 2)
+
+
+def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
+    log = Log(cluster(4, 2))
+    head = NodeId(1)
+    (other,) = set(log.now.table.groups[head].members) - {head}
+    instead = next(node for node in log.now.standing(Standing.IN) if node not in (head, other))
+    owners = log.now.table.owners.tolist()
+    log.send(Begin(members={head: (head, instead)}))
+    drive(log, Random(7))
+    assert (head, instead) == log.now.table.groups[head].members
+    assert owners == log.now.table.owners.tolist()
+    for members, message in (
+        ({NodeId(9): (NodeId(1),)}, "no group 9"),
+        ({head: (other, instead)}, "named by node 1"),
+        ({head: (head,)}, "2 members"),
+        ({head: (head, head)}, "each once"),
+        ({head: (head, NodeId(7))}, "node 7 is not in the cluster"),
+    ):
+        with pytest.raises(UserMistake, match=message):
+            log.send(Begin(members=members))
+    log.admit(5)
+    log.send(Begin((NodeId(5),)))
+    drive(log, Random(8))
+    assert {instead, NodeId(5)} & set(log.now.table.groups[head].members)
+    assert other not in log.now.table.groups[head].members
+
+
+def test_copies_of_one_thing_are_in_different_racks() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    log = Log(Topology.first({NodeId(n): replace(node(n), rack=rack) for n, rack in racks.items()}, 2, SLOTS))
+    log.send(Admit("host5:6668", "host5:6667", "token5", "b"))
+    log.send(Admit("host6:6668", "host6:6667", "token6", "a"))
+    log.send(Begin((NodeId(5), NodeId(6)), (NodeId(1),)))
+    drive(log, Random(9))
+    assert {2, 3, 4, 5, 6} == set(log.now.table.groups)
+    for group in log.now.table.groups.values():
+        assert {"a", "b"} == {log.now.racks[member] for member in group.members}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '["fly",1]', '["go"]', '["go",true]', '["go","1"]', '["begin",1,2,3]'])

@@ -209,6 +209,12 @@ def test_a_statement_needs_exactly_its_privilege(engine: Secured, text: str) -> 
     engine.ask_as("ann", text)
 
 
+def test_only_an_administrator_sees_what_would_move(engine: Secured) -> None:
+    assert "an administrator" in engine.denied("explain rebalance cluster by bytes")
+    with pytest.raises(NotSupportedError, match="no cluster"):
+        engine.ask_as("root", "explain rebalance cluster by bytes")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -217,6 +223,7 @@ def test_a_statement_needs_exactly_its_privilege(engine: Secured, text: str) -> 
         "remove node 2",
         "replace node 2 with 4",
         "rebalance cluster",
+        "migrate region 1 from 2 to 3",
         "abort change",
         "give up node 4",
         "dismiss node 4",

@@ -20,7 +20,7 @@ from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth import worker
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
-from saros_cluster.growth.topology import META, Topology
+from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import GroupHost
 from saros_cluster.placement.ring import NodeId
 from saros_storage.disk import LocalDisk
@@ -333,3 +333,55 @@ def test_the_cluster_grows_and_shrinks_under_load(cluster: Growing, tmp_path: Pa
         assert [(load.acknowledged,)] == cluster.run(number, "select count(x) from root.load.d")
     wait_until(lambda: [] == [left for number in range(5) for left in leftovers(cluster, number)])
     assert max(load.gaps) < 5
+
+
+def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_node(tmp_path: Path) -> None:
+    cluster = Growing(tmp_path, 4, 2)
+    try:
+        for place in range(40):  # as many points everywhere, but for slices of one group
+            cluster.run(0, f"insert into root.a.d(time, x) values ({place * WEEK}, {place})")
+        table = cluster.topology.table
+        heavy = table.route("root.a", 0).head
+        for place in [place for place in range(40) if table.route("root.a", place).head == heavy]:
+            rows = ", ".join(f"({place * WEEK + row}, {row})" for row in range(1, 60))
+            cluster.run(1, f"insert into root.a.d(time, x) values {rows}")
+        before = cluster.run(2, "select count(x) from root.a.d")
+        assert [] == cluster.run(3, "explain rebalance cluster")  # as many slots everywhere
+        planned = cluster.run(3, "explain rebalance cluster by writes")
+        assert all(after < before / 2 for source, _, _, _, before, after, *_ in planned if source == heavy)
+        assert heavy in {row[0] for row in planned}
+        owners = table.owners.tolist()
+        assert owners == cluster.topology.table.owners.tolist()  # nothing has moved yet
+        cluster.run(3, "rebalance cluster by writes")
+        wait_until(lambda: cluster.run(3, "show cluster change") == [])
+        moved = [slot for slot, head in enumerate(owners) if head != cluster.topology.table.owners[slot]]
+        assert sum(row[2] for row in planned) == len(moved) > 0
+        assert before == cluster.run(2, "select count(x) from root.a.d")
+
+        members = cluster.topology.table.groups[heavy].members
+        instead = next(node for node in cluster.topology.standing(Standing.IN) if node not in members)
+        with pytest.raises(UserMistake, match="not a member of region"):
+            cluster.run(0, f"migrate region {heavy} from {instead} to {members[1]}")
+        cluster.run(0, f"migrate region {heavy} from {members[1]} to {instead}")
+        wait_until(lambda: cluster.run(0, "show cluster change") == [])
+        assert {heavy, instead} == set(cluster.topology.table.groups[heavy].members)
+        assert before == cluster.run(instead - 1, "select count(x) from root.a.d")
+        wait_until(lambda: leftovers(cluster, members[1] - 1) == [])
+    finally:
+        cluster.close()
+
+
+def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
+    cluster = Growing(tmp_path, 3, 1, rebalance_by="bytes", rebalance_interval_ms="1s")
+    try:
+        table = cluster.topology.table
+        heavy = table.route("root.a", 0).head
+        for place in [place for place in range(60) if table.route("root.a", place).head == heavy][:8]:
+            cluster.run(0, f"insert into root.a.d(time, x) values ({place * WEEK}, {place})")
+        cluster.run(0, "flush")
+        wait_until(lambda: cluster.topology.table.epoch > 0 and cluster.topology.change is None)
+        found = [head for head in cluster.topology.table.groups if cluster.topology.table.slots_of(head)]
+        assert 3 == len(found)
+        assert [(8,)] == cluster.run(1, "select count(x) from root.a.d")
+    finally:
+        cluster.close()

@@ -32,6 +32,7 @@ class Admit:
     client: str
     #: What the process calls itself, so that asking again gives the same id.
     token: str
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,14 @@ class Dismiss:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Admitted nodes join, others leave, in one change; `owners` names slots that go to another group besides."""
+    """Admitted nodes join, others leave, in one change; if there are none, all is spread evenly. Or what is named."""
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
-    #: By head: slots that it is to have. Without nodes that join or leave only.
+    #: By head: slots that it is to have. Then nobody joins or leaves.
     owners: Mapping[NodeId, tuple[int, ...]] = field(default_factory=dict)
+    #: By head: the members that the group is to have, and nothing else changes.
+    members: Mapping[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ def encode_growth(command: GrowthCommand) -> str:
     values: list[object]
     if isinstance(command, Begin):
         owners = [[head, runs(sorted(slots))] for head, slots in sorted(command.owners.items())]
-        values = [command.joining, command.leaving, owners]
+        values = [command.joining, command.leaving, owners, sorted(command.members.items())]
     else:
         values = [getattr(command, f.name) for f in fields(command)]
     return json.dumps([type(command).__name__.lower(), *values], separators=(",", ":"))
@@ -199,7 +202,10 @@ def decode_growth(text: str) -> GrowthCommand:
 
 
 def _begin_of(values: list[Any]) -> Begin:
-    joining, leaving, owners = values
+    joining, leaving, owners, members = values
     return Begin(
-        nodes_of(joining), nodes_of(leaving), {NodeId(int(head)): slots_of_runs(slots) for head, slots in owners}
+        nodes_of(joining),
+        nodes_of(leaving),
+        {NodeId(int(head)): slots_of_runs(slots) for head, slots in owners},
+        {NodeId(int(head)): nodes_of(nodes) for head, nodes in members},
     )

@@ -2,7 +2,7 @@
 
 A command is checked here, when its entry of the meta group's log is applied: so two that were sent at once cannot both
 pass. A step of a change that is over, or one that was taken before, has no effect: whoever drives a change may do so
-twice, late, and beside others. The ring fills in the members of groups, the balancer the owners of slots.
+twice, late, and beside others. `placement.members` fills in who is in a group, the balancer the owners of slots.
 
 Pure: any thread.
 """
@@ -34,7 +34,8 @@ from saros_cluster.growth.commands import (
 )
 from saros_cluster.growth.topology import META, Node, Standing, Topology
 from saros_cluster.placement.balancer import Owners, rebalanced
-from saros_cluster.placement.ring import NodeId, Ring
+from saros_cluster.placement.members import Members, chosen_members
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import Group
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import UserMistake
@@ -106,7 +107,8 @@ def _admit(topology: Topology, command: Admit, index: int) -> Topology:
         if used and found.standing is not Standing.GONE:
             raise UserMistake(f"{min(used)} is the address of node {node}", code=NO_SUCH_NODE)
     node = NodeId(max(topology.nodes) + 1)
-    nodes = {**topology.nodes, node: Node(command.peer, command.client, Standing.WAITING, command.token)}
+    admitted = Node(command.peer, command.client, Standing.WAITING, command.token, command.rack)
+    nodes = {**topology.nodes, node: admitted}
     return _with_waiting(replace(topology, nodes=nodes), index)
 
 
@@ -142,11 +144,12 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
         )
     moves = _moves(topology, _owners(topology, command, heads))
     live = set(heads) - topology.lost
-    new = [Group(_members(live, head, table.replicas)) for head in sorted(command.joining)]
+    members = _members(topology, command, heads, live)
+    new = [Group(members[head]) for head in sorted(command.joining)]
     regroups = {META: Regroup(topology.wanted[META].voters, tuple(sorted(live)))}
     for head in sorted(table.groups.keys() & set(heads)):
         before = topology.wanted[GroupId(head)].voters
-        regroups[GroupId(head)] = Regroup(before, _members(live, head, table.replicas) or before)
+        regroups[GroupId(head)] = Regroup(before, members[head] or before)
     change = Change(
         index,
         tuple(sorted(command.joining)),
@@ -161,17 +164,32 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     return _wanting(found, index, _prepared)
 
 
-def _members(live: Collection[NodeId], head: NodeId, replicas: int) -> tuple[NodeId, ...]:
-    """Who is to be in a head's group: only nodes that live, though it may be named by one that does not."""
-    return tuple(node for node in Ring({*live, head}).group(head, replicas) if node in live)
+def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live: Collection[NodeId]) -> Members:
+    """Who is to be in each head's group: only nodes that live, though it may be named by one that does not."""
+    known = {head: topology.wanted[GroupId(head)].voters if head in topology.table.groups else () for head in heads}
+    for head, nodes in command.members.items():
+        if head not in known:
+            raise UserMistake(f"there is no group {head}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+        if head in live and head not in nodes:
+            raise UserMistake(f"group {head} is named by node {head}, which cannot leave it", code=NO_SUCH_NODE)
+        if len(set(nodes)) != len(nodes) or len(nodes) != len(known[head]):
+            raise UserMistake(f"group {head} is to have {len(known[head])} members, each once", code=NO_SUCH_NODE)
+        _check(topology, nodes, Standing.IN, "is not in the cluster")
+    if command.members:
+        return {head: tuple(command.members.get(head, nodes)) for head, nodes in known.items()}
+    only_join = bool(command.joining) and not command.leaving
+    takers = () if command.owners else command.joining if only_join else live
+    return chosen_members(known, live, topology.table.replicas, topology.racks, takers)
 
 
 def _owners(topology: Topology, command: Begin, heads: Collection[NodeId]) -> Owners:
     owners = topology.table.owners
+    if (command.owners or command.members) and (command.joining or command.leaving):
+        raise UserMistake("slots and members cannot be chosen while nodes join or leave", code=CHANGE_UNDER_WAY)
+    if command.members:
+        return owners
     if not command.owners:
         return rebalanced(owners, heads)
-    if command.joining or command.leaving:
-        raise UserMistake("slots cannot be placed by hand while nodes join or leave", code=CHANGE_UNDER_WAY)
     named = [slot for slots in command.owners.values() for slot in slots]
     if len(named) != len(set(named)) or not all(0 <= slot < len(owners) for slot in named):
         raise UserMistake("a slot is named twice, or is none of this cluster's", code=NO_SUCH_NODE)
@@ -304,7 +322,9 @@ def _without_lost(topology: Topology, change: Change) -> Change:
             before = tuple(node for node in regroup.before if node not in lost)
             change = change.with_regroup(META, Regroup(before, tuple(sorted(left))))
         elif not regroup.done and lost & set(regroup.after):
-            members = _members(left, NodeId(group), topology.table.replicas)
+            members = chosen_members({NodeId(group): regroup.after}, left, topology.table.replicas, topology.racks)[
+                NodeId(group)
+            ]
             whole = tuple(node for node in members if change.has_arrived_at(node, group))
             change = change.with_regroup(group, replace(regroup, after=whole or members or regroup.after))
     for number, move in enumerate(change.moves):

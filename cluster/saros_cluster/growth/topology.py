@@ -45,6 +45,8 @@ class Node:
     standing: Standing = Standing.IN
     #: See `Admit.token`.
     token: str = ""
+    #: Nodes of one rack are lost together; empty: it is not known.
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Topology:
     @staticmethod
     def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
         """Of a new cluster."""
-        table = PartitionTable.first(sorted(nodes), replicas, slots)
+        racks = {node: found.rack for node, found in nodes.items()}
+        table = PartitionTable.first(sorted(nodes), replicas, slots, racks)
         wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
         return Topology(dict(nodes), table, {META: membership(FIRST_VERSION, nodes), **wanted})
 
@@ -75,6 +78,11 @@ class Topology:
     def standing(self, standing: Standing) -> list[NodeId]:
         """The nodes that are so, by id."""
         return sorted(node for node, found in self.nodes.items() if found.standing is standing)
+
+    @property
+    def racks(self) -> Mapping[NodeId, str]:
+        """Of all nodes."""
+        return {node: found.rack for node, found in self.nodes.items()}
 
     def node_of(self, token: str) -> NodeId | None:
         """The node that was admitted under a token."""
@@ -142,7 +150,9 @@ class Topology:
     def words(self) -> dict[str, object]:
         """As values that JSON knows."""
         return {
-            "nodes": [[node, n.peer, n.client, n.standing.value, n.token] for node, n in sorted(self.nodes.items())],
+            "nodes": [
+                [node, n.peer, n.client, n.standing.value, n.token, n.rack] for node, n in sorted(self.nodes.items())
+            ],
             "table": self.table.words(),
             "wanted": [[group, wanted.encode().decode()] for group, wanted in sorted(self.wanted.items())],
             "change": None if self.change is None else self.change.words(),
@@ -156,8 +166,8 @@ class Topology:
         """The inverse. Raises ValueError, TypeError, KeyError."""
         return Topology(
             {
-                NodeId(int(node)): Node(str(peer), str(client), Standing(standing), str(token))
-                for node, peer, client, standing, token in words["nodes"]
+                NodeId(int(node)): Node(str(peer), str(client), Standing(standing), str(token), str(rack))
+                for node, peer, client, standing, token, rack in words["nodes"]
             },
             PartitionTable.of_words(words["table"]),
             {GroupId(int(group)): Membership.decode(str(wanted).encode()) for group, wanted in words["wanted"]},

@@ -1,10 +1,16 @@
-"""The slot balancer: an even split, with no more slots moved than that needs (R-3.6).
+"""The slot balancer: an even split of slots, or of what was measured of them, with few slots moved (R-3.6, R-4.8).
 
     owners  a a a a b b      c joins        a a c c b b        who has too many gives to who has too few
             a a c c b b      b leaves       a a c c a c
             a a c c a c      d for c        a a d d a d        what a leaver had goes where there is room
 
-Slots are taken in ascending order, so that the same table gives the same moves everywhere. Pure: any thread.
+Slots are taken in ascending order, so that the same table gives the same moves everywhere.
+
+By load, whoever has most gives slots to whoever has least, the one that fits best first. It begins only if somebody has
+far more than a share, and goes on until nobody has much more: so what goes up and down a little moves nothing, and what
+was balanced stays for a while. A slot is not divided: one that is more than a share by itself stays where it is.
+
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -19,6 +25,12 @@ from saros_cluster.placement.ring import NodeId
 
 #: Owner (a head's id) of each slot.
 Owners: TypeAlias = npt.NDArray[np.int64]
+#: Load of each slot, in any unit.
+Loads: TypeAlias = npt.NDArray[np.float64]
+#: Of a share, what a group may have above it: until slots are moved, and when enough have been.
+_TOO_MUCH, _ENOUGH = 0.2, 0.05
+#: Of a share: a slot with less is not worth moving.
+_NOTHING = 1e-6
 
 
 def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
@@ -44,3 +56,32 @@ def _shares(slots: int, counts: dict[NodeId, int]) -> dict[NodeId, int]:
     share, remainder = divmod(slots, len(counts))
     ordered: Sequence[NodeId] = sorted(counts, key=lambda head: (-counts[head], head))
     return {head: share + (place < remainder) for place, head in enumerate(ordered)}
+
+
+def totals(owners: Owners, heads: Collection[NodeId], loads: Loads) -> dict[NodeId, float]:
+    """The load of each group."""
+    return {head: float(loads[owners == head].sum()) for head in sorted(heads)}
+
+
+def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) -> Owners:
+    """Owners such that no group has much more of the load than another, as far as slots can be moved to that end."""
+    found, sums = owners.copy(), totals(owners, heads, loads)
+    share = sum(sums.values()) / len(sums)
+    if max(sums.values()) <= share * (1 + _TOO_MUCH):
+        return found
+    givers = set(sums)
+    while givers:
+        giver = max(givers, key=lambda head: (sums[head], -head))
+        taker = min(sums, key=lambda head: (sums[head], head))
+        if sums[giver] <= share * (1 + _ENOUGH):
+            break
+        gap = sums[giver] - sums[taker]
+        slots = np.flatnonzero((found == giver) & (loads > share * _NOTHING) & (loads < gap))
+        if not len(slots):
+            givers.remove(giver)  # what it has is too much for anybody, each by itself
+            continue
+        slot = slots[np.argmin(np.abs(loads[slots] - gap / 2))]
+        found[slot] = taker
+        sums[giver] -= float(loads[slot])
+        sums[taker] += float(loads[slot])
+    return found

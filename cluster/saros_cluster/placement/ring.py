@@ -1,4 +1,4 @@
-"""The ring: nodes in the order of their ids' hashes; the policy that fills in a group's members.
+"""The ring: nodes in the order of their ids' hashes; who follows whom.
 
     ring  7 -> 2 -> 9 -> 4 -> 7 ...      the group headed by 9, three replicas: 9, 4, 7         (R-3.2)
 

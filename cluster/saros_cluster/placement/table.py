@@ -3,7 +3,7 @@
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
-A group is named by its head. Members are listed explicitly: the ring is only the policy that fills in the lists.
+A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists.
 `version` is the index of the meta log entry that made the table; an older table never replaces a newer one (`newer`).
 
 A value: changes give a new table. Pure: any thread.
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from saros_cluster.placement.balancer import Owners
+from saros_cluster.placement.members import first_members
 from saros_cluster.placement.ring import NodeId, Ring
 from saros_cluster.placement.slots import SLOTS, slot_of
 
@@ -57,10 +58,12 @@ class PartitionTable:
     outbound: Mapping[NodeId, int] = field(default_factory=dict)
 
     @staticmethod
-    def first(nodes: list[NodeId], replicas: int, slots: int = SLOTS) -> PartitionTable:
+    def first(
+        nodes: list[NodeId], replicas: int, slots: int = SLOTS, racks: Mapping[NodeId, str] | None = None
+    ) -> PartitionTable:
         """The table of a new cluster: groups by the ring, slots dealt out evenly in runs. At least one node."""
         ring = Ring(nodes)
-        groups = {node: Group(ring.group(node, replicas)) for node in ring.nodes}
+        groups = {head: Group(members) for head, members in first_members(nodes, replicas, racks or {}).items()}
         turns = np.arange(slots) * len(ring.nodes) // slots
         return PartitionTable(0, replicas, groups, np.array(ring.nodes, np.int64)[turns])
 

@@ -669,6 +669,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#migrateRegion.
+    def visitMigrateRegion(self, ctx:Sql.MigrateRegionContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#abortChange.
     def visitAbortChange(self, ctx:Sql.AbortChangeContext):
         return self.visitChildren(ctx)

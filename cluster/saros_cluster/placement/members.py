@@ -1,0 +1,152 @@
+"""Who is in which group: as few changes as even shares and racks allow (R-4.8).
+
+    keep     a member stays while it lives; so what was chosen by hand stays chosen
+    fill     an empty place goes to a rack that the group has not got yet, then to who has fewest places, then to who
+             follows first on the ring
+    racks    of two members of one rack, one makes place for a node of a rack that the group has not got
+    even     who has two places more than another gives it one: nodes that join get their share so, and all nodes theirs
+             if that is asked for
+
+The first groups are those of the ring: each node, and those that follow it (R-3.2). Nodes of unknown racks ("") are
+each a rack of their own. A group's head is its first member while it lives. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+
+from saros_cluster.placement.ring import NodeId, Ring
+
+Members = Mapping[NodeId, tuple[NodeId, ...]]
+
+
+def first_members(nodes: Collection[NodeId], replicas: int, racks: Mapping[NodeId, str]) -> Members:
+    """By head, of a new cluster."""
+    ring = Ring(nodes)
+    return chosen_members({node: ring.group(node, replicas) for node in ring.nodes}, nodes, replicas, racks, nodes)
+
+
+def chosen_members(
+    groups: Mapping[NodeId, Sequence[NodeId]],
+    live: Collection[NodeId],
+    replicas: int,
+    racks: Mapping[NodeId, str],
+    takers: Collection[NodeId] = (),
+) -> Members:
+    """By head, with `replicas` members each, or all that live.
+
+    `groups`: those that there are to be, as they are; a new one has no members. `takers`: who gets places of others.
+    """
+    seats = _Seats(groups, live, replicas, racks)
+    for head in seats.members:
+        seats.fill(head)
+        seats.mend(head)
+    seats.even(sorted(takers))
+    return {head: tuple(members) for head, members in seats.members.items()}
+
+
+class _Seats:
+    """The groups while they are made."""
+
+    def __init__(
+        self,
+        groups: Mapping[NodeId, Sequence[NodeId]],
+        live: Collection[NodeId],
+        replicas: int,
+        racks: Mapping[NodeId, str],
+    ) -> None:
+        self._ring = Ring({*live, *groups})
+        self._live = set(live)
+        self._racks = racks
+        self._size = min(replicas, len(self._live))
+        #: In ring order.
+        self.members: dict[NodeId, list[NodeId]] = {}
+        for head in self._ring.nodes:
+            if head in groups:
+                kept = [node for node in groups[head] if node in self._live and node != head]
+                self.members[head] = [head, *kept] if head in self._live else kept
+        #: By node: its groups, by their heads.
+        self._places: dict[NodeId, list[NodeId]] = {node: [] for node in self._ring.nodes}
+        for head, members in self.members.items():
+            for node in members:
+                self._places[node].append(head)
+
+    def _sharing(self, node: NodeId, members: Collection[NodeId]) -> int:
+        """How many of the others are in the node's rack."""
+        rack = self._racks.get(node, "")
+        return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
+
+    def _others(self, head: NodeId) -> list[NodeId]:
+        """Who could become a member of a group, in ring order behind its head."""
+        around = self._ring.group(head, len(self._ring.nodes))
+        return [node for node in around if node in self._live and node not in self.members[head]]
+
+    def _put(self, head: NodeId, node: NodeId, instead: NodeId | None = None) -> None:
+        members = self.members[head]
+        if instead is None:
+            members.append(node)
+        else:
+            members[members.index(instead)] = node
+            self._places[instead].remove(head)
+        self._places[node].append(head)
+
+    def fill(self, head: NodeId) -> None:
+        """Give every empty place of a group to somebody."""
+        members = self.members[head]
+        while len(members) < self._size:
+            others = self._others(head)
+            self._put(head, min(others, key=lambda node: (self._sharing(node, members), len(self._places[node]))))
+
+    def mend(self, head: NodeId) -> None:
+        """Let nobody share a rack who need not."""
+        members = self.members[head]
+        for node in members[:0:-1]:
+            if self._sharing(node, members):
+                left = [other for other in members if other != node]
+                free = [other for other in self._others(head) if not self._sharing(other, left)]
+                if free:
+                    self._put(head, min(free, key=lambda other: len(self._places[other])), node)
+
+    def even(self, takers: Sequence[NodeId]) -> None:
+        """Let those who have two places more than a taker give it one, where no rack is shared because of it."""
+        while any(self._take(taker) for taker in takers):
+            pass
+
+    def _take(self, taker: NodeId) -> bool:
+        """One place more for it; from one to the next, if nobody who has too many can give it directly."""
+        givers = sorted(self._ring.nodes, key=lambda node: -len(self._places[node]))
+        known = deque([taker] if len(self._places[givers[0]]) > len(self._places[taker]) + 1 else [])
+        steps: dict[NodeId, tuple[NodeId, NodeId]] = {}  # by giver: in which group, to whom
+        while known:
+            node = known.popleft()
+            for giver in givers:
+                head = None if giver in steps or giver == taker else self._gift(giver, node, steps)
+                if head is None:
+                    continue
+                steps[giver] = (head, node)
+                if len(self._places[giver]) > len(self._places[taker]) + 1:
+                    self._pass_on(giver, steps)
+                    return True
+                known.append(giver)
+        return False
+
+    def _gift(self, giver: NodeId, taker: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]) -> NodeId | None:
+        """The group in which one may make place for the other, and that no step after this one changes."""
+        later, node = set(), taker
+        while node in steps:
+            head, node = steps[node]
+            later.add(head)
+        for head in self._places[giver]:
+            if head == giver or head in later or taker in self.members[head]:
+                continue
+            left = [node for node in self.members[head] if node != giver]
+            if self._sharing(taker, left) <= self._sharing(giver, left):
+                return head
+        return None
+
+    def _pass_on(self, giver: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]) -> None:
+        while giver in steps:
+            head, taker = steps[giver]
+            self._put(head, taker, giver)
+            giver = taker
