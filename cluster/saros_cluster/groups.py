@@ -29,6 +29,7 @@ from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.growth.topology import FIRST_VERSION, META, Topology
 from saros_cluster.host import GroupHost
+from saros_cluster.inflow import Inflow
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -75,6 +76,7 @@ class Ground:
     first: Topology
     #: Reads a partition where it was, until it is here.
     underlay: Callable[[Arrival, str, int], MemorySource]
+    inflow: Inflow
 
 
 class Groups:
@@ -150,7 +152,7 @@ class Groups:
             ground.underlay,
             partial(ground.schema.learn_news, group),
             ground.shelf,
-            lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS),
+            ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
         )
         restored = Restored(contents.base, contents.hard_state, contents.entries, machine.replica.installed)

@@ -110,6 +110,10 @@ class ChangeRow:
     dropped: int
     #: Slots that all moves are about.
     slots: int
+    #: Of files that nodes get from others: as far as is known, and until now; each node's mean while it gets some.
+    expected_bytes: int
+    came_bytes: int
+    bytes_per_second: float
     #: Groups that get other members, and those that have them.
     regroups: int
     regrouped: int

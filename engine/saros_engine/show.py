@@ -335,6 +335,9 @@ _CHANGE_FIELDS = (
     Field("Arrived", _INT32),
     Field("Dropped", _INT32),
     Field("Slots", _INT32),
+    Field("Bytes", _INT64),
+    Field("BytesArrived", _INT64),
+    Field("BytesPerSecond", DataType.DOUBLE),
     Field("Regroups", _INT32),
     Field("Regrouped", _INT32),
 )
@@ -370,7 +373,8 @@ def _show_change(row: ChangeRow | None) -> Shown:
         return Shown(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
     moves = (row.moves, row.opened, row.arrived, row.dropped, row.slots)
-    return Shown(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, row.regroups, row.regrouped)])
+    came = (row.expected_bytes, row.came_bytes, row.bytes_per_second)
+    return Shown(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, *came, row.regroups, row.regrouped)])
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:

@@ -31,6 +31,7 @@ from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.growth.worker import Worker
 from saros_cluster.host import GroupHost
 from saros_cluster.host_threads import HostThreads
+from saros_cluster.inflow import Inflow
 from saros_cluster.loads import LoadMeter
 from saros_cluster.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
 from saros_cluster.meta.machine import MetaMachine
@@ -201,6 +202,7 @@ class _Opening:
         self._cache = ChunkCache(options.cache_bytes)
         self._latest = LatestCache(options.latest_cache_bytes)
         self._compactor = Compactor(self._options, clock)
+        self._inflow = Inflow(options.migration_bytes_per_second, clock)
 
     def _agree(self, state: MetaState) -> None:
         """The meta group's state has changed."""
@@ -225,7 +227,7 @@ class _Opening:
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
         groups.open(self._routes.now.topology)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
-        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema)
+        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow)
         database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
         readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
         self._closing.callback(readers.close)
@@ -338,6 +340,7 @@ class _Opening:
             peers,
             self._first,
             underlays.underlay,
+            self._inflow,
         )
         groups = Groups(ground, replicas, contents)
         self._closing.callback(groups.close)
@@ -368,6 +371,7 @@ class _Opening:
             self._meta.save,
             self._schema,
             shelf,
+            self._inflow,
             database.keeper.has_arrived,
             database.guests_at,
         )

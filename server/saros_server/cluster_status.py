@@ -17,6 +17,7 @@ from saros_cluster.groups import counted
 from saros_cluster.growth.steps import NO_SUCH_NODE
 from saros_cluster.growth.topology import META, Standing
 from saros_cluster.host import GroupHost
+from saros_cluster.inflow import Came, Inflow
 from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -52,9 +53,10 @@ class _Told:
 
     version: str
     replicas: Mapping[GroupId, _Replica]
+    came: Came
 
 
-_UNASKED = _Told("", {})
+_UNASKED = _Told("", {}, Came())
 
 
 class ClusterStatus:
@@ -68,6 +70,7 @@ class ClusterStatus:
         replicas: Replicas,
         peers: Peers,
         schema: ClusterSchema,
+        inflow: Inflow,
     ) -> None:
         self._identity = identity
         self._node = identity.node
@@ -76,6 +79,7 @@ class ClusterStatus:
         self._replicas = replicas
         self._peers = peers
         self._schema = schema
+        self._inflow = inflow
         #: By node; None: it did not answer.
         self._told: dict[NodeId, _Told | None] = {}
 
@@ -93,7 +97,8 @@ class ClusterStatus:
         except (Unreachable, RemoteError) as error:
             logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
             return None
-        return _Told(words["version"], {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()})
+        replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
+        return _Told(words["version"], replicas, Came(*words["came"]))
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -103,7 +108,8 @@ class ClusterStatus:
         groups = {}
         for group, found in self._here().items():
             groups[group] = astuple(found)
-        return json.dumps({"version": version("saros"), "groups": groups}).encode()
+        came = astuple(self._inflow.came())
+        return json.dumps({"version": version("saros"), "groups": groups, "came": came}).encode()
 
     def _here(self) -> dict[GroupId, _Replica]:
         found = {}
@@ -117,7 +123,7 @@ class ClusterStatus:
         return found
 
     def _all(self) -> dict[NodeId, _Told | None]:
-        return {**self._told, self._node: _Told(version("saros"), self._here())}
+        return {**self._told, self._node: _Told(version("saros"), self._here(), self._inflow.came())}
 
     def current_members(self, group: GroupId) -> list[NodeId]:
         """The other members of a group that answered last time and had all that was committed then, in ring order."""
@@ -213,6 +219,7 @@ class ClusterStatus:
         change = self._routes.now.topology.change
         if change is None:
             return None
+        came = [told.came for told in self._all().values() if told is not None and told.came.change == change.id]
         return ChangeRow(
             change=change.id,
             stage=change.stage.value,
@@ -223,6 +230,9 @@ class ClusterStatus:
             arrived=sum(move.arrived for move in change.moves),
             dropped=sum(move.dropped for move in change.moves),
             slots=sum(len(move.slots) for move in change.moves),
+            expected_bytes=sum(each.expected_bytes for each in came),
+            came_bytes=sum(each.bytes for each in came),
+            bytes_per_second=sum(each.bytes / each.seconds for each in came if each.seconds),
             regroups=len(change.regroups),
             regrouped=sum(regroup.done for regroup in change.regroups.values()),
         )

@@ -142,6 +142,9 @@ class Configuration:
         "What the groups of a cluster are to have about as much of: slots move when one has far more than the others.",
     )
     rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "How often a cluster is balanced by it.")
+    migration_bytes_per_second: int = _option(
+        0, _size, "What a node that gets slots, or joins a group, may fetch from others in a second; 0: no limit."
+    )
     load_folders: str = _option(
         "", str, "Folders that clients of a server may LOAD files from, separated by colons; none: they may not."
     )

@@ -195,6 +195,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
         compaction=configuration.compaction == "on",
         compaction_bytes_per_second=configuration.compaction_bytes_per_second,
         compaction_file_bytes=configuration.compaction_file_bytes,
+        migration_bytes_per_second=configuration.migration_bytes_per_second,
     )
 
 

@@ -53,8 +53,17 @@ def change_line(rows: Sequence[Row]) -> str:
     return (
         f"change {row['Change']} ({'; '.join(nodes) or 'slots are spread'}): {row['Stage']};"
         f" {row['Slots']} slots in {row['Moves']} moves: {row['Opened']} open, {row['Arrived']} arrived,"
-        f" {row['Dropped']} done; {row['Regrouped']} of {row['Regroups']} groups have their new members"
+        f" {row['Dropped']} done; {_came(row)}{row['Regrouped']} of {row['Regroups']} groups have their new members"
     )
+
+
+def _came(row: Row) -> str:
+    """What files nodes get, and when they may have them; empty if there are none."""
+    expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
+    if not expected:
+        return ""
+    left = f", {(expected - came) / rate:.0f} s to go" if rate and came < expected else ""
+    return f"{came / 1e6:.1f} of {expected / 1e6:.1f} MB fetched, {rate / 1e6:.1f} MB/s{left}; "
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: Told | None) -> list[Row]:

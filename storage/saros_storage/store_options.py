@@ -54,6 +54,8 @@ class StoreOptions:
     compaction: bool = True
     #: What compaction may read and write in a second, 0: no limit, and no pauses. Leaves most of a disk.
     compaction_bytes_per_second: int = 64 << 20
+    #: What files that come to a node of a cluster may take of its line in a second, 0: no limit.
+    migration_bytes_per_second: int = 0
     #: Merged files grow up to here; larger ones are only merged with late rows.
     compaction_file_bytes: int = 1 << 30
 

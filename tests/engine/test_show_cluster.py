@@ -41,7 +41,7 @@ REGIONS = (
 )
 
 
-CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 4, 0)
+CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1.5e6, 4, 0)
 
 
 class TwoNodes:
@@ -77,8 +77,9 @@ def clustered(alone: Engine) -> Engine:
 
 def test_the_change_under_way_is_one_row_and_none_without(alone: Engine, clustered: Engine) -> None:
     header = ["Change", "Stage", "Joining", "Leaving", "Moves", "Opened", "Arrived", "Dropped", "Slots"]
-    header += ["Regroups", "Regrouped"]
-    assert (header, [[17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 4, 0]]) == clustered.ask("show cluster change")
+    header += ["Bytes", "BytesArrived", "BytesPerSecond", "Regroups", "Regrouped"]
+    row = [17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1.5e6, 4, 0]
+    assert (header, [row]) == clustered.ask("show cluster change")
 
 
 def test_without_a_cluster_nothing_changes(alone: Engine) -> None:

@@ -84,7 +84,9 @@ PURE = (
     "sync/saros_sync/receiver/catalog.py",
     "sync/saros_sync/receiver/ownership.py",
     "sync/saros_sync/receiver/reconcile.py",
-    "sync/saros_sync/sender/pace.py",
+    "sync/saros_sync/sender/pauses.py",
+    "storage/saros_storage/rate_limit.py",
+    "cluster/saros_cluster/placement/members.py",
 )
 BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
 FUNCTION_LINES_MAX = 70

@@ -81,10 +81,12 @@ def test_a_table_is_aligned_and_does_not_count() -> None:
 def test_a_change_is_told_in_one_line() -> None:
     row: dict[str, object] = {"Change": 17, "Stage": "moving", "Joining": "4, 5", "Leaving": "2"}
     row |= {"Moves": 6, "Opened": 3, "Arrived": 2, "Dropped": 1, "Slots": 2_500, "Regroups": 4, "Regrouped": 0}
-    assert (
-        "change 17 (joining: 4, 5; leaving: 2): moving; 2500 slots in 6 moves: 3 open, 2 arrived,"
-        " 1 done; 0 of 4 groups have their new members"
-    ) == change_line([row])
+    nothing_yet = row | {"Bytes": 0, "BytesArrived": 0, "BytesPerSecond": 0.0}
+    known = "change 17 (joining: 4, 5; leaving: 2): moving; 2500 slots in 6 moves: 3 open, 2 arrived, 1 done;"
+    assert f"{known} 0 of 4 groups have their new members" == change_line([nothing_yet])
+    coming = row | {"Bytes": 9_000_000, "BytesArrived": 6_000_000, "BytesPerSecond": 1.5e6}
+    fetched = "6.0 of 9.0 MB fetched, 1.5 MB/s, 2 s to go;"
+    assert f"{known} {fetched} 0 of 4 groups have their new members" == change_line([coming])
 
 
 def test_a_node_that_waits_is_joining_and_missed_by_nobody() -> None:

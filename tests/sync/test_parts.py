@@ -13,6 +13,7 @@ from storage.store_model import delete_database, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store
 
 from saros_storage.errors import CorruptFile
+from saros_storage.rate_limit import RateLimit
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, SeriesSchema
 from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType
 from saros_sync.framing import decode_framed, encode_framed
@@ -20,7 +21,7 @@ from saros_sync.journal import Journal, Note, decode_notes, encode_note
 from saros_sync.receiver.ownership import claims
 from saros_sync.receiver.reconcile import refused, repair
 from saros_sync.sender.live import SchemaFollower
-from saros_sync.sender.pace import Pace, pause_s
+from saros_sync.sender.pauses import pause_s
 
 NOTES = st.builds(
     Note, st.integers(1, 99), st.text(max_size=9), st.tuples(st.text(max_size=20), st.integers(0, 1 << 60))
@@ -143,12 +144,12 @@ def test_a_device_below_a_series_is_refused_and_others_are_not() -> None:
 
 
 def test_a_pace_is_kept_over_any_time() -> None:
-    pace, now, sent = Pace(1_000), 0, 0
+    pace, now, sent = RateLimit(1_000), 0, 0
     for size in (500, 2_000, 1, 0, 700, 3_000):
         now += int(pace.wait_s(now, size) * 1e9)
         assert sent <= 1_000 * now // 1_000_000_000 + 1
         sent += size
-    assert 0.0 == Pace(0).wait_s(0, 1 << 40)
+    assert 0.0 == RateLimit(0).wait_s(0, 1 << 40)
     assert [0.5, 1.0, 2.0, 60.0, 60.0] == [pause_s(n) for n in (1, 2, 3, 9, 10_000)]
 
 

@@ -47,6 +47,7 @@ from saros_cluster.growth.commands import (
 from saros_cluster.growth.rescue import Rescue
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.inflow import Inflow
 from saros_cluster.machine import Lost
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import Grow
@@ -104,6 +105,7 @@ class Worker:
         save_meta: Callable[[], None],
         schema: ClusterSchema,
         shelf: Shelf,
+        inflow: Inflow,
         guests_arrived: Callable[[], bool] = lambda: True,
         guests_at: Callable[[GroupId, Collection[NodeId]], bool] = lambda _, __: True,
     ) -> None:
@@ -127,6 +129,7 @@ class Worker:
         self._own_request = own_request
         self._save_meta = save_meta
         self._schema = schema
+        self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = guests_at
         #: When another node was heard last, and whether it was said that none is.
@@ -135,6 +138,7 @@ class Worker:
         #: For groups that have lost most of their members.
         self.rescue = Rescue(node, host, routes, self._ask, self._tell)
         self._calls_here = {**call_handlers(shelf), **self.handlers()}
+        self._ask_paced = inflow.paced(self._ask)
         disk.remove_tree(folder)
 
     @property
@@ -148,6 +152,9 @@ class Worker:
 
     def step(self) -> None:
         """Do what can be done now, and log what cannot: it is tried again in the next step."""
+        change = self._topology.change
+        if change is not None:
+            self._inflow.begin(change.id)
         parts: list[Callable[[], None]] = [self._ask_standing, self._settle]
         parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
         parts += [self._drive]
@@ -339,7 +346,8 @@ class Worker:
         id_ = self._ask(node, CAPTURE, question)
         folder = os.path.join(self._folder, str(arrival.epoch))
         try:
-            pull_capture(partial(self._ask, node), id_, folder, self._disk)
+            ask = self._ask if node == self._node else self._ask_paced
+            pull_capture(partial(ask, node), id_, folder, self._disk)
         finally:  # what fails is tried again, with another capture
             with suppress(Unreachable, RemoteError):  # its lease will end
                 self._ask(node, DONE, id_)

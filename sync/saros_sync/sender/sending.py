@@ -26,13 +26,14 @@ from typing import TypeVar
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError
 from saros_storage.layout import write_durably
+from saros_storage.rate_limit import RateLimit
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, Note
 from saros_sync.round import Content, Round, content_of, encode_round
 from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
 from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
-from saros_sync.sender.pace import Pace, pause_s
+from saros_sync.sender.pauses import pause_s
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
 from saros_sync.sender.window import Window
 from saros_sync.transport import CHUNK_BYTES_MAX, Answer, Begun, Conflict, Standing, Transport
@@ -120,7 +121,7 @@ class Sending:
         self._sleep = sleep
         self._told = told
         self._monotonic_ns = monotonic_ns
-        self._pace = Pace(options.bytes_per_second)
+        self._pace = RateLimit(options.bytes_per_second)
         self._chunk_bytes = min(options.chunk_bytes, CHUNK_BYTES_MAX)
         self._window = Window(self._chunk_bytes)
         self._schema = SchemaFollower(live.folder, disk, read)
