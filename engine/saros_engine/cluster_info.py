@@ -70,6 +70,8 @@ class NodeRow:
     client: Endpoint | None
     #: Of Saros; None if it is not known.
     version: str | None
+    #: Empty if it is not known.
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class ChangeRow:
     #: Of files that nodes get from others: as far as is known, and until now; each node's mean while it gets some.
     expected_bytes: int
     came_bytes: int
-    bytes_per_second: float
+    bytes_per_second: int
     #: Groups that get other members, and those that have them.
     regroups: int
     regrouped: int

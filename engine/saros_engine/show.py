@@ -304,9 +304,10 @@ _NODE_FIELDS = (
     Field("RpcAddress", _TEXT),
     Field("RpcPort", _INT32),
     Field("Version", _TEXT),
+    Field("Rack", _TEXT),
 )
 #: What only SHOW CLUSTER DETAILS has.
-_DETAILS = frozenset({"RpcAddress", "RpcPort"})
+_DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
 _REGION_FIELDS = (
     Field("RegionId", _INT64),
     Field("Type", _TEXT),
@@ -337,7 +338,7 @@ _CHANGE_FIELDS = (
     Field("Slots", _INT32),
     Field("Bytes", _INT64),
     Field("BytesArrived", _INT64),
-    Field("BytesPerSecond", DataType.DOUBLE),
+    Field("BytesPerSecond", _INT64),
     Field("Regroups", _INT32),
     Field("Regrouped", _INT32),
 )
@@ -361,6 +362,7 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
             *_host_and_port(row.internal),
             *_host_and_port(row.client),
             row.version,
+            row.rack,
         )
         for row in cluster.nodes()
     ]

@@ -154,11 +154,12 @@ class ClusterStatus:
             address, found = self._routes.now.topology.nodes[node], told.get(node)
             status = NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING
             known = None if found is None else found.version
-            rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known))
+            rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known, address.rack))
         topology = self._routes.now.topology
         for node in topology.standing(Standing.WAITING):
             address = topology.nodes[node]
-            rows.append(NodeRow(node, NodeStatus.JOINING, _endpoint(address.peer), _endpoint(address.client), None))
+            peer, client = _endpoint(address.peer), _endpoint(address.client)
+            rows.append(NodeRow(node, NodeStatus.JOINING, peer, client, None, address.rack))
         return sorted(rows, key=lambda row: row.node)
 
     def regions(self) -> Sequence[RegionRow]:
@@ -232,7 +233,7 @@ class ClusterStatus:
             slots=sum(len(move.slots) for move in change.moves),
             expected_bytes=sum(each.expected_bytes for each in came),
             came_bytes=sum(each.bytes for each in came),
-            bytes_per_second=sum(each.bytes / each.seconds for each in came if each.seconds),
+            bytes_per_second=int(sum(each.bytes / each.seconds for each in came if each.seconds)),
             regroups=len(change.regroups),
             regrouped=sum(regroup.done for regroup in change.regroups.values()),
         )

@@ -26,7 +26,7 @@ from saros_storage.clock import SystemClock
 
 ONE, TWO = NodeId(1), NodeId(2)
 NODES = (
-    NodeRow(ONE, NodeStatus.RUNNING, Endpoint("a", 6668), Endpoint("a", 6667), "1.0"),
+    NodeRow(ONE, NodeStatus.RUNNING, Endpoint("a", 6668), Endpoint("a", 6667), "1.0", "east"),
     NodeRow(TWO, NodeStatus.UNKNOWN, Endpoint("b", 6670), Endpoint("b", 6669), None),
 )
 UP, DOWN = NodeStatus.RUNNING, NodeStatus.UNKNOWN
@@ -41,7 +41,7 @@ REGIONS = (
 )
 
 
-CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1.5e6, 4, 0)
+CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1_500_000, 4, 0)
 
 
 class TwoNodes:
@@ -78,7 +78,7 @@ def clustered(alone: Engine) -> Engine:
 def test_the_change_under_way_is_one_row_and_none_without(alone: Engine, clustered: Engine) -> None:
     header = ["Change", "Stage", "Joining", "Leaving", "Moves", "Opened", "Arrived", "Dropped", "Slots"]
     header += ["Bytes", "BytesArrived", "BytesPerSecond", "Regroups", "Regrouped"]
-    row = [17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1.5e6, 4, 0]
+    row = [17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1_500_000, 4, 0]
     assert (header, [row]) == clustered.ask("show cluster change")
 
 
@@ -127,10 +127,10 @@ def test_regions_of_databases(alone: Engine, databases: str, count: int) -> None
 def test_details_are_where_clients_connect(clustered: Engine) -> None:
     header, rows = clustered.ask("show cluster details")
     details = ["NodeID", "NodeType", "Status", "InternalAddress", "InternalPort", "RpcAddress", "RpcPort", "Version"]
-    assert details == header
+    assert [*details, "Rack"] == header
     assert [
-        [1, "DataNode", "Running", "a", 6668, "a", 6667, "1.0"],
-        [2, "DataNode", "Unknown", "b", 6670, "b", 6669, None],
+        [1, "DataNode", "Running", "a", 6668, "a", 6667, "1.0", "east"],
+        [2, "DataNode", "Unknown", "b", 6670, "b", 6669, None, ""],
     ] == rows
 
 
