@@ -159,7 +159,10 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """What `scans`, all ascending and of the same windows (not overlapping) or all of none, give, side by side."""
+    """What `scans`, all ascending and of the same windows (not overlapping) or all of none, give, side by side.
+
+    Their requests have the grid already where statistics may answer; a scan that stands alone gets its when it is made.
+    """
 
     scans: tuple[AggregateScan, ...]
     fields: tuple[Field, ...]

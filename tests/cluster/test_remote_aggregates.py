@@ -40,6 +40,7 @@ from saros_engine.operators.aggregate_scan import AggregateScanOperator
 from saros_engine.operators.aggregate_scans import AggregateScansOperator
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.operator import OperatorContext
+from saros_engine.optimizer.gather_scans import asking_statistics
 from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans, Stage, TimeWindows
 from saros_engine.planner import LastItem, last_scan
 from saros_scheduler.task import QueryId
@@ -204,7 +205,7 @@ def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWind
         expected += values
     if windows is not None:
         scans = [replace(s, time=s.time.intersect(TimeRange(windows.start, windows.end))) for s in scans]
-    nodes = tuple(AggregateScan(scan, calls_of(scan), windows, Stage.SINGLE, ()) for scan in scans)
+    nodes = asking_statistics(tuple(AggregateScan(scan, calls_of(scan), windows, Stage.SINGLE, ()) for scan in scans))
     view = plant.view()
     operator = AggregateScansOperator(AggregateScans(nodes, ()), view, CONTEXT)
     block = None

@@ -12,17 +12,15 @@ and calls) share their states' table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from saros_engine.aggregates import uses_summaries
 from saros_engine.aggregation import Calls, StateTable
 from saros_engine.expression import InputColumn
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans
-from saros_engine.windows import WindowSequence, grid, spans_inside, window_sequence
+from saros_engine.windows import WindowSequence, spans_inside, window_sequence
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ReaderFactory, SeriesReader, Summaries, Summary
 from saros_storage.slices import Slices
@@ -125,26 +123,23 @@ class AggregateScansOperator(PullOperator):
         self._counters = self._statistics.reads = ReadCounters()
         self._readers = readers
         self._shapes: dict[object, _Shape] = {}
-        #: Of each scan its request, its shape, and its place there.
-        self._scans = []
-        #: By the identity of a scan's calls, which many share: what they are, and whether statistics answer them.
-        known: dict[int, tuple[object, bool]] = {}
+        self._scans = node.scans
+        #: Of each scan its shape, and its place there.
+        self._places: list[tuple[_Shape, int]] = []
+        #: By the identity of a scan's calls, which many share: what they are.
+        known: dict[int, object] = {}
         windows = node.scans[0].windows
         self._windows = None if windows is None else window_sequence(windows, context.time_unit)
         self._label_end = windows is not None and windows.label_end
-        cells = grid(windows, context.time_unit)
         for scan in node.scans:
-            if (found := known.get(id(scan.calls))) is None:
-                answered = all(uses_summaries(call) for call in scan.calls)
-                found = known[id(scan.calls)] = tuple([_key(call) for call in scan.calls]), answered
-            key = (scan.stage, scan.request.types, found[0])
+            if (calls := known.get(id(scan.calls))) is None:
+                calls = known[id(scan.calls)] = tuple([_key(call) for call in scan.calls])
+            key = (scan.stage, scan.request.types, calls)
             shape = self._shapes.get(key)
             if shape is None:
                 shape = self._shapes[key] = _Shape(scan, self._windows)
-            summarised = found[1] and not scan.request.bounds
-            request = replace(scan.request, grid=cells) if summarised else scan.request
-            readers.expect(request)
-            self._scans.append((request, shape, shape.scans))
+            readers.expect(scan.request)
+            self._places.append((shape, shape.scans))
             shape.scans += 1
         self._at = 0
         self._reader: SeriesReader | None = None
@@ -162,22 +157,22 @@ class AggregateScansOperator(PullOperator):
 
     def _pull(self) -> int:
         """One piece of the scan whose turn it is; how many rows it was."""
-        request, shape, slot = self._scans[self._at]
+        shape, number = self._places[self._at]
         if self._reader is None:
-            self._reader = self._readers.open(request)
+            self._reader = self._readers.open(self._scans[self._at].request)
         piece = self._reader.next()
         if piece is None:
             self._release()
             self._at += 1
             return 0
-        shape.add(slot, piece)
+        shape.add(number, piece)
         return piece.rows if isinstance(piece, Block) else 0
 
     def _result(self) -> Block:
         for shape in self._shapes.values():
             shape.finish()
         self._finished = True
-        columns = [column for _, shape, scan in self._scans for column in shape.columns(scan)]
+        columns = [column for shape, scan in self._places for column in shape.columns(scan)]
         if self._windows is None:
             return Block.untimed(columns, 1)
         count = self._windows.count

@@ -4,13 +4,19 @@ WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
 Few of them stay as they are: EXPLAIN tells more of them. So do scans whose windows overlap, follow the calendar, or are
 more than a block of results: one node holds all that its scans come to.
+
+The scans say in the plan, which may be kept, that statistics may answer: an operator would say it of each scan anew.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from saros_engine.aggregates import uses_summaries
 from saros_engine.aggregation import WINDOW_ROWS_MAX
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
+from saros_engine.windows import grid
 
 #: From so many on, an operator for each costs more than it shows.
 SCANS_MIN = 8
@@ -27,7 +33,22 @@ def _gathered(node: Node) -> Node:
     scans = tuple([c for c in node.children if isinstance(c, AggregateScan)])
     if len(scans) < len(node.children) or not _gatherable(scans):
         return node
-    return AggregateScans(scans, node.fields)
+    return AggregateScans(asking_statistics(scans), node.fields)
+
+
+def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, ...]:
+    """Scans of the same windows (of fixed length); the requests of those that statistics may answer have the grid."""
+    cells = grid(scans[0].windows)
+    #: By the identity of a scan's calls, which many share.
+    answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}
+    return tuple(
+        [
+            replace(scan, request=replace(scan.request, grid=cells))
+            if answered[id(scan.calls)] and not scan.request.bounds
+            else scan
+            for scan in scans
+        ]
+    )
 
 
 def _gatherable(scans: tuple[AggregateScan, ...]) -> bool:
