@@ -1,20 +1,23 @@
 """Queries through the embedded driver: milliseconds (median, 95th and 99th percentile) by kind, and by worker threads.
 
-python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD]
+python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD] [--heavy] [--cache B] [--awake]
 
 Ten groups of ten devices of ten DOUBLE sensors with so many points each, in files; a tenth of each device's is read
-back at random places. `last` asks for all series of a store of 10,000: *cold* in a process that has just opened the
-folder, *warm* again, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of
-100,000 series.
+back at random places. `--heavy`: eight devices of one sensor, a million points each. `last` asks for all series of a
+store of 10,000: *cold* in a process that has just opened the folder, *warm* again, *written* after a batch to each
+device, *flushed* after a flush. `many` counts the points of 100,000 series.
 
 The ratio of one worker to two says how well a query is spread: 2 is best. Each statement goes to a database of one
-worker and at once to one of two (copies of one folder), and the ratio is the median of these pairs'.
+worker and at once to one of two (copies of one folder), and the ratio is the median of these pairs'. `--awake`:
+processes of idle priority keep all processors awake, for virtual machines on which a second one takes longer to come
+than a query.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import random
 import resource
 import shutil
@@ -23,38 +26,50 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import saros
 
-GROUPS, DEVICES, SENSORS, STEP_MS = 10, 10, 10, 1_000
+SENSORS, STEP_MS = 10, 1_000
 SECONDS, ROUNDS_MIN = 1.5, 3
 LAST_DEVICES, MANY_DEVICES = 1_000, 10_000
 START = 1_700_000_000_000
 
 
-def fill(folder: str, points: int) -> None:
-    """The folder of the kinds of queries."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is in the folder of the kinds of queries: groups of devices of DOUBLE sensors."""
+
+    groups: int
+    devices: int
+    sensors: int
+    points: int
+
+
+def fill(folder: str, shape: Shape) -> None:
+    """Make the folder."""
     rng = np.random.default_rng(1)
     with saros.connect(folder, options={"durability": "os"}) as db:
-        for group in range(GROUPS):
-            for device in range(DEVICES):
-                for at in range(0, points, 10_000):
-                    count = min(10_000, points - at)
+        for group in range(shape.groups):
+            for device in range(shape.devices):
+                for at in range(0, shape.points, 10_000):
+                    count = min(10_000, shape.points - at)
                     times = START + (at + np.arange(count)) * STEP_MS
-                    columns = {f"s{n}": np.round(rng.normal(20, 5, count), 2) for n in range(SENSORS)}
+                    columns = {f"s{n}": np.round(rng.normal(20, 5, count), 2) for n in range(shape.sensors)}
                     db.insert(f"root.g{group}.d{device}", times, columns)
         db.execute("flush")
 
 
-def kinds(points: int) -> dict[str, Callable[[random.Random], str]]:
+def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
     """A statement of each kind, at a random place."""
+    points = shape.points
     end = START + points * STEP_MS
 
     def device(chance: random.Random) -> str:
-        return f"root.g{chance.randrange(GROUPS)}.d{chance.randrange(DEVICES)}"
+        return f"root.g{chance.randrange(shape.groups)}.d{chance.randrange(shape.devices)}"
 
     def span(chance: random.Random, share: float) -> str:
         width = int(points * share) * STEP_MS
@@ -65,18 +80,21 @@ def kinds(points: int) -> dict[str, Callable[[random.Random], str]]:
         return START + chance.randrange(points) * STEP_MS
 
     return {
-        "exact point": lambda c: f"select s3 from {device(c)} where time = {instant(c)}",
-        "range": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)}",
-        "range, value filter": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)} and s3 > 25",
-        "aggregate of range": lambda c: f"select avg(s3), max_value(s3) from {device(c)} where {span(c, 0.1)}",
-        "aggregate, value filter": lambda c: f"select count(s3) from {device(c)} where {span(c, 0.1)} and s3 > 25",
-        "windows": lambda c: f"select avg(s3) from {device(c)} group by ([{START}, {end}), 1m)",
-        "reverse order": lambda c: f"select s3 from {device(c)} where {span(c, 0.1)} order by time desc limit 100",
+        "exact point": lambda c: f"select s0 from {device(c)} where time = {instant(c)}",
+        "range": lambda c: f"select s0 from {device(c)} where {span(c, 0.1)}",
+        "range, value filter": lambda c: f"select s0 from {device(c)} where {span(c, 0.1)} and s0 > 25",
+        "aggregate of range": lambda c: f"select avg(s0), max_value(s0) from {device(c)} where {span(c, 0.1)}",
+        "aggregate, value filter": lambda c: f"select count(s0) from {device(c)} where {span(c, 0.1)} and s0 > 25",
+        "windows": lambda c: f"select avg(s0) from {device(c)} group by ([{START}, {end}), 1m)",
+        "reverse order": lambda c: f"select s0 from {device(c)} where {span(c, 0.1)} order by time desc limit 100",
         "latest of a device": lambda c: f"select last * from {device(c)}",
-        "by device": lambda c: f"select s3 from root.g{c.randrange(GROUPS)}.* where {span(c, 0.1)} align by device",
-        "all: windows": lambda _: f"select avg(s3) from root.** group by ([{START}, {end}), 5m)",
-        "all: value filter": lambda _: "select count(*) from root.** where s3 > 25 align by device",
-        "all: wide align": lambda _: "select s3 from root.**",
+        "by device": lambda c: (
+            f"select s0 from root.g{c.randrange(shape.groups)}.* where {span(c, 0.1)} align by device"
+        ),
+        "all: windows": lambda _: f"select avg(s0) from root.** group by ([{START}, {end}), 5m)",
+        "all: deviation": lambda _: "select stddev(s0) from root.**",
+        "all: value filter": lambda _: "select count(*) from root.** where s0 > 25 align by device",
+        "all: wide align": lambda _: "select s0 from root.**",
         "all: export": lambda _: "select * from root.** align by device",
         "all: count": lambda _: "select count(*) from root.**",
     }
@@ -108,12 +126,12 @@ def percentile(found: list[float], share: float) -> float:
     return found[min(int(len(found) * share), len(found) - 1)]
 
 
-def show_kinds(folder: str, points: int, workers: list[int], only: str) -> None:
+def show_kinds(folder: str, shape: Shape, workers: list[int], only: str, cache: str) -> None:
     """A line for each kind."""
     print(f"{'ms, kind':<26}" + "".join(f"{f'p50 of {w}':>10}{'p95':>9}{'p99':>9}" for w in workers) + f"{'ratio':>8}")
     with ExitStack() as stack:
-        databases = [stack.enter_context(opened(folder, count)) for count in workers]
-        for name, make in kinds(points).items():
+        databases = [stack.enter_context(opened(folder, count, cache)) for count in workers]
+        for name, make in kinds(shape).items():
             if only not in name:
                 continue
             rounds = times_of(databases, make)
@@ -123,10 +141,11 @@ def show_kinds(folder: str, points: int, workers: list[int], only: str) -> None:
             print(line + f"{percentile(sorted(r[0] / r[-1] for r in rounds), 0.5):>8.2f}", flush=True)
 
 
-def opened(folder: str, workers: int) -> saros.Connection:
+def opened(folder: str, workers: int, cache: str) -> saros.Connection:
     """A database of so many workers on a copy of the folder."""
     copy = shutil.copytree(folder, f"{folder}-{workers}")
-    return saros.connect(copy, options={"worker_threads": workers, "durability": "os"})
+    options = {"worker_threads": workers, "durability": "os", "chunk_cache_bytes": cache}
+    return saros.connect(copy, options=options)
 
 
 def show_last(folder: str, name: str, *, aligned: bool) -> None:
@@ -191,22 +210,39 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+def keep_awake(processor: int) -> None:
+    """Count on one processor, when nothing else wants it, until the parent ends."""
+    parent = os.getppid()
+    os.sched_setaffinity(0, {processor})
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while os.getppid() == parent:
+        for _ in range(100_000):
+            pass
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--only", default="", help="kinds whose name has this; 'last' and 'many' are kinds too")
+    parser.add_argument("--heavy", action="store_true", help="few series of many points")
+    parser.add_argument("--cache", default="256MiB", help="the option chunk_cache_bytes")
+    parser.add_argument("--awake", action="store_true", help="keep all processors awake")
     chosen = parser.parse_args()
+    if chosen.awake:
+        for processor in os.sched_getaffinity(0):
+            multiprocessing.Process(target=keep_awake, args=(processor,), daemon=True).start()
+    shape = Shape(1, 8, 1, 1_000_000) if chosen.heavy else Shape(10, 10, SENSORS, chosen.points)
     with tempfile.TemporaryDirectory(prefix="bench_queries") as base:
         if chosen.only not in ("last", "many"):
             folder = str(Path(base, "kinds"))
-            fill(folder, chosen.points)
-            show_kinds(folder, chosen.points, chosen.workers, chosen.only)
-        if chosen.only in ("", "last"):
+            fill(folder, shape)
+            show_kinds(folder, shape, chosen.workers, chosen.only, chosen.cache)
+        if chosen.only in ("", "last") and not chosen.heavy:
             show_last(str(Path(base, "plain")), "last, not aligned", aligned=False)
             show_last(str(Path(base, "aligned")), "last, aligned", aligned=True)
-        if chosen.only in ("", "many"):
+        if chosen.only in ("", "many") and not chosen.heavy:
             show_many(str(Path(base, "many")))
 
 
