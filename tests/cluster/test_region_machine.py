@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE_S
 
+from saros_cluster.data import region_machine
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
 from saros_cluster.data.ownership import (
@@ -755,6 +758,51 @@ def test_a_snapshot_whose_files_are_not_what_they_should_be_is_refused(tmp_path:
     assert before == laggard.state()
     laggard.machine._ask = ask
     catch_up_by_snapshot(leader, laggard)
+    assert leader.state() == laggard.state()
+
+
+class Slow(LocalDisk):
+    """A flush waits at its file until the state of another region is being written."""
+
+    def __init__(self) -> None:
+        self.flushing, self.replacing = threading.Event(), threading.Event()
+
+    def create(self, path: str) -> File:
+        if "/groups/1/0/" in path and ".tsfile" in path:
+            self.flushing.set()
+            assert self.replacing.wait(PATIENCE_S)
+        elif "group-1" in path and self.flushing.is_set():
+            self.replacing.set()
+        return super().create(path)
+
+
+def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last flush writes the state, too; whoever ends it must not keep that from it."""
+    monkeypatch.setattr(region_machine, "_RELEASE_ENTRIES", 1)
+    leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
+    laggard.disk = Slow()
+    laggard.restart()
+    laggard.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    laggard.add(NO_REQUEST, write("root.a.d", 0, 5, 99))
+    index, token = leader.machine.take_snapshot()
+    laggard.others[NodeId(1)] = leader
+    snapshot = Snapshot(Position(index, 1, membership(1, [1, 2])), token)
+    laggard.machine.stage(NodeId(1), snapshot)
+    region = laggard.machine.region
+    with region.lock:
+        for partition in region.partitions:
+            region.flusher.freeze(partition)
+    assert laggard.disk.flushing.wait(PATIENCE_S)
+    installing = threading.Thread(target=laggard.machine.install, args=(snapshot,), daemon=True)
+    installing.start()
+    installing.join(PATIENCE_S)
+    assert not installing.is_alive()
+    assert leader.state() == laggard.state()
+    laggard.disk = LocalDisk()
+    laggard.log, laggard.base = list(leader.log), index
+    laggard.restart()
     assert leader.state() == laggard.state()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from saros_storage.capture.frozen import Frozen
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
+from saros_storage.disk import Disk, LocalDisk
 from saros_storage.errors import UserMistake
 from saros_storage.mutation import Deletion, Mutation
 from saros_storage.reading import ReadView, ScanRequest, TimeRange
@@ -102,8 +102,8 @@ def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_l
 class Here:
     """What a node has, for a backup. Implements `Source`."""
 
-    def __init__(self, folder: Path, *members: Member) -> None:
-        self._shelf = Shelf(str(folder), LocalDisk(), SystemClock())
+    def __init__(self, folder: Path, *members: Member, disk: Disk | None = None) -> None:
+        self._shelf = Shelf(str(folder), disk or LocalDisk(), SystemClock())
         self._members = members
         for member in members:
             member.machine._shelf = self._shelf  # all groups of a node have one
@@ -156,3 +156,29 @@ def test_a_backup_waits_for_slots_that_are_on_their_way_here(tmp_path: Path) -> 
         assert MOVED == early.value.code
     arrive(target, source, "root.a", 0)
     assert [(0, 1), (1, 1)] == restored(tmp_path / "later", source, target)
+
+
+class Watched(LocalDisk):
+    """Something happens when the first file is captured."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens = [happens]
+
+    def link(self, source: str, target: str) -> None:
+        while self._happens:
+            self._happens.pop()()
+        super().link(source, target)
+
+
+def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
+    """What it had already taken of the one group may be what is missing in the other."""
+    source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
+    source.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    source.transfer(Fence(1, (source.slot("root.a", 0),)))
+    disk = Watched(lambda: target.transfer(opening(target, 1, ("root.a", 0)), creates("root.a.d")))
+    here = Here(tmp_path / "shelf", source, target, disk=disk)
+    with pytest.raises(UserMistake) as meanwhile:
+        here.freeze(None)
+    assert MOVED == meanwhile.value.code
+    assert not list((tmp_path / "shelf").iterdir())

@@ -380,19 +380,21 @@ class RegionMachine:
             return
         assert self._staged is not None
         assert self._staged.released == snapshot.position.index
-        with self._applying, self._saving:
+        with self._applying:
             state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
             old, old_folder = self.region, self._folder_of(self._generation)
             staging = os.path.join(self._folder, _STAGING)
             if self._disk.exists(staging):  # else there was no room for the state the last time
                 self._disk.replace(staging, self._folder_of(state.generation))
                 self._disk.sync_folder(self._folder)
-            save_state(self._disk, self._path, state)
-            self._staged = None
-            if old.refuse_all():
-                old.stop()
-            self._load(state)
-            self._start_region()
+            with self._saving:
+                save_state(self._disk, self._path, state)
+                self._staged = None
+                is_to_stop = old.refuse_all()
+                self._load(state)
+                self._start_region()
+            if is_to_stop:
+                old.stop()  # it waits for the flush at hand, which may wait for `_saving`
             old.keep_for_views()
             self._disk.remove_tree(old_folder)
 
