@@ -105,6 +105,14 @@ def loads_files(payload: memoryview) -> bool:
         raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
 
 
+def is_one_tablet(start: bytes, size: int) -> bool:
+    """Whether an entry of `size` bytes that begins so is one tablet, which fills it, and nothing else."""
+    if len(start) < _ONE_TABLET.size:
+        return False
+    *counts, frame_bytes, _ = _ONE_TABLET.unpack_from(start)
+    return counts == [0, 0, 1, 0] and _ONE_TABLET.size + frame_bytes == size
+
+
 def _encode_deletion(deletion: Deletion) -> bytes:
     return _json([list(deletion.patterns), deletion.time.start, deletion.time.end])
 

@@ -29,7 +29,7 @@ from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_store import SyncedStore
 from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
-from saros_sync.sender.live import LiveFolder
+from saros_sync.sender.live import LiveFolder, ReadAt
 from saros_sync.sender.sending import Sending, Sent
 from saros_sync.transport import Answer, Begun, Transport
 
@@ -122,12 +122,21 @@ def sender_beside(disk: CrashDisk, line: Transport, options: ReceiverOptions = S
     folder = SenderFolder(FOLDER, cast("Disk", disk))
     folder.add(ADDRESS, options)
 
-    def read(path: str, offset: int) -> bytes:
-        return bytes(disk.map(path)[offset:])
-
     return Sending(
-        LiveFolder(FOLDER, disk), folder.of(NAME), options, folder.sender_id(), line, disk, lambda _: True, read=read
+        LiveFolder(FOLDER, disk),
+        folder.of(NAME),
+        options,
+        folder.sender_id(),
+        line,
+        disk,
+        lambda _: True,
+        read=reads(disk),
     )
+
+
+def reads(disk: CrashDisk) -> ReadAt:
+    """`read_at` of a disk's files."""
+    return lambda path, offset, count: bytes(disk.map(path)[offset : offset + count])
 
 
 class Centre:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
 from storage.store_model import delete_database, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store
+from sync.sync_world import reads
 
 from saros_storage.errors import CorruptFile
 from saros_storage.rate_limit import RateLimit
@@ -156,7 +158,7 @@ def test_a_pace_is_kept_over_any_time() -> None:
 def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, segment_bytes=300))
-    follower = SchemaFollower(FOLDER, disk, lambda path, offset: bytes(disk.map(path)[offset:]))
+    follower = SchemaFollower(FOLDER, disk, reads(disk))
     assert b"" == follower.dump()
     for number in range(12):
         write_rows("root.a.d1", [number], number, ("x", "y", "t")[: 1 + number % 3]).run(store)
@@ -165,6 +167,59 @@ def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:
         if number % 5 == 4:
             store.flush()
         assert store.schema.dump() == follower.dump()
-        again = SchemaFollower(FOLDER, disk, lambda path, offset: bytes(disk.map(path)[offset:]))
+        again = SchemaFollower(FOLDER, disk, reads(disk))
         assert store.schema.dump() == again.dump()
     store.close()
+
+
+def logged(*widths: int, rows: int) -> tuple[CrashDisk, bytes, list[bytes]]:
+    """A disk with a log of rows of so many series, the log, and the schema's dumps: at first, after each write."""
+    disk = CrashDisk()
+    store = open_store(disk, replace(OPTIONS, segment_bytes=1 << 30))
+    dumps = [store.schema.dump()]
+    for number, width in enumerate(widths):
+        write_rows("root.a.d1", range(number, number + rows), number, ("x", "y", "t")[:width]).run(store)
+        dumps.append(store.schema.dump())
+    (name,) = disk.list(f"{FOLDER}/log")
+    log = bytes(disk.map(f"{FOLDER}/log/{name}"))
+    store.close()
+    return disk, log, dumps
+
+
+def test_what_is_in_the_midst_of_being_written_is_followed_when_it_is_there() -> None:
+    disk, log, dumps = logged(1, 1, 2, 3, 3, rows=1)
+    shown = 0
+
+    def read(_: str, offset: int, count: int) -> bytes:
+        return (log[:shown] + bytes(len(log) - shown))[offset : offset + count]
+
+    seen = set()
+    for cut in range(0, len(log.rstrip(b"\0")) + 8, 4):
+        shown = cut
+        follower = SchemaFollower(FOLDER, disk, read)
+        seen.add(follower.dump())
+        shown = len(log)
+        assert dumps[-1] == follower.dump()
+    assert set(dumps) == seen
+
+
+def test_rows_that_are_fsynced_are_not_read_for_the_schema_and_their_damage_hides_none() -> None:
+    disk, log, dumps = logged(1, 1, 2, 2, 3, rows=20_000)
+    damaged, count_read = bytearray(log), 0
+    damaged[log.index(np.arange(1, 20_001).astype("<i8").tobytes()) + 5_000] ^= 1
+
+    def read(_: str, offset: int, count: int) -> bytes:
+        nonlocal count_read
+        count_read += count
+        return bytes(damaged[offset : offset + count])
+
+    assert dumps[-1] == SchemaFollower(FOLDER, disk, read).dump()
+    assert count_read < len(log.rstrip(b"\0"))
+
+
+def test_a_change_of_the_schema_that_is_damaged_is_not_taken_over() -> None:
+    disk, log, dumps = logged(1, 2, 3, rows=1)
+    for place in range(len(log.rstrip(b"\0"))):
+        damaged = log[:place] + bytes([log[place] ^ 1]) + log[place + 1 :]
+        found = SchemaFollower(FOLDER, disk, lambda _, offset, count, log=damaged: log[offset : offset + count]).dump()
+        assert found in dumps

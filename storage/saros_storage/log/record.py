@@ -25,6 +25,9 @@ payload might contain what looks like records. Before a good record can follow t
 Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 is of
 u64 index, u32 group, u32 kind, payload. Such a one right behind a bad one means damage, whatever was fsynced.
 
+Who reads a log that another process writes, and looks for few of its records, reads `heads` alone: what a later record
+says was fsynced is whole, and of what nobody says so yet, `whole_record` tells.
+
 Pure: any thread.
 """
 
@@ -32,7 +35,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +60,12 @@ _RECORDS_MAX = 1 << 32
 _SEARCHED_WORDS = 1 << 18
 #: What looks like a record behind a bad one costs its bytes and these when it is read.
 _CANDIDATE_BYTES = 1_000
+#: How much of its payload a head has.
+_START_BYTES = 24
+#: Heads are read in pieces of so many bytes: small records by the hundred, and little of the payload of large ones.
+_PIECE_BYTES = 1 << 15
+#: (offset, bytes) -> so many bytes of a segment from there on; less at its end.
+ReadPiece = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,65 @@ def _span(size: int) -> int:
     return HEADER_BYTES + (size + 7 & -8)
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A record as its header tells of it. The header holds; the payload does if a later record's `synced` says so."""
+
+    #: In its segment.
+    offset: int
+    index: int
+    kind: int
+    #: Of the payload.
+    size: int
+    crc32: int
+    #: All records up to this one were fsynced when it was written; 0: it does not know.
+    synced: int
+    #: Of the payload.
+    start: bytes
+
+    @property
+    def end(self) -> int:
+        """Where the next record begins."""
+        return self.offset + _span(self.size)
+
+
 # ---------------------------------------------------------------------- reading
+
+
+def heads(read: ReadPiece, offset: int, index: int) -> Iterator[Head]:
+    """Heads of a segment's records from `index` on, which begins at `offset`, as far as they hold.
+
+    An old record is read whole, since nothing else tells whether its header holds.
+    """
+    piece, begins = b"", offset
+    while True:
+        at = offset - begins
+        if at + HEADER_BYTES + _START_BYTES > len(piece):
+            piece, begins, at = read(offset, _PIECE_BYTES), offset, 0
+        if at + HEADER_BYTES > len(piece):
+            return
+        size, crc, word, tag = _HEADER.unpack_from(piece, at)
+        is_old, synced = tag >> 48 == 0, _synced(word, tag)
+        if size > PAYLOAD_BYTES_MAX or word & _INDEX_MASK != index or not (is_old or _is_header(size, word, tag)):
+            return
+        start = piece[at + HEADER_BYTES : at + HEADER_BYTES + min(size, _START_BYTES)]
+        head = Head(offset, index, tag >> 32 & 0xFFFF, size, crc, synced, start)
+        if is_old and whole_record(read, head) is None:
+            return
+        yield head
+        offset, index = head.end, index + 1
+
+
+def _synced(word: int, tag: int) -> int:
+    """`Head.synced`; an old record that has been looked at is whole itself."""
+    unsynced = tag >> 48
+    return 0 if unsynced == _UNKNOWN else (word & _INDEX_MASK) - unsynced
+
+
+def whole_record(read: ReadPiece, head: Head) -> Record | None:
+    """The record of a head, as it is now; None: it does not hold, or is another one."""
+    record = _record_at(memoryview(read(head.offset, _span(head.size))), 0)
+    return record if record is not None and record.index == head.index else None
 
 
 def scan(data: memoryview, first_index: int) -> Scan:

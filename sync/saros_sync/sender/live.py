@@ -6,8 +6,9 @@
     meta/schema, log/*.log       the schema up to an entry, and the changes since
 
 The log is read as far as its records hold; `SchemaFollower` remembers where that was, and goes on there the next time.
-A record that a full disk took back may have been read: the one that was read last is looked at again, and if it is
-another one by now, everything is.
+Of rows that a later record says are fsynced it reads the head, if they are one tablet, whose length then agrees with
+the record's; all else is read whole, and has its checksum. A record that a full disk took back may have been read: the
+one that was read last is looked at again, and if it is another one by now, everything is.
 
 What is only in MemTables, and deletions that no manifest has yet, come with a later flush. Belongs to one thread.
 """
@@ -16,10 +17,10 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, UserMistake
@@ -32,25 +33,25 @@ from saros_storage.layout import (
     STAGING_FOLDER,
     TRASH_PREFIX,
 )
-from saros_storage.log.record import scan
+from saros_storage.log.record import Head, ReadPiece, heads, whole_record
 from saros_storage.manifest import Manifest, decode_manifest
-from saros_storage.mutation import MUTATION, decode_mutation
+from saros_storage.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 from saros_storage.schema_file import load_schema
 from saros_storage.types import TimeUnit
 
-#: (path, offset) -> the bytes from there on; a copy, since a log may be cut while it is read.
-ReadAt = Callable[[str, int], bytes]
+#: (path, offset, bytes) -> so many bytes from there on, less at the end; copied, as a log may be cut meanwhile.
+ReadAt = Callable[[str, int, int], bytes]
 #: A folder that changes faster than it can be looked at is given up.
 ATTEMPTS_MAX = 100
 _NO_FOLDER = 2003
 
 
-def read_at(path: str, offset: int) -> bytes:
+def read_at(path: str, offset: int, count: int) -> bytes:
     """`ReadAt` of the machine's files. Raises OSError."""
-    with open(path, "rb") as file:
+    with open(path, "rb", buffering=0) as file:
         file.seek(offset)
-        return file.read()
+        return file.read(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,10 @@ class LiveFolder:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The record that was read last: its segment, where it begins there, its index and the checksum of its payload."""
+    """The record that was read last, and its segment."""
 
     segment: int
-    offset: int
-    index: int
-    crc32: int
+    head: Head
 
 
 class SchemaFollower:
@@ -147,7 +146,7 @@ class SchemaFollower:
     def _follow(self, tree: SchemaTree, firsts: list[int]) -> bool:
         """Apply what the log has since; False: it is another one than it was."""
         if self._place is not None:
-            segment, offset, index = self._place.segment, self._place.offset, self._place.index
+            segment, offset, index = self._place.segment, self._place.head.offset, self._place.head.index
         else:
             needed = [first for first in firsts if first <= self.position + 1][-1:] or firsts[:1]
             if not needed:
@@ -159,20 +158,32 @@ class SchemaFollower:
                     return False
                 segment, offset = first, 0
             index = self._read_segment(tree, segment, offset, index)
-        return self._place is None or self._place.index == index - 1
+        return self._place is None or self._place.head.index == index - 1
 
     def _read_segment(self, tree: SchemaTree, segment: int, offset: int, index: int) -> int:
         """Apply the records of a segment from an offset on; the index of the one behind. -1: one has changed."""
-        path = os.path.join(self._folder, LOG_FOLDER, f"{segment:020}.log")
-        for record in scan(memoryview(self._read(path, offset)), index).records:
-            crc32 = zlib.crc32(record.payload)
-            if self._place is not None and record.index == self._place.index and crc32 != self._place.crc32:
+        read = partial(self._read, os.path.join(self._folder, LOG_FOLDER, f"{segment:020}.log"))
+        found = list(heads(read, offset, index))
+        synced = max((head.synced for head in found), default=0)
+        for head in found:
+            last = self._place.head if self._place is not None else None
+            if last is not None and last.index == head.index and last.crc32 != head.crc32:
                 return -1
-            if record.index > self.position:
-                self.position = record.index
-                for change in decode_mutation(record.payload).changes if record.kind == MUTATION else ():
-                    tree.apply(change)
-            self._place = _Place(segment, offset, record.index, crc32)
-            offset += record.size_bytes
-            index = record.index + 1
+            if head.index > self.position:
+                if not self._applied(tree, read, head, is_synced=head.index <= synced):
+                    break
+                self.position = head.index
+            self._place = _Place(segment, head)
+            index = head.index + 1
         return index
+
+    def _applied(self, tree: SchemaTree, read: ReadPiece, head: Head, *, is_synced: bool) -> bool:
+        """Apply what a record says of the schema; False: it does not hold."""
+        if is_synced and (head.kind != MUTATION or is_one_tablet(head.start, head.size)):
+            return True
+        record = whole_record(read, head)
+        if record is None:
+            return False
+        for change in decode_mutation(record.payload).changes if head.kind == MUTATION else ():
+            tree.apply(change)
+        return True
