@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from random import Random
 
 import mmh3
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import TextArray
+from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import CorruptFile
 from saros_storage.kernels.text import text_extremes
 from saros_storage.tsfile import statistics as stats
@@ -147,6 +148,8 @@ def test_devices_sort_by_segment_null_and_prefix_first() -> None:
 
 # --- statistics
 
+FLOATS = [0.1, -0.0, 2.5, -1e30, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308]
+
 
 def test_statistics_of_doubles_leave_nan_out_of_extremes() -> None:
     got = stats.of_points(DataType.DOUBLE, TIMES, np.array([math.nan, 2.0, -1.0]))
@@ -200,6 +203,29 @@ def test_statistics_round_trip(type_: DataType) -> None:
         cursor = Cursor("f", stats.encode(type_, whole))
         assert stats.decode(type_, cursor) == whole
         assert cursor.rest == 0
+
+
+@pytest.mark.parametrize("type_", DataType)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.randoms(use_true_random=False), st.booleans())
+def test_statistics_of_pages_are_those_of_each_page(
+    type_: DataType, counts: list[int], random: Random, has_nulls: bool
+) -> None:
+    rows = sum(counts)
+    kinds = {np.dtype(np.bool_): [True, False], np.dtype(np.float64): FLOATS, np.dtype(np.float32): FLOATS[:-2]}
+    known = ["", "a", "b" * 9] if type_.is_text else kinds.get(np.dtype(NUMPY_DTYPE[type_]), [-5, 0, 7, 2_000_000_000])
+    column = Column.of(
+        type_, [None if has_nulls and random.random() < 0.3 else random.choice(known) for _ in range(rows)]
+    )
+    times = np.cumsum([random.randrange(1, 9) for _ in range(rows)])
+    expected, row = [], 0
+    for count in counts:
+        part = Block.timed(times[row : row + count], (column.slice(row, row + count),))
+        valid = part.columns[0].valid
+        part = part if valid is None else part.compress(valid)
+        with np.errstate(all="ignore"):
+            expected.append(stats.of_points(type_, part.times, part.columns[0].values))
+        row += count
+    assert list(map(repr, expected)) == list(map(repr, stats.of_pages(type_, times, column, counts)))
 
 
 def test_statistics_have_the_documented_bytes() -> None:

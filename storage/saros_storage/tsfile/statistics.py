@@ -18,13 +18,14 @@ Pure: any thread.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 
-from saros_storage.block import TextArray, Values
+from saros_storage.block import Column, TextArray, Values
 from saros_storage.kernels.text import text_extremes
 from saros_storage.reading import Statistics
 from saros_storage.tsfile.format import Cursor, prefixed, uvar
@@ -98,6 +99,48 @@ def of_points(type_: DataType, times: Int64Array, values: Values) -> StoredStati
     if low != low:
         low, high = _extremes_without_nan(values)
     return StoredStatistics(count, start, end, first, last, low, high, total)
+
+
+def of_pages(type_: DataType, times: Int64Array, column: Column, counts: Sequence[int]) -> list[StoredStatistics]:
+    """`of_points` of each of a column's consecutive pages with so many rows, at least one; nulls are no points."""
+    found: list[StoredStatistics] = []
+    row = 0
+    for rows, group in groupby(counts):
+        pages = len(list(group))
+        part, end = column.slice(row, row + rows * pages), row + rows * pages
+        if part.valid is None and isinstance(part.values, np.ndarray):
+            shape = pages, rows
+            found += _of_even_pages(type_, times[row:end].reshape(shape), part.values.reshape(shape))
+        else:
+            found += [_of_page(times[r : r + rows], column.slice(r, r + rows)) for r in range(row, end, rows)]
+        row = end
+    return found
+
+
+def _of_page(times: Int64Array, column: Column) -> StoredStatistics:
+    if column.valid is not None:
+        places = np.flatnonzero(column.valid)
+        column, times = column.take(places), times[places]
+    return of_points(column.type, times, column.values)
+
+
+def _of_even_pages(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
+    """Of a page in each row. Each sum is made in the order in which `of_points` makes it."""
+    lows: list[Stored]
+    highs: list[Stored]
+    if type_ is DataType.BOOLEAN:
+        lows = highs = [None] * len(values)
+        totals = np.count_nonzero(values, axis=1)
+    else:
+        low, high = np.minimum.reduce(values, axis=1), np.maximum.reduce(values, axis=1)
+        if (low != low).any():
+            low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+        lows, highs = low.tolist(), high.tolist()
+        with np.errstate(invalid="ignore", over="ignore"):
+            dtype = np.int64 if type_ in (DataType.INT32, DataType.DATE) else np.float64
+            totals = np.add.reduce(values, axis=1, dtype=dtype)
+    bounds = times[:, 0].tolist(), times[:, -1].tolist(), values[:, 0].tolist(), values[:, -1].tolist()
+    return map(StoredStatistics, [times.shape[1]] * len(times), *bounds, lows, highs, totals.tolist())
 
 
 def _extremes_without_nan(values: NumericArray) -> tuple[float, float]:
