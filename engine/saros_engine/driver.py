@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from saros_engine.collector import collected_rarely
 from saros_engine.exchange import ExchangeBuffer
 from saros_engine.operators.operator import Operator
 from saros_scheduler.task import Blocked, DriverId
@@ -11,12 +12,14 @@ from saros_storage.clock import Clock
 class PipelineDriver:
     """Implements the scheduler's `Driver`."""
 
-    def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock) -> None:
+    def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock, width: int) -> None:
+        """`width`: of the plan, see `plan.width`."""
         self._id = id_
         #: Kept for EXPLAIN ANALYZE.
         self.root = root
         self._sink = sink
         self._clock = clock
+        self._width = width
         self._finished = False
 
     @property
@@ -26,6 +29,10 @@ class PipelineDriver:
 
     def process_for(self, quantum_ns: int) -> Blocked | None:
         """See `Driver.process_for`."""
+        with collected_rarely(self._width):
+            return self._process_for(quantum_ns)
+
+    def _process_for(self, quantum_ns: int) -> Blocked | None:
         root, sink = self.root, self._sink
         end = self._clock.monotonic_ns() + quantum_ns
         while True:

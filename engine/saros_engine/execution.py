@@ -14,13 +14,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from saros_engine.collector import collected_rarely
 from saros_engine.driver import PipelineDriver
 from saros_engine.errors import QueryKilled
 from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
 from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import ExchangeSource, QueryPlan
+from saros_engine.plan import ExchangeSource, FragmentInstance, QueryPlan, width
 from saros_engine.spill import QuerySpill
 from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
@@ -58,13 +59,19 @@ class QueryExecution:
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
-            for number, instance in enumerate(plan.instances):
-                root = build(instance.fragment.root, view, context, lambda node: self._receive(node, context))
-                id_ = DriverId(query, instance.fragment.number, instance.instance, 0)
-                self.drivers.append(PipelineDriver(id_, root, self._buffers[number], clock))
+            for instance, sink in zip(plan.instances, self._buffers, strict=True):
+                self.drivers.append(self._driver(instance, sink, context))
         except BaseException:
             view.close()
             raise
+
+    def _driver(self, instance: FragmentInstance, sink: ExchangeBuffer, context: OperatorContext) -> PipelineDriver:
+        plan = instance.fragment.root
+        wide = width(plan)
+        with collected_rarely(wide):
+            root = build(plan, self._view, context, lambda node: self._receive(node, context))
+        id_ = DriverId(self.query, instance.fragment.number, instance.instance, 0)
+        return PipelineDriver(id_, root, sink, context.clock, wide)
 
     def _receive(self, node: ExchangeSource, context: OperatorContext) -> Operator:
         pairs = zip(self.plan.instances, self._buffers, strict=True)

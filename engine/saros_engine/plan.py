@@ -366,6 +366,20 @@ Node = (
 )
 
 
+def width(node: Node) -> int:
+    """The greatest number of columns or of children of a node between the root and where the plan branches."""
+    widest = 0
+    while True:
+        match node:
+            case AggregateScans(scans=below) | LastScan(requests=below) | DeviceMerge(children=below):
+                return max(widest, len(node.fields), len(below))
+            case Filter() | Project() | Generate() | Aggregate() | LevelMerge() | FillNode() | Sort() | Limit():
+                widest = max(widest, len(node.fields))
+                node = node.child
+            case _:
+                return max(widest, len(node.fields))
+
+
 # ---------------------------------------------------------------------------------------------- fragments
 
 

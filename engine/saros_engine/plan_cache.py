@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saros_engine.analysis.binding import may_be_given
+from saros_engine.collector import collected_rarely
 from saros_engine.optimizer import optimize
 from saros_engine.plan import Field, Node
 from saros_engine.plan_frame import Frame, Outline, Values, frame_of, mentions_now, outline_of
@@ -80,7 +81,8 @@ class PlanCache:
         known = self._frames.get(key)
         reused = known is not None and known[0] == asking.version
         if known is None or not reused:
-            frame = frame_of(outline, values, asking.context())
+            with collected_rarely():
+                frame = frame_of(outline, values, asking.context())
             if frame is not None:
                 asking.check(frame.plan)
             known = asking.version, frame
@@ -88,7 +90,8 @@ class PlanCache:
         if known[1] is None:
             return self._whole(outline, values, (*whose, *values), asking)
         self._count(reused=reused)
-        return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
+        with collected_rarely(known[1].width):
+            return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
     def _whole(self, outline: Outline, values: Values, key: _Key, asking: Asking) -> Planned:
         """A plan for these values only."""
@@ -97,8 +100,9 @@ class PlanCache:
             self._count(reused=True)
             return known[1]
         select = outline.filled(values)
-        logical = plan_select(select, asking.context())
-        planned = Planned(logical.fields, logical.timed, optimize(logical.root))
+        with collected_rarely():
+            logical = plan_select(select, asking.context())
+            planned = Planned(logical.fields, logical.timed, optimize(logical.root))
         asking.check(planned.root)
         if not mentions_now(select):
             self._plans.put(key, (asking.version, planned))

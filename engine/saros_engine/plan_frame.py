@@ -23,7 +23,7 @@ from saros_engine.errors import EngineError
 from saros_engine.expression import Given
 from saros_engine.optimizer import optimize
 from saros_engine.optimizer.keep_top_rows import keep_top
-from saros_engine.plan import Field, Limit, Node
+from saros_engine.plan import Field, Limit, Node, width
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.body import conjunction
 from saros_engine.planner.finish import limited
@@ -71,6 +71,8 @@ class Frame:
     #: LIMIT and OFFSET, which are not in the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
+    #: See `plan.width`.
+    width: int
 
     def filled(self, values: Values, moment: Moment) -> Node:
         """The optimised plan for values of the frame's kinds. Raises SemanticError (no date, no number of rows)."""
@@ -162,7 +164,7 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
 
     times_rebuild = compile_template(times, _number_of)
     rebuild = compile_template(plan, hole_of)
-    return Frame(logical.fields, logical.timed, plan, rebuild, times, times_rebuild, givens, limit, offset)
+    return Frame(logical.fields, logical.timed, plan, rebuild, times, times_rebuild, givens, limit, offset, width(plan))
 
 
 def _valued(expression: ast.Expression | None, values: Values) -> ast.Expression | None:

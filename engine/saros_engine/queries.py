@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.authorization import authorize_plan, schema_for
+from saros_engine.collector import collected_rarely
 from saros_engine.database import Database
 from saros_engine.distribution import distribute
 from saros_engine.execution import QueryExecution
@@ -83,7 +84,8 @@ class Queries:
 
     def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
         """The plan of a SELECT, which is not kept."""
-        return self.physical(plan_select(select, self.context(session)), session)
+        with collected_rarely():
+            return self.physical(plan_select(select, self.context(session)), session)
 
     def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
         """Optimised, allowed and cut into fragments."""

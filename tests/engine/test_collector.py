@@ -1,0 +1,99 @@
+"""Python's collector while wide plans are made and run: seldom, and afterwards as the process had it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saros
+from saros_engine.collector import WIDE_MIN, YOUNG_MAX, collected_rarely
+
+HOST = (701, 11, 12)
+
+
+@pytest.fixture(autouse=True)
+def host() -> Iterator[None]:
+    """A process with thresholds of its own."""
+    before = gc.get_threshold()
+    gc.set_threshold(*HOST)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_it_looks_seldom_within_and_as_before_afterwards() -> None:
+    with collected_rarely():
+        assert gc.get_threshold() == (YOUNG_MAX, 11, 12)
+        assert gc.isenabled()
+    assert gc.get_threshold() == HOST
+
+
+def test_narrow_plans_leave_it_alone() -> None:
+    with collected_rarely(WIDE_MIN - 1):
+        assert gc.get_threshold() == HOST
+
+
+def test_an_error_puts_it_back() -> None:
+    with pytest.raises(KeyError), collected_rarely():
+        raise KeyError
+    assert gc.get_threshold() == HOST
+
+
+def test_the_last_of_several_threads_to_leave_puts_it_back() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with collected_rarely(), collected_rarely():
+            inside.set()
+            leave.wait()
+
+    with collected_rarely():
+        thread = threading.Thread(target=other)
+        thread.start()
+        inside.wait()
+    assert gc.get_threshold()[0] == YOUNG_MAX
+    leave.set()
+    thread.join()
+    assert gc.get_threshold() == HOST
+
+
+def test_what_the_process_sets_meanwhile_stays() -> None:
+    with collected_rarely():
+        gc.set_threshold(5, 6, 7)
+    assert gc.get_threshold() == (5, 6, 7)
+
+
+@pytest.mark.parametrize("chosen", [(0, 11, 12), (YOUNG_MAX + 1, 11, 12)])
+def test_a_process_that_wants_it_off_or_more_seldom_is_left_alone(chosen: tuple[int, int, int]) -> None:
+    gc.set_threshold(*chosen)
+    with collected_rarely():
+        assert gc.get_threshold() == chosen
+    assert gc.get_threshold() == chosen
+
+
+def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
+    looks: list[str] = []
+
+    def look(phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            looks.append(phase)
+
+    with saros.connect(str(tmp_path)) as db:
+        for device in range(20):
+            columns = {f"s{n}": np.array([1.0, 2.0]) for n in range(WIDE_MIN // 10)}
+            db.insert(f"root.m.d{device}", np.array([1, 2]), columns)
+        db.execute("flush")
+        gc.callbacks.append(look)
+        try:
+            for text in ("select count(*) from root.m.**", "select * from root.m.** where time > 1"):
+                for _ in range(2):
+                    assert len(db.execute(text).fetch_arrow()) == 1
+                    assert gc.get_threshold() == HOST
+        finally:
+            gc.callbacks.remove(look)
+    # What is planned, opened and read of 2,000 series would call it, at 701 objects, some 450 times.
+    assert len(looks) < 150
