@@ -42,6 +42,8 @@ class Inflow:
         self._clock = clock
         self._lock = threading.Lock()
         self._came = Came()
+        #: How many pieces are on their way, and since when there are any.
+        self._active, self._since_ns = 0, 0
 
     def begin(self, change: int) -> None:
         """What comes from now on comes because of this change."""
@@ -57,16 +59,32 @@ class Inflow:
         """See the module."""
 
         def asked(node: NodeId, name: str, request: bytes) -> bytes:
-            began_ns = self._clock.monotonic_ns()
+            if name == PULL:
+                return self._piece(lambda: ask(node, name, request))
             answer = ask(node, name, request)
             if name == LIST:
                 self._note(expected=sum(file.size for file in decode_capture(answer).files()))
-            elif name == PULL:
-                self._wait(len(answer))
-                self._note(came=len(answer), seconds=(self._clock.monotonic_ns() - began_ns) / 1e9)
             return answer
 
         return asked
+
+    def _piece(self, ask: Callable[[], bytes]) -> bytes:
+        with self._lock:
+            self._active += 1
+            if self._active == 1:
+                self._since_ns = self._clock.monotonic_ns()
+        came = 0
+        try:
+            answer = ask()
+            self._wait(len(answer))
+            came = len(answer)
+            return answer
+        finally:
+            with self._lock:
+                self._active -= 1
+                now_ns = self._clock.monotonic_ns()
+                seconds, self._since_ns = (now_ns - self._since_ns) / 1e9, now_ns
+            self._note(came=came, seconds=seconds)
 
     def _wait(self, size: int) -> None:
         with self._lock:

@@ -23,8 +23,9 @@ class Growing:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what is at hand."""
+        """End after what is at hand, which asks other nodes nothing more."""
         self._stopped.set()
+        self._worker.stop()
         self._thread.join()
 
     def _run(self) -> None:

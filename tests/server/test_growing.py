@@ -22,7 +22,9 @@ from saros_cluster.growth import worker
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import GroupHost
+from saros_cluster.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 
@@ -385,3 +387,30 @@ def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
         assert [(8,)] == cluster.run(1, "select count(x) from root.a.d")
     finally:
         cluster.close()
+
+
+def test_a_node_stops_while_it_waits_for_what_another_one_captures(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    joined = cluster.add(tmp_path / "node4")
+    asked, over, call = threading.Event(), threading.Event(), GrpcPeers.call
+
+    def slow(peers: GrpcPeers, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        if name == worker.CAPTURE:
+            asked.set()
+            over.wait(timeout_s)  # two minutes
+            raise Unreachable(node, "it takes its time")
+        return call(peers, node, name, request, timeout_s)
+
+    monkeypatch.setattr(GrpcPeers, "call", slow)
+    cluster.tell(Begin((joined,)))
+    wait_until(asked.is_set)
+    stopping = threading.Thread(target=cluster.stop, args=(3,))
+    stopping.start()
+    wait_until(lambda: not stopping.is_alive())
+    monkeypatch.undo()
+    over.set()
+    cluster.start(3)
+    wait_until(lambda: cluster.topology.change is None)
+    assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))

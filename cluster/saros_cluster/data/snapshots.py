@@ -7,7 +7,7 @@
     pull      the list, then file by file, piece by piece, into a folder beside the live one; each file is compared with
               the size and the checksum that its manifest gives
 
-A pull runs on one thread.
+A pull has some threads of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
 #: Asks a node: (name, request) -> answer.
 Ask = Callable[[str, bytes], bytes]
 _QUESTION = struct.Struct("<16sIQ")
+#: Some of them wait for the disk, some for the line.
+_FILES_AT_ONCE = 4
 
 
 def call_handlers(shelf: Shelf) -> Mapping[str, CallHandler]:
@@ -59,6 +61,10 @@ def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Capture:
     """Fetch a capture's partitions, likewise. Whoever has them all says that it is done with it (DONE)."""
     capture = decode_capture(ask(LIST, id_))
     pull_partitions(
-        lambda number, offset: ask(PULL, _QUESTION.pack(id_, number, offset)), capture.partitions, folder, disk
+        lambda number, offset: ask(PULL, _QUESTION.pack(id_, number, offset)),
+        capture.partitions,
+        folder,
+        disk,
+        _FILES_AT_ONCE,
     )
     return capture

@@ -18,7 +18,9 @@ import itertools
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import replace
@@ -120,6 +122,8 @@ class Worker:
         self._clock = clock
         #: By epoch: when it was first seen here that all had arrived.
         self._arrived_ns: dict[int, int] = {}
+        #: Done when the node stops.
+        self._stopping: Future[None] = Future()
         self._routes = routes
         self._groups = groups
         self._replicas = replicas
@@ -140,6 +144,10 @@ class Worker:
         self._calls_here = {**call_handlers(shelf), **self.handlers()}
         self._ask_paced = inflow.paced(self._ask)
         disk.remove_tree(folder)
+
+    def stop(self) -> None:
+        """The node stops: nothing is asked any more, and no answer is waited for."""
+        self._stopping.set_result(None)
 
     @property
     def _topology(self) -> Topology:
@@ -313,7 +321,23 @@ class Worker:
     def _ask(self, node: NodeId, name: str, question: bytes) -> bytes:
         if node == self._node:
             return self._calls_here[name](node, question)
-        return self._peers.call(node, name, question, _CAPTURE_SECONDS if name == CAPTURE else _ASK_SECONDS)
+        if self._stopping.done():
+            raise Unreachable(node, "this node stops", sent=False)
+        if name != CAPTURE:
+            return self._peers.call(node, name, question, _ASK_SECONDS)
+        answer: Future[bytes] = Future()
+        threading.Thread(target=self._ask_for_capture, args=(node, question, answer), daemon=True).start()
+        either: list[Future[Any]] = [answer, self._stopping]
+        wait(either, return_when=FIRST_COMPLETED)
+        if not answer.done():
+            raise Unreachable(node, "this node stops")
+        return answer.result()
+
+    def _ask_for_capture(self, node: NodeId, question: bytes, answer: Future[bytes]) -> None:
+        try:
+            answer.set_result(self._peers.call(node, CAPTURE, question, _CAPTURE_SECONDS))
+        except BaseException as error:  # noqa: BLE001 (whoever waits has it raised)
+            answer.set_exception(error)
 
     # ------------------------------------------------------------------ what came to groups that are here
 
