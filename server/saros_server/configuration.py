@@ -123,7 +123,9 @@ class Configuration:
     log_archive_bytes: int = _option(
         0, _size, "What the log need not keep is kept up to so many bytes for `saros backup --incremental`; 0: not."
     )
-    chunk_cache_bytes: int = _option(256 << 20, _size, "Memory for decoded chunks that queries read again.")
+    chunk_cache_bytes: int = _option(
+        256 << 20, _size, "Memory for decoded chunks that queries read again, and a quarter as much for where they lie."
+    )
     latest_cache_bytes: int = _option(
         64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."
     )

@@ -9,8 +9,9 @@ differ share what they have in common). A look-up is served by any run that hold
                  new <-- no longer among the first 80 % -- proven
     the least recently used of `new` goes first
 
-Bounded by bytes. Files never change, and each that is opened has a serial of its own, so that nothing is ever
-invalidated. (Paths will not do: in a database that was dropped and made anew, a name may come again.)
+Bounded by bytes; beside it the indexes that lead to chunks have a quarter as much (`indexes`). Files never change, and
+each that is opened has a serial of its own, so that nothing is ever invalidated. (Paths will not do: in a database that
+was dropped and made anew, a name may come again.)
 Thread-safe.
 """
 
@@ -21,6 +22,7 @@ from collections import OrderedDict
 from typing import TypeAlias
 
 from saros_storage.block import Block
+from saros_storage.index_cache import IndexCache
 
 #: (serial of the file, device, measurement or TIMES, number of the chunk)
 ChunkKey: TypeAlias = tuple[int, str, str, int]
@@ -33,6 +35,8 @@ _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
 _ENTRY_BYTES = 500
 #: Share of the cache for what was used more than once.
 _PROVEN_PERCENT = 80
+#: As many bytes for pages, one for indexes: of 256 MiB, what some 110,000 series of one chunk take.
+_INDEX_SHARE = 4
 
 
 class ChunkCache:
@@ -40,6 +44,8 @@ class ChunkCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
+        #: What leads to the chunks.
+        self.indexes = IndexCache(bytes_max // _INDEX_SHARE)
         self._new: _Entries = OrderedDict()
         self._proven: _Entries = OrderedDict()
         self._new_bytes = 0

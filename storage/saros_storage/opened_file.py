@@ -36,7 +36,11 @@ class OpenedFile:
     @property
     def serial(self) -> int:
         """See `TsFileAccess.serial`; opens the file. Raises CorruptFile, UnsupportedFile."""
-        return self.open().serial
+        try:
+            return self.open().serial
+        except CorruptFile as error:
+            self._report(self._path, error)
+            raise
 
     def open(self) -> TsFileReader:
         """The reader; the file is mapped on the first call. Raises CorruptFile, UnsupportedFile."""

@@ -121,7 +121,7 @@ class LocalSeriesReader:
         span = file.devices.get(request.device)
         if span is None or span.start >= request.time.end or span.end < request.time.start:
             return None
-        index = file.access.device(request.device)
+        index = self._cache.indexes.find(file.access, request.device)
         if index is None or index.aligned != request.aligned:
             return None
         found = FilePieces(order, file, index, request, tombstones, self._cache, self._counters)

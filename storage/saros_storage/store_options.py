@@ -38,7 +38,7 @@ class StoreOptions:
     memtables_total_bytes_max: int = 512 << 20
     #: Rows of a page in flushed files.
     page_rows: int = 10_000
-    #: Decoded chunks kept for readers.
+    #: Decoded chunks kept for readers, and a quarter as much for files' indexes.
     cache_bytes: int = 256 << 20
     #: Latest points of series kept for SELECT LAST: some 250 bytes each.
     latest_cache_bytes: int = 64 << 20
