@@ -43,7 +43,7 @@ def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, 
     answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}
     return tuple(
         [
-            replace(scan, request=replace(scan.request, grid=cells))
+            AggregateScan(replace(scan.request, grid=cells), scan.calls, scan.windows, scan.stage, scan.fields)
             if answered[id(scan.calls)] and not scan.request.bounds
             else scan
             for scan in scans
