@@ -20,6 +20,7 @@ import pyarrow as pa
 from saros_cluster.data.command import carrying_out
 from saros_engine.access import Access, Trail
 from saros_engine.authorization import authorize_backup, authorize_load, authorize_sync, may_send
+from saros_engine.collector import collected_rarely
 from saros_engine.database import CONSISTENCIES
 from saros_engine.errors import EngineError
 from saros_engine.inserting import ColumnBatch
@@ -332,7 +333,10 @@ class EmbeddedOutcome:
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
         block = self._result.next_block()
-        return None if block is None else to_arrow(block, self.schema)
+        if block is None:
+            return None
+        with collected_rarely(len(block.columns)):
+            return to_arrow(block, self.schema)
 
     def close(self) -> None:
         """See `Outcome.close`."""
