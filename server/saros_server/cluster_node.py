@@ -214,7 +214,7 @@ class _Opening:
         """See `ClusterNode.open`."""
         disk, file, meta = self._disk, self._file, self._meta
         log, contents = self._open_log()
-        identity = Identity(file.cluster, file.node)
+        identity = Identity(file.cluster, file.node, file.address.peer)
         peers = self._outside.peers(identity, self._address_of, credentials, self._clock)
         self._closing.callback(peers.close)
         host = GroupHost(file.node, log, peers, self._clock, self._outside.randomness)

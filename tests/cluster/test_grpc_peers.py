@@ -14,6 +14,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from free_ports import free_addresses
 
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -115,6 +116,31 @@ def test_messages_arrive_once_in_order_with_their_sender(town: Town) -> None:
     assert 3_000 == sent.messages_sent == received.messages_received
     assert sent.bytes_sent == received.bytes_received > 3_000 * 29
     assert 0 == sent.messages_dropped == sent.reconnects
+
+
+def test_who_was_not_heard_of_is_answered_where_it_says_that_it_listens(town: Town) -> None:
+    told: list[bytes] = []
+    new = GrpcPeers(Identity("plant", B), {}.get, None, SystemClock())
+    inbox = Inbox()
+    bound = new.start("127.0.0.1", 0, receive=inbox.receive, calls={}, streams={})
+    town.addresses[B] = f"127.0.0.1:{bound}"
+    (address,) = free_addresses(1)
+    leader = GrpcPeers(Identity("plant", A, address), town.addresses.get, None, SystemClock())
+    try:
+        heard = Inbox()
+        port = int(address.rpartition(":")[2])
+        leader.start("127.0.0.1", port, receive=heard.receive, calls={"ask": lambda _, request: request}, streams={})
+        with pytest.raises(Unreachable, match="not known"):
+            new.call(A, "ask", b"too early", 5)
+        leader.send(B, [beat(1)])
+        inbox.wait(1)
+        told.append(new.call(A, "ask", b"a snapshot", 5))
+        new.send(A, [beat(2, B, A)])
+        heard.wait(1)
+    finally:
+        leader.close()
+        new.close()
+    assert [b"a snapshot"] == told
 
 
 def test_three_nodes_talk_both_ways(town: Town) -> None:

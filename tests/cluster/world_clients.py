@@ -333,18 +333,22 @@ class Client:
         node = self._node()
 
         def work(life: Life) -> tuple[dict[int, object], bool]:
-            view, point = view_of(life, consistency, self._horizon)
+            database = life.node.database
+            point = database.catch_up(consistency, self._horizon)
+            # As a query does: what is there is looked up first, and then read. While a series is being dropped, some
+            # groups still show its points, which nobody asks for; nor may who hears later that there is another one.
+            known = database.schema.device(device)
+            database.looked_at_schema(point)
+            if known is None or MEASUREMENT not in known.series:
+                return {}, point.stale
+            view = database.view(point)
             try:
                 self.world.threads.sleep(late_seconds)
-                known = life.node.database.schema.device(device)
-                life.node.database.looked_at_schema(point)
-                if known is None or MEASUREMENT not in known.series:
-                    return {}, point.stale
-                version = life.node.database.schema.version
+                version = database.schema.version
                 found = read_points(view, device)
                 counted = count_points(view, device)
                 # Where a database lies that is dropped meanwhile, nobody knows any more.
-                if version == life.node.database.schema.version:
+                if version == database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
                 return found, point.stale
             finally:

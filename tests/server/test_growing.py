@@ -389,6 +389,31 @@ def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
         cluster.close()
 
 
+def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_log(
+    cluster: Growing, tmp_path: Path
+) -> None:
+    """Its `cluster.json` has the first nodes only; where the leader is, stands in the log that it is to get from it."""
+    fourth = cluster.add(tmp_path / "node4")
+    cluster.change((fourth,))
+    hosts = [cluster.database(number)._parts.host for number in range(4)]
+
+    def led_by_the_fourth() -> bool:
+        for host in hosts:
+            if host.leads(META):
+                host.transfer(META, fourth)
+        return hosts[3].leads(META)
+
+    wait_until(led_by_the_fourth)
+    for number in range(4):
+        found = cluster.node(number).cluster
+        assert found is not None
+        found.chores.compact_all()
+    fifth = cluster.add(tmp_path / "node5")
+    wait_until(led_by_the_fourth)
+    cluster.change((fifth,))
+    assert [1, 2, 3, 4, 5] == [row[0] for row in cluster.run(4, "show cluster")]
+
+
 def test_a_node_stops_while_it_waits_for_what_another_one_captures(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

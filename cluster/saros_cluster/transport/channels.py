@@ -67,7 +67,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 
 
 class Dialer:
-    """Makes channels from one node to others."""
+    """Makes channels from one node to others. Of those that `address_of` does not know, it knows what they told."""
 
     def __init__(
         self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: CredentialSource | None
@@ -75,6 +75,11 @@ class Dialer:
         self._identity = identity
         self._address_of = address_of
         self._credentials = credentials
+        self._told: dict[NodeId, str] = {}
+
+    def hear(self, node: NodeId, address: str) -> None:
+        """A node has said where it listens."""
+        self._told[node] = address
 
     @property
     def credentials(self) -> PeerCredentials | None:
@@ -83,7 +88,7 @@ class Dialer:
 
     def address(self, node: NodeId) -> str:
         """Where a node is. Raises Unreachable."""
-        address = self._address_of(node)
+        address = self._address_of(node) or self._told.get(node)
         if address is None:
             raise Unreachable(node, "its address is not known", sent=False)
         if self._credentials is None and not is_loopback(address):

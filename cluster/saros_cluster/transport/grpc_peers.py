@@ -80,7 +80,8 @@ class GrpcPeers:
         pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="saros-peers")
         server = grpc.server(pool, options=SERVER_OPTIONS, maximum_concurrent_rpcs=THREADS_MAX)
         secure = self._credentials is not None
-        serving = Serving(self._identity, receive, calls, streams, self._counters, secure=secure)
+        hear = self._dialer.hear
+        serving = Serving(self._identity, receive, calls, streams, self._counters, hear, secure=secure)
         server.add_generic_rpc_handlers((serving.handlers(),))
         try:
             check_address(host, port)

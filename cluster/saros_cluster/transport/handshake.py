@@ -4,6 +4,7 @@
     saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019
     saros-sender     who asks
     saros-receiver   whom it means to ask
+    saros-address    where who asks listens; may be missing
 
 An address is no identity: a node may have moved, and another may have taken its place, so the caller says whom it
 means. With certificates the sender must also prove who it is. A node's certificate has two names (SANs):
@@ -29,11 +30,12 @@ from saros_cluster.placement.ring import NodeId
 #: Raised with every change that an older node would not understand: of the handshake, of the codec.
 PEER_PROTOCOL = 2
 PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
-SENDER_KEY, RECEIVER_KEY = "saros-sender", "saros-receiver"
+SENDER_KEY, RECEIVER_KEY, ADDRESS_KEY = "saros-sender", "saros-receiver", "saros-address"
 #: Where gRPC puts the URIs of the other side's certificate.
 _URIS = "peer_uri"
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NODE = re.compile(r"[0-9]{1,20}")
+_ADDRESS = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}:[0-9]{1,5}")
 _WRONG_VERSION, _WRONG_CLUSTER = 2015, 2019
 
 Metadata = tuple[tuple[str, str], ...]
@@ -49,10 +51,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A node of a cluster. `cluster` has letters, digits, and `._-`, at most 64."""
+    """A node of a cluster. `cluster` has letters, digits, and `._-`, at most 64; `address`: see `greeting`."""
 
     cluster: str
     node: NodeId
+    address: str = ""
 
     def __post_init__(self) -> None:
         if not _CLUSTER.fullmatch(self.cluster):
@@ -92,13 +95,24 @@ class CredentialSource(Protocol):
 
 
 def greeting(identity: Identity, receiver: NodeId) -> Metadata:
-    """What a call of this node to another begins with."""
+    """What a call of this node to another begins with.
+
+    It says where this node listens: who is new may not have heard of it, and could not answer.
+    """
+    address = ((ADDRESS_KEY, identity.address),) if identity.address else ()
     return (
         (PROTOCOL_KEY, str(PEER_PROTOCOL)),
         (CLUSTER_KEY, identity.cluster),
         (SENDER_KEY, str(identity.node)),
         (RECEIVER_KEY, str(receiver)),
+        *address,
     )
+
+
+def told_address(metadata: Mapping[str, object]) -> str | None:
+    """Where a sender that was verified says that it listens, if it does."""
+    address = metadata.get(ADDRESS_KEY)
+    return address if isinstance(address, str) and _ADDRESS.fullmatch(address) else None
 
 
 def verified_sender(

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isgenerator
@@ -46,7 +46,7 @@ from saros_cluster.transport.channels import (
 )
 from saros_cluster.transport.codec import decode_batch
 from saros_cluster.transport.counters import Counters
-from saros_cluster.transport.handshake import SENDER_KEY, Identity, verified_sender
+from saros_cluster.transport.handshake import SENDER_KEY, Identity, told_address, verified_sender
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Arrivals:
 
 
 class Serving:
-    """See the module. `secure`: callers have certificates, which are checked."""
+    """See the module. `hear` is told where callers listen. `secure`: they have certificates, which are checked."""
 
     def __init__(
         self,
@@ -128,10 +128,12 @@ class Serving:
         calls: Mapping[str, CallHandler],
         streams: Mapping[str, StreamHandler],
         counters: Counters,
+        hear: Callable[[NodeId, str], None],
         *,
         secure: bool,
     ) -> None:
         self._identity = identity
+        self._hear = hear
         self._secure = secure
         self._arrivals = Arrivals(receive)
         self._calls = dict(calls)
@@ -160,6 +162,9 @@ class Serving:
     def _raft(self, batches: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
             sender, metadata = self._greeted(context)
+            address = told_address(metadata)
+            if address is not None:
+                self._hear(sender, address)
             arrival = self._arrivals.enter(sender, *_connection(metadata), context)
             try:
                 context.send_initial_metadata(((SENDER_KEY, str(self._identity.node)),))
