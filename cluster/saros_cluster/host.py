@@ -529,7 +529,8 @@ class GroupHost:
             self._aside(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:
             self._aside(partial(self._take_snapshot, group, found, node))
-        if found.snapshots:
+        if found.snapshots and found.node.is_leader:
+            # Else a member may still be fetching one: it would have to begin anew with every election.
             self._let_go(found, found.snapshots - found.node.offered)
 
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:

@@ -421,6 +421,25 @@ def test_slots_can_be_placed_by_hand() -> None:
     assert_settled(log.now, 2)
 
 
+def test_a_group_that_begins_anew_does_so_at_a_node_that_stays() -> None:
+    log = Log(cluster(3, 1))
+    log.admit(4)
+    joiner, group = NodeId(4), GroupId(4)
+    log.send(Begin((joiner,), (NodeId(1),)))
+    assert log.now.change is not None
+    id_ = log.now.change.id
+    log.send(Ready(id_, group))
+    log.send(Go(id_))
+    log.send(GiveUp((joiner,)))
+    wanted = log.now.wanted[group]
+    log.send(Anew(id_, group, NodeId(1), wanted.version))
+    assert wanted == log.now.wanted[group]
+    log.send(Anew(id_, group, NodeId(2), wanted.version))
+    assert (NodeId(2),) == log.now.wanted[group].voters
+    drive(log, Random(10))
+    assert all(NodeId(1) not in found.voters for found in log.now.wanted.values())
+
+
 def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
     log = Log(cluster(4, 2))
     head = NodeId(1)

@@ -41,7 +41,7 @@ from saros_cluster.machine import Outcome
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
 from saros_storage.capture.capture import Chosen, everything
-from saros_storage.capture.shelf import Shelf
+from saros_storage.capture.shelf import CAPTURED_NS, Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import Clock
 from saros_storage.compaction.compactor import Compactor
@@ -60,6 +60,8 @@ _RELEASE_SHIPPED_BYTES = 16 << 20
 _FULL_DISK_SECONDS = 1.0
 #: The folder that a snapshot is fetched into.
 _STAGING = "staging"
+#: A member that is offered a snapshot and does not fetch it, or stops to, is offered another one.
+_OFFERED_NS = 30_000_000_000
 Compact = Callable[[int], None]
 
 
@@ -335,7 +337,7 @@ class RegionMachine:
     def take_snapshot(self) -> tuple[int, bytes]:
         """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
         self.region.flush()
-        return self._capture(everything)
+        return self._capture(everything, _OFFERED_NS)
 
     def forget_snapshot(self, token: bytes) -> None:
         """See `StateMachine.forget_snapshot`."""
@@ -358,14 +360,14 @@ class RegionMachine:
         shows, slot = replica.ownership.shows, replica.ownership.slot
         return self.capture(lambda database, number: shows(slot(database, number), epoch, LEFT))
 
-    def _capture(self, chosen: Chosen) -> tuple[int, bytes]:
+    def _capture(self, chosen: Chosen, lease_ns: int = CAPTURED_NS) -> tuple[int, bytes]:
         region = self.region
         with region.flusher.folders:
             with region.lock:
                 state = self.replica.state(None)
                 taken = region.capture(chosen)
             note = encode_state(replace(state, schema=b""))
-            return state.released, self._shelf.put(replace(taken, note=note))
+            return state.released, self._shelf.put(replace(taken, note=note), lease_ns=lease_ns)
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
         """See `StateMachine.stage`."""

@@ -99,8 +99,11 @@ class Rescue:
 
     def _begin_anew(self, topology: Topology, group: GroupId) -> None:
         change = topology.change
-        if change is not None and change.going and group in change.new_groups:
-            node = min(set(self._routes.now.nodes) - topology.lost)
+        if change is None or not change.going or group not in change.new_groups:
+            return
+        staying = set(self._routes.now.nodes) - topology.lost - set(change.leaving)
+        if staying:
+            node = min(staying)
             logger.warning("all of a new group is lost: it begins anew", extra={"group": group, "node": node})
             self._tell(Anew(change.id, group, node, topology.wanted[group].version))
 

@@ -355,7 +355,7 @@ def _anew(topology: Topology, change: Change, command: Anew, index: int) -> Topo
     head = NodeId(group)
     if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
         return topology
-    if node in topology.lost or topology.nodes[node].standing is not Standing.IN:
+    if node in topology.lost or node in change.leaving or topology.nodes[node].standing is not Standing.IN:
         return topology
     if not topology.members_of(group) <= topology.lost:
         return topology

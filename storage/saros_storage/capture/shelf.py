@@ -3,7 +3,7 @@
     put        links the files of partitions, and segments of the log     id: 16 random bytes
     listing    the capture, as bytes
     read       a piece of a file, by its number; this renews the lease
-    release    or nobody reads for ten minutes, or the process starts anew: the links go
+    release    or nobody reads for its lease, or the process starts anew: the links go
 
 What is read of a linked segment are the records that were asked for, though the log may write behind them.
 
@@ -28,8 +28,8 @@ from saros_storage.partition_files import file_path
 
 #: Bytes of an answer at most.
 PIECE_BYTES = 2 << 20
-#: A puller on a slow line asks more often than that.
-_KEPT_NS = 600_000_000_000
+#: By default; a puller on a slow line asks more often than that.
+CAPTURED_NS = 600_000_000_000
 
 
 class NoSuchCapture(StorageError):
@@ -46,6 +46,7 @@ class _Kept:
     #: Of each file: the first byte that belongs to the capture, and the one behind; None: to the end.
     bounds: list[tuple[int, int | None]]
     touched_ns: int
+    lease_ns: int
     #: First records of linked segments that are not cut to pieces yet, and the first record that is wanted.
     uncut: tuple[int, ...]
     since: int
@@ -64,7 +65,13 @@ class Shelf:
         self._kept: dict[bytes, _Kept] = {}
         disk.remove_tree(folder)
 
-    def put(self, capture: Capture, segments: Sequence[tuple[str, int]] = (), since: int = 0) -> bytes:
+    def put(
+        self,
+        capture: Capture,
+        segments: Sequence[tuple[str, int]] = (),
+        since: int = 0,
+        lease_ns: int = CAPTURED_NS,
+    ) -> bytes:
         """Link everything; whoever calls keeps the files from going meanwhile (`Flusher.folders`).
 
         `segments`: paths, and indices of their first records; of these, records from `since` to `capture.reached` are
@@ -81,7 +88,7 @@ class Shelf:
         firsts = tuple(first for _, first in segments)
         bounds: list[tuple[int, int | None]] = [(0, None)] * (count - len(firsts))
         with self._lock:
-            self._kept[id_] = _Kept(capture, folder, bounds, self._clock.monotonic_ns(), firsts, since)
+            self._kept[id_] = _Kept(capture, folder, bounds, self._clock.monotonic_ns(), lease_ns, firsts, since)
         return id_
 
     def _link_all(self, capture: Capture, segments: Sequence[tuple[str, int]], folder: str) -> int:
@@ -158,8 +165,8 @@ class Shelf:
 
     def expire(self) -> None:
         """Let go of captures that nobody has asked for in a while."""
-        limit = self._clock.monotonic_ns() - _KEPT_NS
+        now_ns = self._clock.monotonic_ns()
         with self._lock:
-            gone = [id_ for id_, kept in self._kept.items() if kept.touched_ns < limit]
+            gone = [id_ for id_, kept in self._kept.items() if now_ns - kept.touched_ns > kept.lease_ns]
         for id_ in gone:
             self.release(id_)
