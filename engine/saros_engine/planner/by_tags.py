@@ -111,10 +111,7 @@ def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> 
 
 def _group_of(call: Call, scope: Scope, keys: Sequence[str]) -> _Group:
     """The tags of the call's first series."""
-    path = next(paths_of(call), None)
-    if path is None:
-        raise SemanticError(f"{call} names no series")
-    tags = scope.series[path].series.tags
+    tags = scope.series[next(paths_of(call))].series.tags
     return tuple(tags.get(key) for key in keys)
 
 
