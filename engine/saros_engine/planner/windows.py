@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from saros_engine.analysis.binding import Columns, bind, predicate
+from saros_engine.analysis.binding import NULL, Columns, bind, predicate
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound
 from saros_engine.plan import (
@@ -85,7 +85,7 @@ def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: 
 def _variation(control: Bound, delta: float, *, ignore_null: bool) -> VariationWindows:
     if delta < 0:
         raise SemanticError(f"the delta of GROUP BY VARIATION is negative: {delta}")
-    if delta > 0 and (control.type.is_text or control.type is DataType.BOOLEAN):
+    if delta > 0 and control != NULL and (control.type.is_text or control.type is DataType.BOOLEAN):
         raise SemanticError(f"GROUP BY VARIATION takes a delta for numbers, and the control is {control.type.name}")
     return VariationWindows(control, delta, ignore_null)
 
