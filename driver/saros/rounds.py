@@ -20,6 +20,7 @@ from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.round import Content
 from saros_sync.transport import Answer, Begun, Conflict, Standing, Want
 from saros_wire import protocol
+from saros_wire.appending import with_bytes
 from saros_wire.generated import client_pb2
 
 _OPEN_SECONDS = 10.0
@@ -47,11 +48,10 @@ class RemoteReceiver:
         )
         return _begun(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         """See `Transport.chunk`."""
-        request = client_pb2.SyncChunkRequest(
-            sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32, data=data
-        )
+        head = client_pb2.SyncChunkRequest(sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32)
+        request = with_bytes(head, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER, data)
         with self._telling_errors():
             call = self._ready(protocol.SYNC_CHUNK, client_pb2.SyncChunkReply.FromString)
             coming = call.future(request, metadata=self._metadata, timeout=_CALL_SECONDS)
@@ -109,7 +109,7 @@ class RemoteReceiver:
         assert self._lease is not None
         return self._lease.channel.unary_unary(
             protocol.path_of(name),
-            request_serializer=lambda request: request.SerializeToString(),
+            request_serializer=_serialized,
             response_deserializer=decode,
         )
 
@@ -133,6 +133,11 @@ class RemoteReceiver:
             return
         finally:
             self._let_go(False)
+
+
+def _serialized(request: Any) -> bytes:
+    """A message, or one that is serialized already."""
+    return request if isinstance(request, bytes) else bytes(request.SerializeToString())
 
 
 def _begun(reply: client_pb2.SyncReply) -> Begun:

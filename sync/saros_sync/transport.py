@@ -71,7 +71,7 @@ class Transport(Protocol):
         """Ask what is lacking of a round."""
         ...
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         """Hand over bytes of a content; the answer may be waited for when others are on their way."""
         ...
 

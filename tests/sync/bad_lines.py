@@ -33,11 +33,13 @@ class BadLine:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._pass(lambda: self._line.begin(sender, name, number, document))
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         sent = data
         if data and self._is("damaged", self._badness / 3):
             place = self._chance.randrange(len(data))
-            sent = data[:place] + bytes([data[place] ^ (1 << self._chance.randrange(8))]) + data[place + 1 :]
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << self._chance.randrange(8)
+            sent = memoryview(damaged)
 
         def handed_over() -> int:
             return self._line.chunk(sender, number, sha256, offset, crc32, sent)()

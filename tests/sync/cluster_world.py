@@ -319,8 +319,8 @@ class Line:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._receiver.begin(Speaker(), sender, name, number, document)
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
-        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, data)
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
+        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, bytes(data))
         return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:

@@ -79,9 +79,9 @@ class Direct:
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         return self._receiver().begin(self._speaker, sender, name, number, document)
 
-    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes) -> Answer:
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         self.chunks += 1
-        have = self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, data)
+        have = self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, bytes(data))
         return lambda: have
 
     def commit(self, sender: str, number: int) -> Begun:

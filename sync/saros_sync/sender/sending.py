@@ -300,7 +300,7 @@ class Sending:
 
     def _hand_over(self, number: int, flight: _Flight, offset: int) -> int:
         """Send a chunk; where it ends."""
-        piece = bytes(flight.data[offset : offset + self._chunk_bytes])
+        piece = flight.data[offset : offset + self._chunk_bytes]
         self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
         sent_ns, sha256 = self._monotonic_ns(), flight.content.sha256
         answer = self._transport.chunk(self._sender, number, sha256, offset, zlib.crc32(piece), piece)
