@@ -10,10 +10,24 @@ import logging
 from random import Random
 
 import pytest
+from storage.crash_disk import CrashDisk
+from storage.store_model import write_rows
+from storage.store_opening import FOLDER
 from sync.cluster_crashes import KEEPS, TAKES, cluster_crashes, cluster_failures
-from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_crashes, sender_failures
+from sync.cluster_world import Places
+from sync.sync_crashes import (
+    centre_crashes,
+    centre_failures,
+    go_on_after_failure,
+    rounds,
+    sender_crashes,
+    sender_failures,
+)
+from sync.sync_world import Edge, devices_of
 
 from saros_cluster.placement.ring import NodeId
+from saros_sync.clustered.contents import ARRIVING
+from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +72,33 @@ def test_a_cluster_of_which_a_disk_fails_anywhere_loses_nothing(
     node: NodeId, step: int, number: int, failing: int
 ) -> None:
     assert cluster_failures(rounds()[:2], node, number, failing, step, start=5) > 1
+
+
+class Clinging(CrashDisk):
+    """Does not let go of a folder in which all is gone, once."""
+
+    clings_to = ""
+
+    def remove(self, path: str) -> None:
+        if path == self.clings_to:
+            self.clings_to = ""
+            self.failed.append(f"remove {path}")
+            raise OSError(errno.EIO, "cannot be removed", path)
+        super().remove(path)
+
+
+def test_a_node_that_let_go_of_half_of_a_round_takes_the_next_one() -> None:
+    disk = Clinging()
+    places = Places(disks={TAKES: disk, KEEPS: CrashDisk(), NodeId(3): CrashDisk()})
+    edge = Edge(places.line(TAKES))
+    disk.clings_to = f"{FOLDER}/{SYNC}/{ARRIVING}/{edge.id}"
+    edge.tell(write_rows("root.a.d1", range(4), 1))
+    go_on_after_failure(edge, disk)
+    assert disk.failed
+    edge.tell(write_rows("root.a.d1", range(4), 2))
+    edge.sync()
+    assert [devices_of(edge.store)] * 3 == places.states()
+    places.settle()
+    places.check_nothing_left("after both rounds")
+    edge.store.close()
+    places.close()

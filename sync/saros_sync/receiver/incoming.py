@@ -66,7 +66,6 @@ class Incoming:
         self._folder = folder
         self._disk = disk
         self._look = look
-        disk.make_folder(folder.data)
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
         #: Files that are whole, and are looked at.
@@ -129,6 +128,7 @@ class Incoming:
         self._round = None
         if self.number:
             self._journal.end()
+        self._disk.make_folder(self._folder.data)  # whoever let go of the round before may have removed it
         self._journal.add(Note(number, START, (document.sha256, document.size, user, name)))
         if self._is_whole(document):
             self._take_document()
