@@ -163,6 +163,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
         centre.check_nothing_left(f"{errno.errorcode[number]}: {centre.disk.failed}")
         again = Centre(centre.disk.after_power_cut())
         check(f"{centre.disk.failed}, and a power cut", devices_of(again.store), (devices_of(edge.store),))
+        centre.disk.fails_at = None  # whoever stops a server whose disk fails is told so
         for side in (edge.store, centre, again):
             side.close()
         return centre.disk
