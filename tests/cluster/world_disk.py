@@ -228,14 +228,16 @@ class WorldDisk:
             self._move((path, None))
 
     def make_folder(self, path: str) -> None:
-        if isinstance(self._find(path), Folder):
+        parent, _, name = path.rstrip("/").rpartition("/")
+        found = self._find(path)
+        if isinstance(found, Folder) and self._folder(parent).durable.get(name) is found:
             return
-        self._need_room()
-        parent = path.rstrip("/").rpartition("/")[0]
         if parent:
             self.make_folder(parent)
-        self._move((path, Folder()))
-        self.sync_folder(parent)
+        if not isinstance(self._find(path), Folder):
+            self._need_room()
+            self._move((path, Folder()))
+        self.sync_folder(parent)  # also of one that is there: who made it may have died before
 
     def sync_folder(self, path: str) -> None:
         folder = self._folder(path)
