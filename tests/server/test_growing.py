@@ -27,6 +27,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.region import Region
 
 WEEK = 7 * 86_400_000
 SLICES = 12
@@ -439,3 +440,31 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
     cluster.start(3)
     wait_until(lambda: cluster.topology.change is None)
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
+
+
+def test_what_was_fetched_in_vain_is_not_kept(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot may bring the same before what was fetched is linked, and nobody fetches it again."""
+    fill(cluster, 0, "root.a.d", 1)
+    joined = cluster.add(tmp_path / "node4")
+    fetch, arrive = worker.Worker._fetch_from, Region.arrive
+    left: list[list[str]] = []
+
+    def failing_once(region: Region, *args: object) -> None:
+        if not left:
+            raise FileNotFoundError("the region has another folder now")
+        arrive(region, *args)  # type: ignore[arg-type]
+
+    def looked_at(self: worker.Worker, *args: object) -> None:
+        try:
+            fetch(self, *args)  # type: ignore[arg-type]
+        except FileNotFoundError:
+            left.append([path.name for path in Path(self._folder).glob("*")])
+            raise
+
+    monkeypatch.setattr(Region, "arrive", failing_once)
+    monkeypatch.setattr(worker.Worker, "_fetch_from", looked_at)
+    cluster.change((joined,))
+    assert left
+    assert not any(left)

@@ -372,12 +372,13 @@ class Worker:
         try:
             ask = self._ask if node == self._node else self._ask_paced
             pull_capture(partial(ask, node), id_, folder, self._disk)
-        finally:  # what fails is tried again, with another capture
+            for database, number in arrival.partitions:
+                own = os.path.join(folder, database_folder_name(database), str(number))
+                machine.region.arrive(database, number, own)
+        finally:  # what fails is tried again with another capture, if it has not come by a snapshot meanwhile
             with suppress(Unreachable, RemoteError):  # its lease will end
                 self._ask(node, DONE, id_)
-        for database, number in arrival.partitions:
-            machine.region.arrive(database, number, os.path.join(folder, database_folder_name(database), str(number)))
-        self._disk.remove_tree(folder)
+            self._disk.remove_tree(folder)
 
     # ------------------------------------------------------------------ being asked
 
