@@ -82,9 +82,7 @@ class ClusterFile:
         _require(len(self.nodes) > 0, "nodes", {}, "at least one node")
         for node, address in self.nodes.items():
             _require(node >= 1, "nodes", node, "ids from 1")
-            _require(is_address(address.peer), f"nodes.{node}.peer", address.peer, "host:port")
-            _require(is_address(address.client), f"nodes.{node}.client", address.client, "host:port")
-            _require(not address.rack or is_rack(address.rack), f"nodes.{node}.rack", address.rack, _RACK_WORDS)
+            _check_address(address, f"nodes.{node}")
         addresses = [text for address in self.nodes.values() for text in (address.peer, address.client)]
         for text in addresses:
             _require(addresses.count(text) == 1, "nodes", text, "every address once")
@@ -92,9 +90,7 @@ class ClusterFile:
             _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
         else:
             _require(self.node not in self.nodes, "node", self.node, f"none of the first nodes {_ids(self.nodes)}")
-            _require(is_address(self.joined.peer), "joined.peer", self.joined.peer, "host:port")
-            _require(is_address(self.joined.client), "joined.client", self.joined.client, "host:port")
-            _require(not self.joined.rack or is_rack(self.joined.rack), "joined.rack", self.joined.rack, _RACK_WORDS)
+            _check_address(self.joined, _JOINED)
         _require(
             1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"
         )
@@ -219,6 +215,12 @@ def _administrator(words: object) -> Administrator:
     if not isinstance(must_change, bool):
         raise _mistake(f"{prefix}must_change", must_change, "true or false")
     return Administrator(_text(fields["name"], prefix + "name"), _text(fields["hash"], prefix + "hash"), must_change)
+
+
+def _check_address(found: NodeAddress, key: str) -> None:
+    _require(is_address(found.peer), f"{key}.peer", found.peer, "host:port")
+    _require(is_address(found.client), f"{key}.client", found.client, "host:port")
+    _require(not found.rack or is_rack(found.rack), f"{key}.rack", found.rack, _RACK_WORDS)
 
 
 def _check_administrator(found: Administrator) -> None:

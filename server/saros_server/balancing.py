@@ -18,6 +18,7 @@ from saros_cluster.growth.commands import Begin, GrowthCommand
 from saros_cluster.loads import LOADS, LoadMeter, SlotLoads, united
 from saros_cluster.placement.balancer import Loads, Owners, balanced_by_load, rebalanced, totals
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import PartitionTable
 from saros_cluster.routing import Routes
 from saros_engine.cluster_info import PlannedMove
 from saros_grammar.ast import Measure
@@ -61,8 +62,8 @@ class Balancing:
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
         """What `rebalance` would move. Raises StorageError if a node does not say how it is."""
         table = self._routes.now.table
-        loads = self._loads(measure)
-        wanted = self._wanted(measure, loads)
+        loads = self._loads(measure, len(table.owners))
+        wanted = _wanted(table, measure, loads)
         before, after = (totals(owners, table.groups, loads) for owners in (table.owners, wanted))
         moved = np.flatnonzero(table.owners != wanted)
         pairs = sorted(set(zip(table.owners[moved].tolist(), wanted[moved].tolist(), strict=True)))
@@ -73,17 +74,18 @@ class Balancing:
             found.append(PlannedMove(source, target, len(slots), float(loads[slots].sum()), *amounts))
         return found
 
-    def rebalance(self, measure: Measure) -> None:
-        """Begin it, if anything is to move. Raises UserMistake if the cluster changes, StorageError."""
+    def rebalance(self, measure: Measure) -> bool:
+        """Begin it, if anything is to move; whether it is. Raises UserMistake if the cluster changes, StorageError."""
         if measure is Measure.SLOTS:
             self._grow(Begin())
-            return
-        owners = self._routes.now.table.owners
-        wanted = self._wanted(measure, self._loads(measure))
-        moved = np.flatnonzero(owners != wanted)
+            return True
+        table = self._routes.now.table
+        wanted = _wanted(table, measure, self._loads(measure, len(table.owners)))
+        moved = np.flatnonzero(table.owners != wanted)
         if len(moved):
             targets = {NodeId(int(head)) for head in wanted[moved]}
             self._grow(Begin(owners={head: tuple(moved[wanted[moved] == head].tolist()) for head in targets}))
+        return bool(len(moved))
 
     def step(self) -> None:
         """A chore of the node that leads the meta group: balance, when it is time and nothing else changes."""
@@ -94,22 +96,14 @@ class Balancing:
             self._due_ns = now_ns + self._options.interval_ms * 1_000_000
         elif now_ns >= self._due_ns:
             self._due_ns = None
-            if self.plan(measure):
+            if self.rebalance(measure):
                 logger.info("the cluster is balanced", extra={"by": measure.value})
-                self.rebalance(measure)
 
     def rest(self) -> None:
         """A chore of all other nodes: whoever leads next waits for a whole interval."""
         self._due_ns = None
 
-    def _wanted(self, measure: Measure, loads: Loads) -> Owners:
-        table = self._routes.now.table
-        if measure is Measure.SLOTS:
-            return rebalanced(table.owners, table.groups)
-        return balanced_by_load(table.owners, table.groups, loads)
-
-    def _loads(self, measure: Measure) -> Loads:
-        slots = len(self._routes.now.table.owners)
+    def _loads(self, measure: Measure, slots: int) -> Loads:
         if measure is Measure.SLOTS:
             return np.ones(slots)
         told = [self._meter.here()]
@@ -124,3 +118,9 @@ class Balancing:
             Measure.QUERIES: found.read,
         }
         return by[measure]
+
+
+def _wanted(table: PartitionTable, measure: Measure, loads: Loads) -> Owners:
+    if measure is Measure.SLOTS:
+        return rebalanced(table.owners, table.groups)
+    return balanced_by_load(table.owners, table.groups, loads)

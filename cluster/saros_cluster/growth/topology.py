@@ -68,8 +68,7 @@ class Topology:
     @staticmethod
     def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
         """Of a new cluster."""
-        racks = {node: found.rack for node, found in nodes.items()}
-        table = PartitionTable.first(sorted(nodes), replicas, slots, racks)
+        table = PartitionTable.first(sorted(nodes), replicas, slots, _racks_of(nodes))
         wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
         return Topology(dict(nodes), table, {META: membership(FIRST_VERSION, nodes), **wanted})
 
@@ -82,7 +81,7 @@ class Topology:
     @property
     def racks(self) -> Mapping[NodeId, str]:
         """Of all nodes."""
-        return {node: found.rack for node, found in self.nodes.items()}
+        return _racks_of(self.nodes)
 
     def node_of(self, token: str) -> NodeId | None:
         """The node that was admitted under a token."""
@@ -176,3 +175,7 @@ class Topology:
             frozenset(nodes_of(words["lost"])),
             {GroupId(int(group)): int(version) for group, version in words["alone"]},
         )
+
+
+def _racks_of(nodes: Mapping[NodeId, Node]) -> Mapping[NodeId, str]:
+    return {node: found.rack for node, found in nodes.items()}

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from saros_cluster.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
 #: Raised with every change that an older node would not understand: of the handshake, of the codec.
@@ -35,7 +36,6 @@ SENDER_KEY, RECEIVER_KEY, ADDRESS_KEY = "saros-sender", "saros-receiver", "saros
 _URIS = "peer_uri"
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NODE = re.compile(r"[0-9]{1,20}")
-_ADDRESS = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}:[0-9]{1,5}")
 _WRONG_VERSION, _WRONG_CLUSTER = 2015, 2019
 
 Metadata = tuple[tuple[str, str], ...]
@@ -112,7 +112,7 @@ def greeting(identity: Identity, receiver: NodeId) -> Metadata:
 def told_address(metadata: Mapping[str, object]) -> str | None:
     """Where a sender that was verified says that it listens, if it does."""
     address = metadata.get(ADDRESS_KEY)
-    return address if isinstance(address, str) and _ADDRESS.fullmatch(address) else None
+    return address if isinstance(address, str) and is_address(address) else None
 
 
 def verified_sender(
