@@ -137,8 +137,8 @@ class Replica:
         self.astray = 0
         self.commit = self.node.commit
         self.led = self.committed_in = 0
-        #: When its ticks were.
-        self.ticks = [self.world.now]
+        #: How much was committed at each tick.
+        self.ticks = [self.checker.newest()]
         self.pump()
         self.later(self.world.random.randrange(1, 4 * TICK), self.read)
 
@@ -171,7 +171,7 @@ class Replica:
                 self.be_envied(self.world.random.choice((self.world.delay, 6 * TICK)))
         if node.commit > self.commit:
             self.commit = node.commit
-            self.checker.commits(node, self.id, self.world.now, self.on_disk)
+            self.checker.commits(node, self.id, self.on_disk)
             if node.is_leader and node.term != self.committed_in:
                 self.committed_in = node.term
                 self.be_envied(4)
@@ -393,7 +393,7 @@ class Host:
             self.world.at(self.resumes_at - self.world.now, lambda: self.tick(life))
             return
         for replica in self.replicas.values():
-            replica.ticks.append(self.world.now)
+            replica.ticks.append(replica.checker.newest())
             replica.node.tick()
             replica.pump()
         self.world.at(self.pace, lambda: self.tick(life))
