@@ -220,7 +220,7 @@ class GlobalAggregation:
 
     def add_block(self, block: Block) -> None:
         """See `Aggregation`."""
-        block = reversed_rows(block) if self._newest_first else block
+        block = block.reversed() if self._newest_first else block
         whole = Slices(np.zeros(1, np.int64), np.full(1, block.rows, np.int64))
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
@@ -228,7 +228,7 @@ class GlobalAggregation:
         """Statistics instead of rows."""
         states = self._calls.summary(summaries)
         if self._newest_first:
-            states = [column.take(_backwards(summaries.rows)) for column in states]
+            states = [column.take(np.arange(summaries.rows - 1, -1, -1)) for column in states]
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
     def finish(self) -> None:
@@ -282,7 +282,7 @@ class TimeAggregation:
 
     def add_block(self, block: Block) -> None:
         """See `Aggregation`."""
-        block = reversed_rows(block) if self._descending else block
+        block = block.reversed() if self._descending else block
         self._table.add(*self._calls.windowed(block, self._cells))
         self._advance(int(block.times[0]), int(block.times[-1]))
 
@@ -318,7 +318,7 @@ class TimeAggregation:
             self._low = high
         result = self._results(low, high)
         self._forget()
-        return reversed_rows(result) if self._descending else result
+        return result.reversed() if self._descending else result
 
     def _advance(self, first: int, last: int) -> None:
         """Rows up to these times have come."""
@@ -397,13 +397,4 @@ class LabelAggregation:
         if self._end_of is not None:
             columns.insert(0, Column(DataType.TIMESTAMP, self._end_of(labels)))
         result = Block.timed(labels, columns)
-        return reversed_rows(result) if self._descending else result
-
-
-def reversed_rows(block: Block) -> Block:
-    """The rows last first."""
-    return block.take(_backwards(block.rows))
-
-
-def _backwards(rows: int) -> Int64Array:
-    return np.arange(rows - 1, -1, -1)
+        return result.reversed() if self._descending else result

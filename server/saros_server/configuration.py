@@ -124,7 +124,10 @@ class Configuration:
         0, _size, "What the log need not keep is kept up to so many bytes for `saros backup --incremental`; 0: not."
     )
     chunk_cache_bytes: int = _option(
-        256 << 20, _size, "Memory for decoded chunks that queries read again, and a quarter as much for where they lie."
+        256 << 20,
+        _size,
+        "Memory for decoded chunks that queries read again, a quarter as much for where they lie, an eighth for what"
+        " they come to in windows.",
     )
     latest_cache_bytes: int = _option(
         64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."

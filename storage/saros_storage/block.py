@@ -242,6 +242,10 @@ class Block:
         time = None if self.time is None else self.time[indices]
         return Block(time, tuple(c.take(indices) for c in self.columns), len(indices))
 
+    def reversed(self) -> Block:
+        """The rows last first."""
+        return self.take(np.arange(self.rows - 1, -1, -1))
+
     def compress(self, mask: BoolArray) -> Block:
         """The rows where `mask` is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))

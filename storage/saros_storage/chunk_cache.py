@@ -9,9 +9,9 @@ differ share what they have in common). A look-up is served by any run that hold
                  new <-- no longer among the first 80 % -- proven
     the least recently used of `new` goes first
 
-Bounded by bytes; beside it the indexes that lead to chunks have a quarter as much (`indexes`). Files never change, and
-each that is opened has a serial of its own, so that nothing is ever invalidated. (Paths will not do: in a database that
-was dropped and made anew, a name may come again.)
+Bounded by bytes; beside it the indexes that lead to chunks have a quarter as much (`indexes`), and what pages come to
+in windows an eighth (`cells`). Files never change, and each that is opened has a serial of its own, so that nothing is
+ever invalidated. (Paths will not do: in a database that was dropped and made anew, a name may come again.)
 Thread-safe.
 """
 
@@ -22,6 +22,7 @@ from collections import OrderedDict
 from typing import TypeAlias
 
 from saros_storage.block import Block
+from saros_storage.cell_cache import CellCache
 from saros_storage.index_cache import IndexCache
 
 #: (serial of the file, device, measurement or TIMES, number of the chunk)
@@ -37,6 +38,8 @@ _ENTRY_BYTES = 500
 _PROVEN_PERCENT = 80
 #: As many bytes for pages, one for indexes: of 256 MiB, what some 110,000 series of one chunk take.
 _INDEX_SHARE = 4
+#: As many bytes for pages, one for cells: of 256 MiB, some 500,000 windows of a series.
+_CELL_SHARE = 8
 
 
 class ChunkCache:
@@ -46,6 +49,8 @@ class ChunkCache:
         self._bytes_max = bytes_max
         #: What leads to the chunks.
         self.indexes = IndexCache(bytes_max // _INDEX_SHARE)
+        #: What pages come to in windows.
+        self.cells = CellCache(bytes_max // _CELL_SHARE)
         self._new: _Entries = OrderedDict()
         self._proven: _Entries = OrderedDict()
         self._new_bytes = 0

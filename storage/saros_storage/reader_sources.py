@@ -18,10 +18,12 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from saros_storage.block import Block, Column
+from saros_storage.cell_cache import CellCache, CellKey, ChunkCells
 from saros_storage.chunk_cache import TIMES, ChunkCache
 from saros_storage.deletions import DeletedTimes, deleted_times
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries
 from saros_storage.snapshot import FileSource, MemorySource, Tombstone
+from saros_storage.summaries import celled
 from saros_storage.tsfile.access import DeviceIndex, PageSpan
 
 #: Per requested column; None where the span has no point of it.
@@ -220,6 +222,54 @@ class FilePieces:
             columns[place] = column
         filled = [Column.nulls(t, block.rows) if c is None else c for c, t in zip(columns, types, strict=True)]
         return Block.timed(block.times, filled)
+
+    # ------------------------------------------------------------------ cells of the request's grid, through the cache
+
+    def all_cells(self, chunk: Piece) -> Summaries | None:
+        """What a chunk, no row of which is deleted or outside of the request, comes to; None if that is not kept."""
+        known = self._cell_cache.get(self._cell_key(chunk))
+        if known is None or known.whole is None or known.whole.types != self._request.types:
+            return None
+        self._counters.cache_hits += 1
+        return known.whole
+
+    def cells(self, run: Piece) -> Summaries:
+        """What a run of pages of one chunk, no row of which is deleted or outside of the request, comes to."""
+        key = self._cell_key(run)
+        known = self._cell_cache.get(key)
+        if known is None or known.types not in ((), self._request.types):
+            known = ChunkCells()
+        cells = known.of(run.first, run.stop)
+        if cells is not None:
+            self._counters.cache_hits += 1
+            return cells
+        known = self._with_cells(known, run, *known.missing(run.first, run.stop))
+        self._cell_cache.put(key, known)
+        cells = known.of(run.first, run.stop)
+        assert cells is not None
+        return cells
+
+    def _with_cells(self, known: ChunkCells, run: Piece, first: int, stop: int) -> ChunkCells:
+        pages, _ = self._pages_of(run.chunk)
+        wanted = pages[first:stop]
+        block = self.load(Piece(self, run.chunk, first, stop, wanted[0].start, wanted[-1].end, 0, ()))
+        grid = self._request.grid
+        assert block is not None
+        assert grid is not None
+        return known.plus(first, celled(block, grid, [page.start for page in wanted]), len(pages))
+
+    @property
+    def _cell_cache(self) -> CellCache:
+        return self._cache.cells
+
+    def _cell_key(self, piece: Piece) -> CellKey:
+        request = self._request
+        assert request.grid is not None
+        step = request.grid.step
+        # Without a step a chunk or page is answered by its own statistics.
+        assert step is not None
+        origin = request.grid.origin % step
+        return self.file.access.serial, request.device, request.measurements, piece.chunk, origin, step
 
     # ------------------------------------------------------------------ decoding, through the cache
 

@@ -21,7 +21,7 @@ A reader belongs to one thread at a time; a view may be shared. Not here: value 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -83,6 +83,10 @@ class WindowGrid:
     def same_window(self, first: int, last: int) -> bool:
         """Whether the times `first` and `last` fall into one window."""
         return self.step is None or (first - self.origin) // self.step == (last - self.origin) // self.step
+
+    def touched(self, first: int, last: int) -> int:
+        """How many windows the times from `first` to `last` lie in."""
+        return 1 if self.step is None else (last - self.origin) // self.step - (first - self.origin) // self.step + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,15 @@ class Summaries:
     def slice(self, start: int, stop: int) -> Summaries:
         """Spans [start, stop), without a copy."""
         return Summaries(self.types, self.block.slice(start, stop))
+
+    def reversed(self) -> Summaries:
+        """The spans last first."""
+        return Summaries(self.types, self.block.reversed())
+
+    @staticmethod
+    def concat(parts: Sequence[Summaries]) -> Summaries:
+        """The parts (at least one, all of one scan or of like ones) one after the other."""
+        return parts[0] if len(parts) == 1 else Summaries(parts[0].types, Block.concat([p.block for p in parts]))
 
     @property
     def columns(self) -> tuple[SpanStatistics, ...]:

@@ -6,9 +6,10 @@
     clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
 
 Chunks and MemTable rows whose times overlap form a cluster. A chunk alone is answered from its statistics where the
-request allows it, else its pages are read in runs. A cluster of several is cut again at its pages, and only what still
-overlaps is merged: for each time and column the highest source that has a value wins. Merging loads page by page, up to
-the time that all sources have reached, so that memory stays bounded however long the chain of overlaps.
+request allows it, else its pages are read in runs, or what they come to in windows is (`cell_cache`). A cluster of
+several is cut again at its pages, and only what still overlaps is merged: for each time and column the highest source
+that has a value wins. Merging loads page by page, up to the time that all sources have reached, so that memory stays
+bounded however long the chain of overlaps.
 
 Skipping by value (`bounds`) is done only for what stands alone: in an overlap, a skipped newer value would let an older
 one through.
@@ -28,11 +29,14 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.deletions import relevant
 from saros_storage.kernels.merge import union_times
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
-from saros_storage.reading import ReadCounters, ScanRequest, Summary
+from saros_storage.reading import ReadCounters, ScanRequest, Summaries, Summary
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
 from saros_storage.types import Int64Array, NumericArray
 
-Item = Block | Summary
+Item = Block | Summary | Summaries
+#: Rows of a page for each window that it touches, from which on it is given as cells: one is as large as four rows, and
+#: making it has a price.
+_CELL_ROWS_MIN = 16
 
 
 class LocalSeriesReader:
@@ -44,11 +48,13 @@ class LocalSeriesReader:
         snapshots: Sequence[PartitionSnapshot],
         cache: ChunkCache,
         run_rows: int | None = None,
+        cell_rows_min: int = _CELL_ROWS_MIN,
     ) -> None:
         """`run_rows`: pages of one source that are loaded together have so many rows, or it is one page.
 
-        None: as many as the request wants at a time.
+        None: as many as the request wants at a time. `cell_rows_min`: of a page given as cells, for each window.
         """
+        self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
         self._request = request
         self._cache = cache
@@ -157,6 +163,8 @@ class LocalSeriesReader:
         summary = self._summary(chunk)
         if summary is not None:
             yield summary
+        elif (cells := self._kept_cells(chunk, source)) is not None:
+            yield from self._pieces_of(cells)
         elif self._out_of_bounds(chunk):
             self._counters.chunks_skipped += 1
         else:
@@ -171,7 +179,13 @@ class LocalSeriesReader:
             if summary is None and self._out_of_bounds(page):
                 self._counters.pages_skipped += 1
                 continue
-            joins = bool(run) and summary is None and rows < self._run_rows and _neighbours(run[-1], page)
+            joins = (
+                bool(run)
+                and summary is None
+                and rows < self._run_rows
+                and _neighbours(run[-1], page)
+                and self._gives_cells(run[-1]) is self._gives_cells(page)
+            )
             if run and not joins:
                 yield from self._load(run)
                 run, rows = [], 0
@@ -183,34 +197,52 @@ class LocalSeriesReader:
         if run:
             yield from self._load(run)
 
-    def _load(self, run: Sequence[Piece]) -> Iterator[Block]:
+    def _load(self, run: Sequence[Piece]) -> Iterator[Item]:
         whole = _whole(run[0], run[-1])
-        yield from self._pieces_of(whole.source.load(whole))
+        if isinstance(whole.source, FilePieces) and self._gives_cells(run[0]):
+            yield from self._pieces_of(whole.source.cells(whole))
+        else:
+            yield from self._pieces_of(whole.source.load(whole))
 
-    def _pieces_of(self, block: Block | None) -> Iterator[Block]:
-        """A block in the order of the request, in parts of bounded size."""
-        if block is None:
+    def _kept_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
+        """All of a chunk's cells, if they are wanted and kept."""
+        return source.all_cells(chunk) if self._answerable(chunk) else None
+
+    def _gives_cells(self, page: Piece) -> bool:
+        """Whether a page's rows are better given, and kept, as what they come to in windows."""
+        grid = self._request.grid
+        if grid is None or not self._answerable(page):
+            return False
+        return page.count >= self._cell_rows_min * grid.touched(page.start, page.end)
+
+    def _pieces_of(self, item: Block | Summaries | None) -> Iterator[Item]:
+        """A block or cells in the order of the request, in parts of bounded size."""
+        if item is None:
             return
         if self._request.descending:
-            block = block.take(np.arange(block.rows - 1, -1, -1))
+            item = item.reversed()
         wanted = self._request.block_rows
-        if block.rows <= 2 * wanted:
-            yield block
+        if item.rows <= 2 * wanted:
+            yield item
             return
-        for start in range(0, block.rows, wanted):
-            yield block.slice(start, start + wanted)
+        for start in range(0, item.rows, wanted):
+            yield item.slice(start, start + wanted)
 
     def _summary(self, piece: Piece) -> Summary | None:
-        request = self._request
-        grid, time, source = request.grid, request.time, piece.source
-        if grid is None or request.bounds or not piece.statistics or not isinstance(source, FilePieces):
-            return None
-        if piece.start < time.start or piece.end >= time.end or not grid.same_window(piece.start, piece.end):
-            return None
-        if source.touched(piece.start, piece.end):
+        grid = self._request.grid
+        if grid is None or not grid.same_window(piece.start, piece.end) or not self._answerable(piece):
             return None
         self._counters.summaries += 1
         return Summary(piece.start, piece.end, piece.statistics)
+
+    def _answerable(self, piece: Piece) -> bool:
+        """Whether statistics may stand for the rows of a piece that stands alone."""
+        request, source = self._request, piece.source
+        if request.grid is None or request.bounds or not piece.statistics or not isinstance(source, FilePieces):
+            return False
+        if piece.start < request.time.start or piece.end >= request.time.end:
+            return False
+        return not source.touched(piece.start, piece.end)
 
     def _out_of_bounds(self, piece: Piece) -> bool:
         """Whether no row of the piece can have the values that are wanted."""
@@ -254,7 +286,7 @@ class LocalSeriesReader:
                 yield from self._merge(cluster)
         yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
 
-    def _merge(self, cluster: Sequence[Piece]) -> Iterator[Block]:
+    def _merge(self, cluster: Sequence[Piece]) -> Iterator[Item]:
         """Load and merge runs of pieces of several sources, up to the time that all have reached."""
         descending = self._request.descending
         waiting: dict[int, deque[Piece]] = {}

@@ -13,7 +13,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -35,13 +35,13 @@ def joined(types: tuple[DataType, ...], items: Iterable[Block | Summary | Summar
 
 
 def _as_one(types: tuple[DataType, ...], items: Sequence[Summary | Summaries]) -> Summaries:
-    parts: list[Block] = []
+    parts: list[Summaries] = []
     for are_single, run in groupby(items, lambda item: isinstance(item, Summary)):
         if are_single:
-            parts.append(of_summaries(types, [item for item in run if isinstance(item, Summary)]).block)
+            parts.append(of_summaries(types, [item for item in run if isinstance(item, Summary)]))
         else:
-            parts += [item.block for item in run if isinstance(item, Summaries)]
-    return Summaries(types, Block.concat(parts))
+            parts += [item for item in run if isinstance(item, Summaries)]
+    return Summaries.concat(parts)
 
 
 # ---------------------------------------------------------------------------------------------- single summaries
@@ -89,10 +89,36 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
     slices = _windows(block.times, grid)
     if len(slices) * _span_bytes(block) >= block.nbytes:
         return block
+    return _cut(block, slices, descending=descending)
+
+
+def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> list[Summaries]:
+    """What each page's rows (times rising) come to in each window that has any.
+
+    `pages`: the time with which each page's rows begin, or an earlier one that lies behind the rows of the page before.
+    """
+    times = block.times
+    begins = np.searchsorted(times, _borders(int(times[0]), int(times[-1]), grid))
+    cuts = np.searchsorted(times, np.array(pages[1:], np.int64))
+    starts = np.unique(np.concatenate((np.zeros(1, np.int64), begins, cuts)))
+    starts = starts[starts < block.rows]
+    cells = _cut(block, Slices(starts, np.append(starts[1:], block.rows)), descending=False)
+    bounds = np.searchsorted(starts, cuts).tolist()
+    return [cells.slice(a, b) for a, b in pairwise([0, *bounds, cells.rows])]
+
+
+def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
+    """Where windows begin, behind `first` and up to `last`."""
+    if grid.step is None or not (border := first + grid.step - (first - grid.origin) % grid.step) <= last:
+        return np.empty(0, np.int64)
+    return np.arange((last - border) // grid.step + 1, dtype=np.int64) * grid.step + border
+
+
+def _cut(block: Block, slices: Slices, *, descending: bool) -> Summaries:
     columns: list[Column] = []
     for column in block.columns:
         columns += _statistics(block.times, column, slices, descending=descending)
-    return Summaries(tuple(c.type for c in block.columns), Block.untimed(columns, len(slices)))
+    return Summaries(tuple([c.type for c in block.columns]), Block.untimed(columns, len(slices)))
 
 
 def _windows(times: Int64Array, grid: WindowGrid) -> Slices:

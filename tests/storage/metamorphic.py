@@ -16,12 +16,22 @@ from dataclasses import dataclass
 from random import Random
 
 from storage.crash_disk import CrashDisk
+from storage.single_summaries import singly
 from storage.store_drawing import drawn
 from storage.store_model import TYPES, Device, State, read_store, take_points
 from storage.store_opening import SLICE, Wrong, open_store
 
 from saros_storage.block import Block
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
+from saros_storage.reading import (
+    ReadCounters,
+    ScanRequest,
+    Statistics,
+    Summaries,
+    Summary,
+    TimeRange,
+    ValueBound,
+    WindowGrid,
+)
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
@@ -40,6 +50,8 @@ class Tally:
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
+    #: Runs of rows that were given as what they come to in windows.
+    cells: int = 0
     #: Series whose latest point was asked for, and those that the cache knew.
     latest: int = 0
     latest_hits: int = 0
@@ -170,6 +182,7 @@ class Plan:
     device: Device
     request: ScanRequest
     run_rows: int
+    cell_rows_min: int
 
     @staticmethod
     def drawn(chance: Random, name: str, device: Device) -> Plan:
@@ -185,20 +198,22 @@ class Plan:
         types = tuple(TYPES[n] for n in names)
         descending = chance.random() < 0.5
         request = ScanRequest(name, names, types, device.aligned, time, descending, bounds or (), grid)
-        return Plan(device, request, chance.choice((1, 2, 5, 65_536)))
+        return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
 
     def problem(self, store: Store, tally: Tally) -> str | None:
         """What is wrong with the answer."""
         view = store.view()
         try:
             request = view._unexpired(self.request)
-            reader = LocalSeriesReader(request, view._partitions_of(request.device), view._cache, self.run_rows)
+            partitions = view._partitions_of(request.device)
+            reader = LocalSeriesReader(request, partitions, view._cache, self.run_rows, self.cell_rows_min)
             pieces: list[Block | Summary] = []
             while (piece := reader.next()) is not None:
-                pieces.append(piece)
+                pieces += singly(piece)
+                tally.summaries += isinstance(piece, Summary)
+                tally.cells += isinstance(piece, Summaries)
         finally:
             view.close()
-        tally.summaries += sum(isinstance(piece, Summary) for piece in pieces)
         return self._judge(pieces)
 
     def _judge(self, pieces: Sequence[Block | Summary]) -> str | None:

@@ -19,5 +19,6 @@ def test_a_store_answers_as_dictionaries_do_whatever_the_settings_and_plans(firs
     assert tally.operations == 6 * OPERATIONS
     assert tally.plans > 1_000
     assert tally.summaries > 100
+    assert tally.cells > 10
     assert tally.latest > 500
     assert tally.latest_hits > 50

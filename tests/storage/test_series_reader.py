@@ -16,11 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.fake_tsfile import ROWS, Chunks, FakeMemory, FakeTsFile, Rows, joined, source_of, write_real
+from storage.single_summaries import singly
 
 from saros_storage.block import Block
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.errors import CorruptFile
-from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ScanRequest, Summary, TimeRange, ValueBound, WindowGrid
+from saros_storage.reading import (
+    BLOCK_ROWS_MAX,
+    ReadCounters,
+    ScanRequest,
+    Summaries,
+    Summary,
+    TimeRange,
+    ValueBound,
+    WindowGrid,
+)
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 from saros_storage.tsfile.reader import TsFileReader
@@ -223,12 +233,19 @@ def merged(source: Source) -> list[Chunks]:
 
 
 def read(
-    snapshots: Sequence[PartitionSnapshot], request: ScanRequest, cache: ChunkCache | None = None
+    snapshots: Sequence[PartitionSnapshot],
+    request: ScanRequest,
+    cache: ChunkCache | None = None,
+    cell_rows_min: int = 16,
 ) -> tuple[list[Block | Summary], ReadCounters]:
-    reader = LocalSeriesReader(request, snapshots, ChunkCache(1 << 20) if cache is None else cache)
+    cache = ChunkCache(1 << 20) if cache is None else cache
+    reader = LocalSeriesReader(request, snapshots, cache, cell_rows_min=cell_rows_min)
     found = []
+    singles = 0
     while (item := reader.next()) is not None:
-        found.append(item)
+        singles += isinstance(item, Summary)
+        found += singly(item)
+    assert reader.counters.summaries == singles
     reader.close()
     assert reader.next() is None
     return found, reader.counters
@@ -243,11 +260,16 @@ def rows_of(items: Sequence[Block | Summary]) -> list[tuple[int, tuple[Scalar, .
     return rows
 
 
-def check(snapshots: Sequence[PartitionSnapshot], parts: Sequence[Partition], request: ScanRequest, size: int) -> None:
+def check(
+    snapshots: Sequence[PartitionSnapshot],
+    parts: Sequence[Partition],
+    request: ScanRequest,
+    cache: ChunkCache,
+    cell_rows_min: int,
+) -> None:
     expected = model(parts, request)
-    cache = ChunkCache(size)
     for _ in range(2):
-        items, counters = read(snapshots, request, cache)
+        items, _ = read(snapshots, request, cache, cell_rows_min)
         check_order(items, descending=request.descending)
         if request.bounds:
             check_bounded(expected, rows_of(items), request.bounds)
@@ -255,7 +277,6 @@ def check(snapshots: Sequence[PartitionSnapshot], parts: Sequence[Partition], re
             assert expected == rows_of(items)
         else:
             assert windows(expected, request) == windows_of(items, request)
-            assert counters.summaries == sum(isinstance(item, Summary) for item in items)
 
 
 def check_order(items: Sequence[Block | Summary], *, descending: bool) -> None:
@@ -354,9 +375,10 @@ def add(found: Windows, key: tuple[int, int], piece: tuple) -> None:
 def test_a_reader_gives_what_the_model_holds(data: st.DataObject) -> None:
     aligned, parts = data.draw(stores())
     taken = snapshots(parts)
+    cache = ChunkCache(data.draw(st.sampled_from([0, 10_000, 1 << 20])))
     for _ in range(4):
         request = data.draw(requests(aligned=aligned))
-        check(taken, parts, request, data.draw(st.sampled_from([0, 1_500, 1 << 20])))
+        check(taken, parts, request, cache, data.draw(st.sampled_from([1, 2, 16])))
 
 
 @given(st.data())
@@ -366,7 +388,7 @@ def test_it_does_so_over_tsfiles(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         taken = snapshots(parts, folder=folder, page_rows=data.draw(st.integers(1, 4)))
         for _ in range(4):
-            check(taken, parts, data.draw(requests(aligned=aligned)), 1 << 20)
+            check(taken, parts, data.draw(requests(aligned=aligned)), ChunkCache(1 << 20), 1)
 
 
 # ---------------------------------------------------------------------------------------------- directed
@@ -482,6 +504,76 @@ def test_a_chunk_that_crosses_a_window_is_answered_by_its_pages() -> None:
     found, counters = read(partition(known), request(grid=WindowGrid(0, 20), back=True))
     assert [(30, 39), (20, 29), (10, 19), (0, 9)] == [(item.start, item.end) for item in found]
     assert (4, 0) == (counters.summaries, len(known.reads))
+
+
+def minutes(page_count: int, *, first: int = 0) -> list[Rows]:
+    """Pages of a hundred rows."""
+    return [rows(range(start, start + 100)) for start in range(first, first + 100 * page_count, 100)]
+
+
+def test_what_pages_come_to_in_windows_is_not_read_again() -> None:
+    known = file(1, minutes(4))
+    cache = ChunkCache(80_000)
+    asked = request(grid=WindowGrid(30, 60))
+    found, _ = read(partition(known), asked, cache)
+    assert [(("a",), 0, 0, 4)] == known.reads
+    # A window goes on behind a border of pages.
+    assert [(0, 29), (30, 89), (90, 99), (100, 149)] == [(i.start, i.end) for i in found[:4] if isinstance(i, Summary)]
+    again, counters = read(partition(known), asked, cache)
+    assert found == again
+    assert (1, 1, 0) == (len(known.reads), counters.cache_hits, counters.pages)
+    backwards, _ = read(partition(known), request(back=True, grid=WindowGrid(-30, 60)), cache)
+    assert found == backwards[::-1]
+    assert 1 == len(known.reads)
+
+
+def test_a_range_that_moves_on_reads_only_the_pages_that_are_new() -> None:
+    known = file(1, minutes(6))
+    cache = ChunkCache(80_000)
+    read(partition(known), request(TimeRange(0, 350), grid=WindowGrid(0, 50)), cache)
+    # Of the last page of that range only some rows are wanted: these are read as they are.
+    assert [(("a",), 0, 0, 3), (("a",), 0, 3, 4)] == known.reads
+    found, _ = read(partition(known), request(TimeRange(150, 550), grid=WindowGrid(0, 50)), cache)
+    assert [(("a",), 0, 3, 5), (("a",), 0, 5, 6)] == known.reads[2:]
+    assert windows([(t, (t,)) for t in range(150, 550)], asked := request(grid=WindowGrid(0, 50))) == windows_of(
+        found, asked
+    )
+
+
+def test_what_comes_later_is_seen_beside_what_is_kept_of_windows() -> None:
+    known = file(1, minutes(4))
+    cache = ChunkCache(80_000)
+    asked = request(grid=WindowGrid(0, 50))
+    read(partition(known), asked, cache)
+    stone = Tombstone("root.**", TimeRange(210, 220), Rank(0, 1))
+    points = {t: t for t in range(400)}
+
+    def check_changed(snapshot: list[PartitionSnapshot], changed: dict[int, int]) -> None:
+        expected = [(t, (v,)) for t, v in sorted(changed.items())]
+        assert windows(expected, asked) == windows_of(read(snapshot, asked, cache)[0], asked)
+
+    check_changed(partition(known, tombstones=[stone]), {t: t for t in points if not 210 <= t < 220})
+    late = FakeMemory(Rank(0, 2), DEVICE, rows([120, 500], [-1, -2]))
+    check_changed(partition(known, memories=[late]), points | {120: -1, 500: -2})
+    check_changed(partition(known, file(2, [rows([7], [-3])])), points | {7: -3})
+
+
+def test_what_is_kept_of_windows_is_of_the_type_that_is_asked_for() -> None:
+    both = FakeTsFile("1.tsfile", DEVICE, {ROWS: [minutes(2)]})
+    cache = ChunkCache(80_000)
+    names = ("a", "b")
+    for type_ in (DataType.INT32, DataType.DOUBLE):
+        asked = ScanRequest(DEVICE, names, (DataType.INT32, type_), True, grid=WindowGrid(0, 50))
+        snapshot = [PartitionSnapshot("root.db", 0, (both.source(1),), (), ())]
+        found = LocalSeriesReader(asked, snapshot, cache).next()
+        assert isinstance(found, Summaries)
+        assert asked.types == found.types
+
+
+def test_rows_that_are_few_to_a_window_stay_rows() -> None:
+    known = file(1, minutes(2))
+    found, _ = read(partition(known), request(grid=WindowGrid(0, 5)))
+    assert all(isinstance(item, Block) for item in found)
 
 
 def test_a_tombstone_of_the_time_between_the_points_leaves_them_alone() -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from storage.single_summaries import statistics_at
 
 from saros_storage.block import Block, Column
 from saros_storage.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
@@ -60,17 +61,6 @@ def window(block: Block, grid: WindowGrid, time: int) -> Block:
     return block.compress(np.array([grid.same_window(time, other) for other in block.times.tolist()]))
 
 
-def read(summaries: Summaries, row: int) -> list[Statistics | None]:
-    """A row as single statistics."""
-    found: list[Statistics | None] = []
-    for known in summaries.columns:
-        columns = [getattr(known, name) for name in Statistics.__dataclass_fields__]
-        values = [None if column is None else column.to_list()[row] for column in columns]
-        assert [values[0] == 0] * 2 == [value is None for value in values[1:3]]
-        found.append(Statistics(*values) if values[0] else None)
-    return found
-
-
 @settings(max_examples=150)
 @given(blocks(), GRIDS, st.booleans())
 def test_a_summary_of_rows_is_what_a_file_would_store(block: Block, grid: WindowGrid, descending: bool) -> None:
@@ -86,7 +76,7 @@ def test_a_summary_of_rows_is_what_a_file_would_store(block: Block, grid: Window
         part = window(block, grid, int(left.times[0]))
         left = left.slice(part.rows, left.rows)
         expected = [stored(part, column) for column in range(len(item.types))]
-        assert repr(expected) == repr(read(item, row))
+        assert repr(expected) == repr(statistics_at(item, row))
         spans = [(one.start, one.end) for one in expected if one is not None]
         if spans:
             assert (min(s for s, _ in spans), max(e for _, e in spans)) == (item.starts[row], item.ends[row])
@@ -140,7 +130,7 @@ def singles(draw: st.DrawFn, types: tuple[DataType, ...]) -> Summary:
 def test_single_summaries_come_back_from_columns(data: st.DataObject, types: tuple[DataType, ...]) -> None:
     given_ = data.draw(st.lists(singles(types), min_size=1, max_size=5))
     made = of_summaries(types, given_)
-    assert [repr(list(one.columns)) for one in given_] == [repr(read(made, row)) for row in range(made.rows)]
+    assert [repr(list(one.columns)) for one in given_] == [repr(statistics_at(made, row)) for row in range(made.rows)]
 
 
 def test_neighbours_are_joined_and_blocks_stay_between() -> None:

@@ -12,7 +12,6 @@ from saros_engine.aggregation import (
     GlobalAggregation,
     LabelAggregation,
     TimeAggregation,
-    reversed_rows,
 )
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.kept_blocks import KeptBlocks
@@ -79,7 +78,7 @@ class AggregateOperator(PullOperator):
             self._finished = block is None
             return block
         self._finished = len(self._waiting) == 0
-        return None if self._finished else reversed_rows(self._waiting.pop_last())
+        return None if self._finished else self._waiting.pop_last().reversed()
 
     def _release(self) -> None:
         if self._waiting is not None:

@@ -5,7 +5,7 @@
     scan 2  rows    ┘
 
 What an operator per series costs, a hundred thousand series would pay a hundred thousand times; here a series costs the
-opening of its reader, and what its rows come to. Summaries become columns many at a time. Scans of one *shape* (types
+opening of its reader, and what its rows come to. Summaries become states many at a time. Scans of one *shape* (types
 and calls) share their states' table.
 """
 
@@ -48,8 +48,12 @@ class _Shape:
         #: Scans of a batch.
         self._batch = max(_STATES_MAX // self._rows, 1)
         self._table = StateTable(self._calls)
+        #: Single summaries, and the scan of each, that wait to become columns together; the same of many in one.
         self._waiting: list[Summary] = []
         self._slots: list[int] = []
+        self._cells: list[Summaries] = []
+        self._cell_slots: list[int] = []
+        self._cell_rows = 0
         #: Scans of this shape so far.
         self.scans = 0
         #: Of each batch that is finished, a scan's rows after the other's.
@@ -67,25 +71,38 @@ class _Shape:
             self._finish_batch()
         slot = scan % self._batch
         if isinstance(piece, Summary):
+            self._gather_cells()
             self._waiting.append(piece)
             self._slots.append(slot)
             if len(self._waiting) == _PIECES_MAX:
-                self._gather()
+                self._gather_single()
             return
-        self._gather()
+        self._gather_single()
         if isinstance(piece, Summaries):
-            self._add_summaries(np.full(piece.rows, slot, np.int64), piece)
-        elif self._windows is None:
+            self._cells.append(piece)
+            self._cell_slots.append(slot)
+            self._cell_rows += piece.rows
+            if self._cell_rows >= _STATES_MAX:
+                self._gather_cells()
+            return
+        self._gather_cells()
+        if self._windows is None:
             whole = Slices(np.zeros(1, np.int64), np.full(1, piece.rows, np.int64))
             self._table.add(np.full(1, slot, np.int64), self._calls.states(piece, whole))
         else:
             numbers, states = self._calls.windowed(piece, self._windows)
             self._table.add(slot * self._rows + numbers, states)
 
-    def _gather(self) -> None:
+    def _gather_single(self) -> None:
         if self._waiting:
             self._add_summaries(np.array(self._slots, np.int64), of_summaries(self._types, self._waiting))
             self._waiting, self._slots = [], []
+
+    def _gather_cells(self) -> None:
+        if self._cells:
+            slots = np.repeat(np.array(self._cell_slots, np.int64), [piece.rows for piece in self._cells])
+            self._add_summaries(slots, Summaries.concat(self._cells))
+            self._cells, self._cell_slots, self._cell_rows = [], [], 0
 
     def _add_summaries(self, slots: Int64Array, summaries: Summaries) -> None:
         states = self._calls.summary(summaries)
@@ -96,7 +113,8 @@ class _Shape:
         self._table.add(slots[spans] * self._rows + numbers, [column.take(spans) for column in states])
 
     def _finish_batch(self) -> None:
-        self._gather()
+        self._gather_single()
+        self._gather_cells()
         scans = min(self.scans - len(self._results) * self._batch, self._batch)
         results = self._calls.results(self._table.rows(0, scans * self._rows))
         self._results.append(results)

@@ -1,0 +1,94 @@
+"""What pages come to in the windows of a grid, kept for the next query: who asks by windows asks for them again.
+
+    page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
+    its cells      c         c        c                      c       c         c        a row of Summaries each
+
+Cells are rows' statistics (`summaries.celled`), cut at windows and at pages: so they may be taken page by page,
+whatever range of time is asked for. They take a small part of what the decoded pages take: so a query by windows that
+comes again is answered without rows, also where these do not fit into memory.
+
+    (file, device, columns, chunk, where the grid lies)  ->  ChunkCells
+
+Files never change and each has a serial of its own: nothing is ever invalidated. What other files, MemTables and
+tombstones do to a page's rows is the reader's to know. Bounded by bytes. Thread-safe; `ChunkCells` are values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TypeAlias
+
+from saros_storage.reading import Summaries
+from saros_storage.tsfile.lru import LruCache
+from saros_storage.types import DataType
+
+#: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)
+CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
+#: What an entry costs besides its arrays, and each column of each page.
+_ENTRY_BYTES, _COLUMN_BYTES = 600, 250
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkCells:
+    """Cells of some pages of a chunk; once those of all are there, in one piece."""
+
+    #: By page, until all are there.
+    pages: Mapping[int, Summaries] = field(default_factory=dict)
+    whole: Summaries | None = None
+    #: Of `whole`: the row with which each page begins, and how many there are.
+    begins: Sequence[int] = ()
+
+    def of(self, first: int, stop: int) -> Summaries | None:
+        """Those of pages [first, stop); None if some are not here."""
+        if self.whole is None:
+            parts = [self.pages[page] for page in range(first, stop) if page in self.pages]
+            return Summaries.concat(parts) if len(parts) == stop - first else None
+        if stop - first == len(self.begins) - 1:
+            return self.whole
+        return self.whole.slice(self.begins[first], self.begins[stop])
+
+    def missing(self, first: int, stop: int) -> tuple[int, int]:
+        """The shortest run of [first, stop) outside of which none is missing; at least one is."""
+        lacking = [page for page in range(first, stop) if page not in self.pages]
+        return lacking[0], lacking[-1] + 1
+
+    def plus(self, first: int, cells: Sequence[Summaries], total: int) -> ChunkCells:
+        """With those of pages from `first` on, of a chunk of `total` pages."""
+        pages = {**self.pages, **dict(enumerate(cells, first))}
+        if len(pages) < total:
+            return ChunkCells(pages)
+        parts = [pages[page] for page in range(total)]
+        return ChunkCells({}, Summaries.concat(parts), tuple(accumulate((part.rows for part in parts), initial=0)))
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """Those of the columns."""
+        return next((part.types for part in self._parts()), ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        return _ENTRY_BYTES + sum(part.nbytes + _COLUMN_BYTES * len(part.block.columns) for part in self._parts())
+
+    def _parts(self) -> Collection[Summaries]:
+        return self.pages.values() if self.whole is None else (self.whole,)
+
+
+class CellCache:
+    """See the module. `bytes_max` 0 keeps nothing."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._known: LruCache[CellKey, ChunkCells] = LruCache(bytes_max)
+
+    def get(self, key: CellKey) -> ChunkCells | None:
+        """What is kept of a chunk."""
+        return self._known.get(key)
+
+    def put(self, key: CellKey, cells: ChunkCells) -> None:
+        """Keep it, in the place of what was kept."""
+        self._known.put(key, cells, cells.nbytes)
+
+    def __len__(self) -> int:
+        return len(self._known)
