@@ -4,9 +4,9 @@
     time page           times
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
-Arrays are made for all pages of a call and filled batch by batch: a batch is one page, or as many small ones as make it
-worth a call, decompressed side by side and decoded by one call while they are in the processor's cache. What a page
-costs in Python bounds how fast files are read.
+Arrays are made for all pages of a call and filled batch by batch: a batch is as many pages as fit in the processor's
+cache, decompressed side by side and decoded by one call. What a page costs in Python bounds how fast files are read, and
+how far two threads get at once: one that decodes a page a call asks for the interpreter's lock every 20 us.
 
 All that a page says is checked: rows against statistics and bitmap, first and last time against statistics, times
 strictly rising. Pure over a mapped file: any thread.
@@ -29,8 +29,8 @@ from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX, Cursor
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
 
-#: Decompressed bytes from which a batch is decoded: a call per page is cheap then, and laying pages together is not.
-_BATCH_BYTES = 1 << 15
+#: Decompressed bytes from which a batch is decoded: the pages of a block of the engine, and still in the second cache.
+_BATCH_BYTES = 1 << 19
 _ROWS_PREFIX_BYTES = 4
 
 
