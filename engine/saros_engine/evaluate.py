@@ -15,6 +15,7 @@ operator, so to one thread at a time; without series functions it has no state.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -297,8 +298,17 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     if expression.operand.type.is_text:
         texts = [_to_bytes(item) for item in items if isinstance(item, (str, bytes))]
         return lambda column: is_in(column.text, texts)
-    wanted = np.array(items, NUMPY_DTYPE[expression.operand.type])
+    dtype = np.dtype(NUMPY_DTYPE[expression.operand.type])
+    kept = [item for item in items if dtype.kind != "i" or _is_integer(item, np.iinfo(dtype))]
+    with np.errstate(over="ignore"):  # what is too large for FLOAT is infinite there, as in `=`
+        wanted = np.array(kept, dtype)
     return lambda column: np.isin(column.numbers, wanted)
+
+
+def _is_integer(item: Scalar, bounds: np.iinfo[np.signedinteger[Any]]) -> bool:
+    """Whether a column of integers may have this value; no integer equals 2.5, and none that large 1e34."""
+    assert isinstance(item, (int, float))
+    return bounds.min <= item <= bounds.max and item == int(item)
 
 
 def _pattern(expression: PatternMatch) -> Compiled:
