@@ -3,9 +3,12 @@
 python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD] [--heavy] [--cache B] [--awake]
 
 Ten groups of ten devices of ten DOUBLE sensors with so many points each, in files; a tenth of each device's is read
-back at random places. `--heavy`: eight devices of one sensor, a million points each. `last` asks for all series of a
-store of 10,000: *cold* in a process that has just opened the folder, *warm* again, *written* after a batch to each
-device, *flushed* after a flush. `many` counts the points of 100,000 series.
+back at random places. `last` asks for all series of a store of 10,000: *cold* in a process that has just opened the
+folder, *warm* again, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of
+100,000 series.
+
+`--heavy`: statements of seconds, each over all points of ten devices of ten sensors, 1.5 million points each, that are
+decoded from files unless `--cache` says otherwise; batches are let go of as they come. `cpu` is the process's.
 
 The ratio of one worker to two says how well a query is spread: 2 is best. Each statement goes to a database of one
 worker and at once to one of two (copies of one folder), and the ratio is the median of these pairs'. `--awake`:
@@ -21,6 +24,7 @@ import os
 import random
 import resource
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,8 +38,9 @@ import numpy as np
 import saros
 
 SENSORS, STEP_MS = 10, 1_000
-SECONDS, ROUNDS_MIN = 1.5, 3
+SECONDS, ROUNDS_MIN, HEAVY_ROUNDS = 1.5, 3, 5
 LAST_DEVICES, MANY_DEVICES = 1_000, 10_000
+HEAVY_POINTS = 1_500_000
 START = 1_700_000_000_000
 
 
@@ -100,11 +105,31 @@ def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
     }
 
 
+def heavy_kinds(shape: Shape) -> dict[str, str]:
+    """Statements that read all points there are."""
+    end = START + shape.points * STEP_MS
+    return {
+        "windows": f"select avg(*) from root.** group by ([{START}, {end}), 10m)",
+        "deviation": "select stddev(*) from root.**",
+        "value filter": "select count(*), avg(s0) from root.** where s0 > 20 align by device",
+        "wide align": "select * from root.**",
+        "export": "select * from root.** align by device",
+    }
+
+
 def milliseconds(db: saros.Connection, text: str) -> float:
     """One statement, its result read as Arrow blocks."""
     started = time.perf_counter()
     db.execute(text).fetch_arrow()
     return (time.perf_counter() - started) * 1e3
+
+
+def streamed_seconds(db: saros.Connection, text: str) -> tuple[float, float]:
+    """One statement, its batches read and let go of: seconds by the clock, and of the processors."""
+    started, cpu = time.perf_counter(), time.process_time()
+    for _ in db.execute(text).fetch_batches():
+        pass
+    return time.perf_counter() - started, time.process_time() - cpu
 
 
 def times_of(databases: list[saros.Connection], make: Callable[[random.Random], str]) -> list[list[float]]:
@@ -139,6 +164,23 @@ def show_kinds(folder: str, shape: Shape, workers: list[int], only: str, cache: 
             for times in map(sorted, zip(*rounds, strict=True)):
                 line += f"{percentile(times, 0.5):>10.2f}{percentile(times, 0.95):>9.2f}{percentile(times, 0.99):>9.2f}"
             print(line + f"{percentile(sorted(r[0] / r[-1] for r in rounds), 0.5):>8.2f}", flush=True)
+
+
+def show_heavy(folder: str, shape: Shape, workers: list[int], only: str, cache: str) -> None:
+    """A line for each heavy statement: medians, and of the pairs' ratios."""
+    print(f"{'seconds':<16}" + "".join(f"{f'by {w}':>8}{'cpu':>8}" for w in workers) + f"{'ratio':>8}  from to")
+    with ExitStack() as stack:
+        databases = [stack.enter_context(opened(folder, count, cache)) for count in workers]
+        for name, text in heavy_kinds(shape).items():
+            if only not in name:
+                continue
+            rounds = [[streamed_seconds(db, text) for db in databases] for _ in range(HEAVY_ROUNDS + 1)][1:]
+            line = f"{name:<16}"
+            for times in zip(*rounds, strict=True):
+                wall, cpu = (statistics.median(column) for column in zip(*times, strict=True))
+                line += f"{wall:>8.3f}{cpu:>8.3f}"
+            ratios = [row[0][0] / row[-1][0] for row in rounds]
+            print(f"{line}{statistics.median(ratios):>8.2f}  {min(ratios):.2f} {max(ratios):.2f}", flush=True)
 
 
 def opened(folder: str, workers: int, cache: str) -> saros.Connection:
@@ -226,19 +268,21 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--only", default="", help="kinds whose name has this; 'last' and 'many' are kinds too")
-    parser.add_argument("--heavy", action="store_true", help="few series of many points")
-    parser.add_argument("--cache", default="256MiB", help="the option chunk_cache_bytes")
+    parser.add_argument("--heavy", action="store_true", help="statements of seconds")
+    parser.add_argument("--cache", help="the option chunk_cache_bytes: 256MiB; heavy: 0")
     parser.add_argument("--awake", action="store_true", help="keep all processors awake")
     chosen = parser.parse_args()
     if chosen.awake:
         for processor in os.sched_getaffinity(0):
             multiprocessing.Process(target=keep_awake, args=(processor,), daemon=True).start()
-    shape = Shape(1, 8, 1, 1_000_000) if chosen.heavy else Shape(10, 10, SENSORS, chosen.points)
+    cache = chosen.cache or ("0" if chosen.heavy else "256MiB")
+    shape = Shape(1, 10, SENSORS, HEAVY_POINTS) if chosen.heavy else Shape(10, 10, SENSORS, chosen.points)
     with tempfile.TemporaryDirectory(prefix="bench_queries") as base:
         if chosen.only not in ("last", "many"):
             folder = str(Path(base, "kinds"))
             fill(folder, shape)
-            show_kinds(folder, shape, chosen.workers, chosen.only, chosen.cache)
+            show = show_heavy if chosen.heavy else show_kinds
+            show(folder, shape, chosen.workers, chosen.only, cache)
         if chosen.only in ("", "last") and not chosen.heavy:
             show_last(str(Path(base, "plain")), "last, not aligned", aligned=False)
             show_last(str(Path(base, "aligned")), "last, aligned", aligned=True)

@@ -22,13 +22,16 @@ from saros_scheduler.task import Blocked
 from saros_storage.block import Block
 
 #: A writer that has put more than this waits until the reader took some.
-_BYTES_MAX = 8 << 20
+BYTES_MAX = 8 << 20
+#: So much may wait of devices that are dealt out: of one of twice as many bytes, half is there when its turn comes, and
+#: the other writer makes as much meanwhile. With less room, one writer waits while the other writes.
+DEALT_BYTES_MAX = 64 << 20
 
 
 class ExchangeBuffer:
     """See the module."""
 
-    def __init__(self, bytes_max: int = _BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._blocks: deque[Block] = deque()

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from saros_engine.collector import collected_rarely
 from saros_engine.driver import PipelineDriver
 from saros_engine.errors import QueryKilled
-from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
+from saros_engine.exchange import BYTES_MAX, DEALT_BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
 from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import ExchangeSource, FragmentInstance, QueryPlan, width
+from saros_engine.plan import DeviceMerge, ExchangeSource, FragmentInstance, QueryPlan, width
 from saros_engine.spill import QuerySpill
 from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
@@ -29,6 +29,16 @@ from saros_storage.block import Block
 from saros_storage.clock import Clock
 from saros_storage.reading import ReadView
 from saros_storage.types import TimeUnit
+
+#: Each instance that devices are dealt to may let this part of the query's memory wait.
+_DEALT_SHARE = 16
+
+
+def _room(instance: FragmentInstance, memory: QueryMemory) -> int:
+    """Bytes of an instance's buffer."""
+    if instance.sink is None or not isinstance(instance.fragment.root, DeviceMerge):
+        return BYTES_MAX
+    return max(BYTES_MAX, min(memory.bytes_max // _DEALT_SHARE, DEALT_BYTES_MAX))
 
 
 class QueryExecution:
@@ -55,7 +65,7 @@ class QueryExecution:
         self._ended = ended
         self._over = threading.Event()
         self._scheduler: DriverScheduler | None = None
-        self._buffers = [ExchangeBuffer() for _ in plan.instances]
+        self._buffers = [ExchangeBuffer(_room(instance, memory)) for instance in plan.instances]
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:

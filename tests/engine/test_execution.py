@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from waiting import wait_until
 
 from saros_engine.distribution import distribute
-from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer
+from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer
 from saros_engine.execution import QueryExecution
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.options import EngineOptions
@@ -84,6 +85,14 @@ def test_a_client_that_does_not_read_holds_the_query_back(engine: Engine) -> Non
     time.sleep(0.3)
     produced = sum(driver.root.statistics.bytes for driver in execution.drivers)
     assert produced < ROWS * DEVICES * 8 * 2
+    assert_nothing_is_left(engine, execution)
+
+
+def test_a_heavy_device_whose_turn_has_not_come_is_made_all_the_same(engine: Engine) -> None:
+    execution = execution_of(engine, "select s, s + 1, s + 2, s + 3 from root.g.** align by device")
+    first, second = execution.drivers[1:]
+    wait_until(lambda: min(d.root.statistics.bytes for d in (first, second)) > 2 * BYTES_MAX)
+    assert ROWS * DEVICES == drain(execution)
     assert_nothing_is_left(engine, execution)
 
 
