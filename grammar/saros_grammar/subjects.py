@@ -1,7 +1,7 @@
 """The conditions of SHOW and COUNT, brought to one form: subject on the left, text on the right.
 
     TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
-    dataType = BOOLEAN          datatype = 'BOOLEAN'
+    dataType = boolean          datatype = 'BOOLEAN'
     timeseries CONTAINS 'x'     Call("contains", (timeseries, 'x'))
 
 Pure functions: any thread.
@@ -26,6 +26,7 @@ from saros_grammar.ast import (
 )
 from saros_grammar.literals import unquote_name
 
+_TYPE = PathExpression(("datatype",))
 _LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
 
 
@@ -38,16 +39,24 @@ def subject_filter(condition: Expression) -> Expression:
         if condition.operator in _LOGIC:
             return Binary(condition.operator, subject_filter(left), subject_filter(right))
         subject = _subject(left)
-        return Binary(condition.operator, subject, _text(right, always=isinstance(subject, Call)))
+        return Binary(condition.operator, subject, _compared(right, subject))
     if isinstance(condition, IsNull | Like):
         return replace(condition, operand=_subject(condition.operand))
     if isinstance(condition, InList):
-        items = tuple(_text(item, always=False) for item in condition.items)
-        return replace(condition, operand=_subject(condition.operand), items=items)
+        subject = _subject(condition.operand)
+        return replace(condition, operand=subject, items=tuple(_compared(item, subject) for item in condition.items))
     if isinstance(condition, Call) and condition.name == "contains":
         subject, text = condition.arguments
         return replace(condition, arguments=(_subject(subject), _text(text, always=True)))
     return condition
+
+
+def _compared(expression: Expression, subject: Expression) -> Expression:
+    """What a subject is compared with: a tag with texts; types may be written as in CREATE TIMESERIES, in any case."""
+    found = _text(expression, always=isinstance(subject, Call))
+    if subject == _TYPE and isinstance(found, Literal) and isinstance(found.value, str):
+        return _string(found.value.upper())
+    return found
 
 
 def _subject(expression: Expression) -> Expression:
