@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import resource
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -32,6 +33,7 @@ import saros
 from saros.rounds import RemoteReceiver
 from saros.target import parse_target
 from saros_server.server import Server
+from saros_server.warm_up import WarmUp
 from saros_storage.disk import LocalDisk
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
@@ -41,12 +43,17 @@ _PIECE = 1 << 20
 
 
 def serve(pipe: Connection, folder: str) -> None:
-    """A server; answers its processor time, until it is told to end."""
+    """A server as `saros start` runs it, warm; answers its processor time, until it is told to end."""
     logging.disable(logging.CRITICAL)
     server = Server(folder, HOST, 0)
-    server.start()
-    answer(pipe, int(server.address.rpartition(":")[2]))
-    server.stop()
+    WarmUp().run()
+    threading.Thread(target=answer_until_the_end, args=(pipe, int(server.address.rpartition(":")[2]))).start()
+    server.run_until_signalled()
+
+
+def answer_until_the_end(pipe: Connection, port: int) -> None:
+    answer(pipe, port)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def take(pipe: Connection, folder: str) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from saros_server.session import EmbeddedSession
+from saros_server.written import BadMessage
 from saros_sync.round import Content
 from saros_sync.transport import Begun, Standing
 from saros_wire import protocol
+from saros_wire.appending import cut_bytes
 from saros_wire.generated import client_pb2
 
 
@@ -22,13 +25,14 @@ def _begin(
     return _reply(receiver.begin(speaker, request.sender, request.name, request.number, document))
 
 
-def _chunk(
-    request: client_pb2.SyncChunkRequest, _: grpc.ServicerContext, session: EmbeddedSession
-) -> client_pb2.SyncChunkReply:
+def _chunk(message: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.SyncChunkReply:
     receiver, speaker = session.receive()
-    have = receiver.chunk(
-        speaker, request.sender, request.number, request.sha256, request.offset, request.crc32, request.data
-    )
+    try:
+        head, data = cut_bytes(message, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER)
+        request = client_pb2.SyncChunkRequest.FromString(head)
+    except DecodeError as error:
+        raise BadMessage(f"a chunk that cannot be read: {error}") from error
+    have = receiver.chunk(speaker, request.sender, request.number, request.sha256, request.offset, request.crc32, data)
     return client_pb2.SyncChunkReply(have=have)
 
 
@@ -52,6 +56,6 @@ def _reply(begun: Begun) -> client_pb2.SyncReply:
 #: By call: the method, and what decodes its request.
 SYNC_CALLS: dict[str, tuple[Callable[..., Any], Callable[[bytes], Any]]] = {
     protocol.SYNC_BEGIN: (_begin, client_pb2.SyncBeginRequest.FromString),
-    protocol.SYNC_CHUNK: (_chunk, client_pb2.SyncChunkRequest.FromString),
+    protocol.SYNC_CHUNK: (_chunk, bytes),
     protocol.SYNC_COMMIT: (_commit, client_pb2.SyncCommitRequest.FromString),
 }

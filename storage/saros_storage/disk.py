@@ -6,7 +6,8 @@ the nth call. Rules that make a crash harmless, and that callers keep:
   - `replace` is atomic: after a crash either the old or the new file has the name
   - a failed `sync` is never retried: the pages may be marked clean although they are lost
 
-Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all.
+Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all. Another thread may `sync` a file meanwhile:
+what was written before it began is durable when it is over.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from saros_sync.round import Content
 #: Bytes of a chunk at most.
 CHUNK_BYTES_MAX = 4 << 20
 #: Of chunks that are on their way together, if they are several: what a receiver keeps of those that come too early.
-FLIGHT_BYTES_MAX = 4 << 20
+FLIGHT_BYTES_MAX = 8 << 20
 #: Waits for how many bytes of a content are there; raises what its question does.
 Answer = Callable[[], int]
 

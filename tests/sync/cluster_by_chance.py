@@ -13,13 +13,12 @@ from random import Random
 from storage.crash_disk import CrashDisk
 from storage.store_opening import FOLDER, Wrong
 from sync.cluster_world import Line, Places
-from sync.sync_world import Late
+from sync.sync_world import CHORES
 
 from saros_cluster.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.errors import Unreachable
-from saros_sync.receiver.checking import AtOnce
 from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
@@ -31,7 +30,7 @@ class ClusterByChance(Places):
         #: The node that was asked last.
         self.asked = NodeId(1)
         self._rests = False
-        super().__init__(chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), look=chance.choice((AtOnce(), Late())))
+        super().__init__(chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), chores=chance.choice(CHORES))
         self.meanwhile = self._happen
 
     def restart(self) -> None:

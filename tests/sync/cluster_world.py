@@ -38,7 +38,7 @@ from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.receiver.asking import Speaker
 from saros_sync.receiver.catalog import Catalog, SenderEntry
-from saros_sync.receiver.checking import AtOnce, Look
+from saros_sync.receiver.checking import AtOnce, Chores
 from saros_sync.receiver.mirror import FOLDER as SYNC
 from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
@@ -86,7 +86,7 @@ class Place:
             partial(places.ask, node),
         )
         self.receiver = ClusterReceiver(
-            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.look, places.wait
+            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.chores, places.wait
         )
 
     # ------------------------------------------------------------------ what all have agreed on
@@ -157,11 +157,11 @@ class Places:
         disks: Mapping[NodeId, CrashDisk] | None = None,
         notes: Notes | None = None,
         schema: SchemaTree | None = None,
-        look: Look | None = None,
+        chores: Chores | None = None,
     ) -> None:
         """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
         self.clock = Clock()
-        self.look = look or AtOnce()
+        self.chores = chores or AtOnce()
         self.notes = notes or Notes()
         self._ledger = Ledger(lambda: self.notes)
         self.schema = schema or SchemaTree()

@@ -22,9 +22,10 @@ from random import Random
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_model import Operation, State, delete_database, delete_points, flush, merge, write_rows
 from storage.store_opening import FOLDER, Wrong, open_store
-from sync.sync_world import Centre, Edge, Late, devices_of, sender_beside
+from sync.sync_world import CHORES, Centre, Edge, Late, devices_of, sender_beside
 
 from saros_storage.errors import StorageError
+from saros_sync.receiver.checking import Chores
 from saros_sync.sender.folder import SenderFolder
 
 Rounds = Sequence[Sequence[Operation]]
@@ -50,9 +51,11 @@ class Known:
     other: Callable[[], Picture]
 
 
-def centre_crashes(rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1) -> int:
+def centre_crashes(
+    rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Chores | None = None
+) -> int:
     """How many states were tried. Raises Wrong."""
-    centre = Centre(look=Late())
+    centre = Centre(chores=chores or chance.choice(CHORES))
     edge = Edge(centre.line())
     centre.disk.keeps_pictures = True
     _note(centre.disk, edge, centre, (devices_of(centre.store),))
@@ -107,7 +110,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
 
 def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
     """The same with the edge, all of which goes down. How many states were tried. Raises Wrong."""
-    centre = Centre(look=Late())
+    centre = Centre(chores=Late())
     edge = Edge(centre.line())
     tried = 0
     for operations in rounds:
@@ -151,7 +154,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
     """How many operations of the centre's disk failed first. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
-        centre = Centre(look=Late())
+        centre = Centre(chores=CHORES[place % len(CHORES)])
         edge = Edge(centre.line())
         centre.disk.fails_at, centre.disk.fails_for = (centre.disk.operations + place, number), failing
         for operations in rounds:
@@ -175,7 +178,7 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
     """The same with what the sender does on the edge's disk."""
 
     def tell(place: int) -> CrashDisk:
-        centre = Centre(look=Late())
+        centre = Centre(chores=Late())
         edge = Edge(centre.line())
         done = 0
         for operations in rounds:

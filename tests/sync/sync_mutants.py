@@ -13,12 +13,14 @@ from storage.planting import Mutant, planting
 from sync.cluster_crashes import TAKES, cluster_crashes
 from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_crashes
 from sync.sync_stories import tell_story, two_senders_at_once
+from sync.sync_world import Unheard
 
 from saros_cluster.meta.notes import Notes
 from saros_sync.clustered import schema as schema_module
 from saros_sync.clustered.contents import Contents
 from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.receiver import incoming as incoming_module
 from saros_sync.receiver import receiver as receiver_module
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.ownership import Claims
@@ -42,7 +44,7 @@ def cluster_stories() -> None:
 
 
 def receiver_cut() -> None:
-    centre_crashes(rounds(), Random(1), 0.1)
+    centre_crashes(rounds(), Random(1), 0.1, chores=Unheard())
 
 
 def sender_cut() -> None:
@@ -96,6 +98,11 @@ def acknowledges_a_round_that_is_not_durable(plant):
         disk.create(path).write([data])
 
     plant(receiver_module, "write_durably", write)
+
+
+@mutant(receiver_cut)
+def names_a_file_that_is_not_durable(plant):
+    plant(incoming_module, "_sync_after", lambda earlier, file: None)
 
 
 @mutant(receiver_cut)

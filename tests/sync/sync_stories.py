@@ -21,12 +21,11 @@ from sync.bad_lines import BadLine
 from sync.cluster_by_chance import ClusterByChance
 from sync.cluster_world import Places
 from sync.sync_crashes import check_sender_clean
-from sync.sync_world import Centre, Edge, Late, devices_of
+from sync.sync_world import CHORES, Centre, Edge, devices_of
 
 from saros_storage.errors import StorageError
 from saros_storage.schema import DeleteSeries
 from saros_sync.errors import BeginAgain, Unreachable
-from saros_sync.receiver.checking import AtOnce
 
 
 class Story:
@@ -120,7 +119,7 @@ class Story:
 def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = False) -> int:
     """How many rounds came to their ends. Raises Wrong with what went wrong."""
     chance = Random(seed)
-    story = Story(chance, edges, ClusterByChance(chance) if cluster else Centre(look=chance.choice((AtOnce(), Late()))))
+    story = Story(chance, edges, ClusterByChance(chance) if cluster else Centre(chores=chance.choice(CHORES)))
     try:
         story.tell(steps)
     except Exception as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 from storage.crash_disk import CrashDisk
 from storage.store_model import Operation, State, read_store
@@ -21,9 +21,10 @@ from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile
 from saros_storage.folder_lock import FolderLock
 from saros_storage.store_options import StoreOptions
+from saros_sync.receiver import incoming
 from saros_sync.receiver.asking import Speaker
 from saros_sync.receiver.catalog import Catalog
-from saros_sync.receiver.checking import AtOnce, Found, Look
+from saros_sync.receiver.checking import AtOnce, Chores
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_store import SyncedStore
@@ -33,10 +34,13 @@ from saros_sync.sender.live import LiveFolder, ReadAt
 from saros_sync.sender.sending import Sending, Sent
 from saros_sync.transport import Answer, Begun, Transport
 
+T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
 #: Contents are sent in many chunks.
-SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=200, name="edge")
+SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
+#: And are made durable in between.
+incoming.GOOD_BYTES = 300
 
 
 class _Nobody:
@@ -45,27 +49,53 @@ class _Nobody:
 
 
 class Late:
-    """Looks at a file when somebody waits for what it is. Implements `Look`."""
+    """Does something when somebody waits for it. Implements `Chores`."""
 
-    def begin(self, look: Callable[[], Found]) -> Future[Found]:
-        return _Waited(look)
+    def begin(self, do: Callable[[], T]) -> Future[T]:
+        return _Waited(do)
 
     def close(self) -> None:
         return
 
 
-class _Waited(Future[Found]):
-    def __init__(self, look: Callable[[], Found]) -> None:
+class _Waited(Future[T]):
+    def __init__(self, do: Callable[[], T]) -> None:
         super().__init__()
-        self._look = look
+        self._do = do
 
-    def result(self, timeout: float | None = None) -> Found:
-        return self._look()
+    def result(self, timeout: float | None = None) -> T:
+        return self._do()
 
 
-def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, look: Look | None = None) -> SyncedStore:
+class Unheard(AtOnce):
+    """Does something at once, and says so when it is asked for the second time. Implements `Chores`."""
+
+    def begin(self, do: Callable[[], T]) -> Future[T]:
+        found = super().begin(do)
+        error = found.exception()
+        unheard: _Unheard[T] = _Unheard()
+        if error is None:
+            unheard.set_result(found.result())
+        else:
+            unheard.set_exception(error)
+        return unheard
+
+
+class _Unheard(Future[T]):
+    asked = False
+
+    def done(self) -> bool:
+        asked, self.asked = self.asked, True
+        return asked and super().done()
+
+
+#: All ways of doing things beside.
+CHORES = (AtOnce(), Late(), Unheard())
+
+
+def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Chores | None = None) -> SyncedStore:
     disk.make_folder(FOLDER)
-    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), look or AtOnce())
+    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), chores or AtOnce())
 
 
 class Direct:
@@ -142,10 +172,10 @@ def reads(disk: CrashDisk) -> ReadAt:
 class Centre:
     """A store that senders send to."""
 
-    def __init__(self, disk: CrashDisk | None = None, look: Look | None = None) -> None:
+    def __init__(self, disk: CrashDisk | None = None, chores: Chores | None = None) -> None:
         self.disk = disk or CrashDisk()
-        self.look = look
-        self.store = open_centre(self.disk, look=look)
+        self.chores = chores
+        self.store = open_centre(self.disk, chores=chores)
 
     @property
     def receiver(self) -> Receiver:
@@ -153,7 +183,7 @@ class Centre:
 
     def restart(self) -> None:
         self.store.close()
-        self.store = open_centre(self.disk, look=self.look)
+        self.store = open_centre(self.disk, chores=self.chores)
 
     def line(self, speaker: Speaker | None = None) -> Direct:
         return Direct(lambda: self.store.receiver, speaker)

@@ -10,13 +10,13 @@ from sync.sync_world import Centre, Edge
 from saros_sync.receiver.asking import Speaker
 from saros_sync.round import content_of, encode_round
 from saros_sync.sender.window import Window
-from saros_sync.transport import FLIGHT_BYTES_MAX, Standing
+from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Standing
 
 SECOND = 1_000_000_000
 
 
 def test_a_line_that_answers_at_once_gets_more_chunks_at_a_time_and_one_that_does_not_gets_one() -> None:
-    window = Window(FLIGHT_BYTES_MAX // 4)
+    window = Window(1_000)
     sizes = []
     for after_ns in (1, 1, 1, 1, SECOND, SECOND, SECOND, 1):
         window.answered(after_ns)
@@ -26,12 +26,24 @@ def test_a_line_that_answers_at_once_gets_more_chunks_at_a_time_and_one_that_doe
     assert 1 == window.size
 
 
-def test_large_chunks_go_one_at_a_time_and_small_ones_are_not_without_number() -> None:
-    for chunk_bytes, most in ((FLIGHT_BYTES_MAX, 1), (FLIGHT_BYTES_MAX - 1, 1), (FLIGHT_BYTES_MAX // 2, 2), (1_000, 8)):
-        window = Window(chunk_bytes)
-        for _ in range(20):
-            window.answered(1)
-        assert most == window.size
+def test_chunks_get_longer_on_a_line_that_answers_at_once_and_are_short_again_when_it_does_not() -> None:
+    window = Window(1 << 20)
+    for _ in range(20):
+        window.answered(1)
+    assert (2 << 20, FLIGHT_BYTES_MAX) == (window.chunk_bytes, window.chunk_bytes * window.size)
+    window.failed()
+    assert (1 << 20, 1) == (window.chunk_bytes, window.size)
+
+
+def test_neither_are_chunks_longer_than_a_receiver_takes_nor_are_more_on_their_way_than_it_keeps() -> None:
+    for chunk_bytes in (CHUNK_BYTES_MAX * 2, CHUNK_BYTES_MAX, CHUNK_BYTES_MAX - 1, CHUNK_BYTES_MAX // 3, 1_000):
+        for grows in (True, False):
+            window = Window(chunk_bytes, grows=grows)
+            for _ in range(20):
+                window.answered(1)
+                assert window.chunk_bytes <= min(CHUNK_BYTES_MAX, 4 * chunk_bytes)
+                assert 1 <= window.size <= FLIGHT_BYTES_MAX // window.chunk_bytes
+                assert grows or window.chunk_bytes == min(chunk_bytes, CHUNK_BYTES_MAX)
 
 
 def test_chunks_that_come_in_any_order_are_put_together() -> None:

@@ -46,7 +46,7 @@ from saros_sync.receiver.asking import (
     printable,
 )
 from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
-from saros_sync.receiver.checking import Look
+from saros_sync.receiver.checking import Chores
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import devices_of_schema
 from saros_sync.receiver.ownership import Claims, claims
@@ -105,10 +105,10 @@ class ClusterReceiver:
         keeper: Keeper,
         cluster: Cluster,
         halves: Callable[[str], Halves],
-        look: Look,
+        chores: Chores,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Look at what arrived here before. Raises CorruptFile, OSError."""
+        """Chores at what arrived here before. Raises CorruptFile, OSError."""
         self._contents = contents
         self._disk = disk
         self._clock = clock
@@ -116,7 +116,7 @@ class ClusterReceiver:
         self._keeper = keeper
         self._cluster = cluster
         self._halves = halves
-        self._look = look
+        self._chores = chores
         self._sleep = sleep
         self._locks = SenderLocks()
         #: What arrives here, or has arrived and is not gone yet.
@@ -126,7 +126,7 @@ class ClusterReceiver:
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
     def _open(self, sender: str) -> Incoming:
-        return Incoming(self._contents.arriving(sender), self._disk, self._look)
+        return Incoming(self._contents.arriving(sender), self._disk, self._chores)
 
     @property
     def catalog(self) -> Catalog:
@@ -137,7 +137,7 @@ class ClusterReceiver:
         """Close all files; what arrived here stays."""
         for incoming in list(self._incoming.values()):
             incoming.close()
-        self._look.close()
+        self._chores.close()
 
     # ------------------------------------------------------------------ what senders ask
 
@@ -165,7 +165,7 @@ class ClusterReceiver:
             return Begun(Standing.WANTED, last, wants)
 
     def chunk(
-        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes
+        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes | memoryview
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):

@@ -1,14 +1,15 @@
 """Whether a file that has arrived is what a round says: its tail, every page, its times; and who looks, when.
 
-Looking costs the processor more than all else of a round, and needs nothing but the file. So `Look` may do it beside
-the chunks of the next content: `AtOnce` is for who has one thread, `Beside` has some of its own.
+Looking costs the processor more than all else of a round, and needs nothing but the file; making it durable waits for
+the disk. So `Chores` may do both beside the chunks that come next: `AtOnce` is for who has one thread, `Beside` has
+some of its own. Two that look at files at a time would not be faster: too much of it needs Python's lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from saros_storage.errors import CorruptFile
 from saros_storage.loading.content import content_of
@@ -17,16 +18,18 @@ from saros_storage.snapshot import DeviceSpan
 from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.tsfile.reader import TsFileReader
 
+T = TypeVar("T")
+#: One that looks at a file, and one that waits for the disk.
 _THREADS = 2
 #: The devices of a file, and from when to when each has points.
 Found = dict[str, DeviceSpan]
 
 
-class Look(Protocol):
-    """Who looks at files."""
+class Chores(Protocol):
+    """Who does what need not be done at once."""
 
-    def begin(self, look: Callable[[], Found]) -> Future[Found]:
-        """Look, now or soon."""
+    def begin(self, do: Callable[[], T]) -> Future[T]:
+        """Do this, now or soon."""
         ...
 
     def close(self) -> None:
@@ -35,33 +38,33 @@ class Look(Protocol):
 
 
 class AtOnce:
-    """See the module. Implements `Look`."""
+    """See the module. Implements `Chores`."""
 
-    def begin(self, look: Callable[[], Found]) -> Future[Found]:
-        """See `Look.begin`."""
-        future: Future[Found] = Future()
+    def begin(self, do: Callable[[], T]) -> Future[T]:
+        """See `Chores.begin`."""
+        future: Future[T] = Future()
         try:
-            future.set_result(look())
+            future.set_result(do())
         except Exception as error:  # noqa: BLE001 (whoever asks for the result has it raised)
             future.set_exception(error)
         return future
 
     def close(self) -> None:
-        """See `Look.close`."""
+        """See `Chores.close`."""
 
 
 class Beside:
-    """See the module. Implements `Look`; its threads come with the first file."""
+    """See the module. Implements `Chores`; its threads come with the first."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, "saros-sync-check")
+        self._threads = ThreadPoolExecutor(_THREADS, "saros-sync")
 
-    def begin(self, look: Callable[[], Found]) -> Future[Found]:
-        """See `Look.begin`."""
-        return self._threads.submit(look)
+    def begin(self, do: Callable[[], T]) -> Future[T]:
+        """See `Chores.begin`."""
+        return self._threads.submit(do)
 
     def close(self) -> None:
-        """See `Look.close`."""
+        """See `Chores.close`."""
         self._threads.shutdown(cancel_futures=True)
 
 

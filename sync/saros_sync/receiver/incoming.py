@@ -8,8 +8,9 @@ A part is cut back to what the journal says is good, since a power cut may leave
 checked when it is whole; one that is another than its name says goes, and is wanted again. Offsets must meet: what
 comes twice changes nothing, what comes too early waits in memory if it is not much, and the answer says what is there.
 
-Files are looked at beside what comes next (`checking`): until that is over they are parts that have all bytes. What is
-wrong with one is told with a later question, at the latest with the last chunk of all that was lacking.
+Files are made durable and looked at beside what comes next (`checking`): until both are over they are parts that have
+all bytes. What is wrong with one is told with a later question, at the latest with the last chunk of all that was
+lacking.
 
 Whoever calls holds the sender's lock.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,7 @@ from saros_storage.layout import RESOURCE, write_durably
 from saros_storage.resource import encode_resource
 from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.journal import Journal, Note
-from saros_sync.receiver.checking import Found, Look, check_file
+from saros_sync.receiver.checking import Chores, Found, check_file
 from saros_sync.receiver.mirror import MirrorFolder, devices_of_schema
 from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Want
@@ -38,7 +39,7 @@ from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Want
 START, GOOD, DONE = "start", "good", "done"
 _PART = ".part"
 #: A part is made durable, and the journal told, each time so much came.
-_GOOD_BYTES = 8 << 20
+GOOD_BYTES = 8 << 20
 
 
 @dataclass(slots=True)
@@ -49,27 +50,58 @@ class _Part:
     good: int
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
     #: Chunks that came before others that belong before them, by offset.
-    early: dict[int, bytes] = field(default_factory=dict)
+    early: dict[int, bytes | memoryview] = field(default_factory=dict)
+    #: Up to where it is being made durable.
+    next_good: int = 0
+    synced: Future[None] | None = None
 
-    def keep(self, offset: int, data: bytes) -> None:
+    def keep(self, offset: int, data: bytes | memoryview) -> None:
         """Keep a chunk that is too early, if there is room."""
         self.early = {at: kept for at, kept in self.early.items() if at > self.file.size}
         if sum(map(len, self.early.values())) + len(data) <= FLIGHT_BYTES_MAX:
             self.early[offset] = data
 
+    def close(self) -> None:
+        """Close the file, when nobody syncs it any more; whether that went well, nobody wants to know."""
+        if self.synced is not None and not self.synced.cancel():
+            wait([self.synced])
+        self.file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A file that has all bytes, and is made durable and looked at."""
+
+    content: Content
+    part: _Part
+    synced: Future[None]
+    found: Future[Found]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nobody need wait for what is done with it."""
+        return self.found.done() and self.synced.done()
+
+
+def _sync_after(earlier: Future[None] | None, file: File) -> None:
+    """Make all of a file durable. Raises what an earlier sync of it did: it must not be tried again."""
+    if earlier is not None:
+        earlier.result()
+    file.sync()
+
 
 class Incoming:
     """See the module."""
 
-    def __init__(self, folder: MirrorFolder, disk: Disk, look: Look) -> None:
+    def __init__(self, folder: MirrorFolder, disk: Disk, chores: Chores) -> None:
         """Look at what an earlier process left. Raises OSError."""
         self._folder = folder
         self._disk = disk
-        self._look = look
+        self._chores = chores
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
-        #: Files that are whole, and are looked at.
-        self._looked_at: dict[str, tuple[Content, Future[Found]]] = {}
+        #: Files that have all bytes, and are looked at.
+        self._looked_at: dict[str, _Whole] = {}
         #: What was lacking when that was asked last, and has not come since.
         self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
@@ -184,7 +216,7 @@ class Incoming:
 
     # ------------------------------------------------------------------ bytes
 
-    def chunk(self, sha256: str, offset: int, crc32: int, data: bytes) -> int:
+    def chunk(self, sha256: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
         """Take bytes in; how many of the content are there then. Raises BeginAgain, CorruptFile, OSError."""
         content = self._contents.get(sha256) if self._round is not None else None
         if self.number and sha256 == self.document.sha256:
@@ -205,29 +237,36 @@ class Incoming:
             return part.file.size
         try:
             have = self._take(content, part, data)
-            while sha256 in self._parts and (data := part.early.pop(have, b"")):
-                have = self._take(content, part, data)
+            while sha256 in self._parts and (early := part.early.pop(have, None)):
+                have = self._take(content, part, early)
         except OSError:
             self._unknown.add(sha256)
             raise
         return have
 
-    def _take(self, content: Content, part: _Part, data: bytes) -> int:
+    def _take(self, content: Content, part: _Part, data: bytes | memoryview) -> int:
         part.file.write([data])
         part.digest.update(data)
         if part.file.size == content.size:
             return self._finish(content, part)
-        if part.file.size - part.good >= _GOOD_BYTES:
-            part.file.sync()
-            part.good = part.file.size
-            self._journal.add(Note(self.number, GOOD, (content.sha256, part.good)))
+        self._make_good(content, part)
         return part.file.size
+
+    def _make_good(self, content: Content, part: _Part) -> None:
+        """Make a part durable from time to time; the journal hears of it with a later chunk."""
+        if part.synced is None and part.file.size - part.good >= GOOD_BYTES:
+            part.next_good, part.synced = part.file.size, self._chores.begin(part.file.sync)
+        if part.synced is not None and part.synced.done():
+            synced, part.synced = part.synced, None
+            synced.result()
+            part.good = part.next_good
+            self._journal.add(Note(self.number, GOOD, (content.sha256, part.good)))
 
     def _remove_unknown(self, content: Content) -> None:
         if content.sha256 in self._unknown:
             part = self._parts.pop(content.sha256, None)
             if part is not None:
-                part.file.close()
+                part.close()
             self._disk.remove(self._part_path(content))
             self._disk.remove(self._path(content))
             self._unknown.discard(content.sha256)
@@ -245,32 +284,45 @@ class Incoming:
 
     def _finish(self, content: Content, part: _Part) -> int:
         """All bytes are there: check them. 0: they are others than the content's, and go."""
-        path = self._part_path(content)
-        part.file.sync()
-        part.file.close()
-        del self._parts[content.sha256]
         if part.digest.hexdigest() != content.sha256:
-            self._disk.remove(path)
+            del self._parts[content.sha256]
+            part.close()
+            self._disk.remove(self._part_path(content))
             return 0
-        self._lacking.discard(content.sha256)
         if content == self.document or (self._round is not None and content == self._round.schema):
-            try:
-                self._check(content, path)
-            except BaseException:
-                self._disk.remove(path)
-                raise
-            self._name(content)
-            if content == self.document:
-                self._take_document()
-            return content.size
+            self._finish_words(content, part)
+        else:
+            self._finish_file(content, part)
+        return content.size
+
+    def _finish_words(self, content: Content, part: _Part) -> None:
+        """The document or the schema is there: they are small, and what comes next needs them."""
+        path = self._part_path(content)
+        _sync_after(part.synced, part.file)
+        del self._parts[content.sha256]
+        part.close()
+        self._lacking.discard(content.sha256)
+        try:
+            self._check(content, path)
+        except BaseException:
+            self._disk.remove(path)
+            raise
+        self._name(content)
+        if content == self.document:
+            self._take_document()
+
+    def _finish_file(self, content: Content, part: _Part) -> None:
         assert self._round is not None
-        look = partial(check_file, path, self._disk.map(path), self._round.interval, self._places[content.sha256])
-        self._looked_at[content.sha256] = content, self._look.begin(look)
+        path, slices = self._part_path(content), self._places[content.sha256]
+        look = partial(check_file, path, self._disk.map(path), self._round.interval, slices)
+        del self._parts[content.sha256]
+        part.synced = self._chores.begin(partial(_sync_after, part.synced, part.file))
+        self._looked_at[content.sha256] = _Whole(content, part, part.synced, self._chores.begin(look))
+        self._lacking.discard(content.sha256)
         if self._lacking:
             self._take_looked_at()
         else:
             self._take_all()
-        return content.size
 
     def _name(self, content: Content) -> None:
         """A part is what its content's name promises: it gets it."""
@@ -292,36 +344,39 @@ class Incoming:
 
     def _take_looked_at(self) -> None:
         """Take in those of which all is known. Raises what is wrong with one of them, or OSError."""
-        for content, future in list(self._looked_at.values()):
-            if future.done():
-                self._take_file(content, future)
+        for whole in list(self._looked_at.values()):
+            if whole.is_known:
+                self._take_file(whole)
 
     def _take_all(self) -> None:
         """Wait for all, and take them in. Raises what is wrong with the first that is not what the round says."""
         problem: Exception | None = None
-        for content, future in list(self._looked_at.values()):
+        for whole in list(self._looked_at.values()):
             try:
-                self._take_file(content, future)
+                self._take_file(whole)
             except (StorageError, OSError) as error:
                 problem = problem or error
         if problem is not None:
             raise problem
 
-    def _take_file(self, content: Content, future: Future[Found]) -> None:
-        """When it is looked at, it gets its name, or goes."""
-        try:
-            devices = future.result()
-        except BaseException:
-            del self._looked_at[content.sha256]
-            self._disk.remove(self._part_path(content))
-            raise
+    def _take_file(self, whole: _Whole) -> None:
+        """When it is durable and looked at, it gets its name, or goes."""
+        content = whole.content
         del self._looked_at[content.sha256]
         try:
+            whole.synced.result()
+            devices = whole.found.result()
             write_durably(self._disk, self._folder.tsfile(content) + RESOURCE, encode_resource(devices))
             self._name(content)
         except OSError:
             self._unknown.add(content.sha256)
             raise
+        except BaseException:
+            self._unknown.add(content.sha256)
+            self._remove_unknown(content)
+            raise
+        finally:
+            whole.part.close()
 
     # ------------------------------------------------------------------ paths, leftovers
 
@@ -362,11 +417,13 @@ class Incoming:
 
     def _close_parts(self) -> None:
         for part in self._parts.values():
-            part.file.close()
+            part.close()
         self._parts.clear()
 
     def close(self) -> None:
         """Close all files; the round goes on at the next start."""
+        for whole in self._looked_at.values():
+            whole.part.close()
         self._looked_at.clear()
         self._close_parts()
         self._journal.close()

@@ -46,7 +46,7 @@ from saros_sync.receiver.catalog import (
     entry_after,
     transferred,
 )
-from saros_sync.receiver.checking import Look
+from saros_sync.receiver.checking import Chores
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import FOLDER, Mirror, MirrorFolder, load_document, open_mirror, set_aside, without
 from saros_sync.receiver.ownership import Claims, claims
@@ -62,7 +62,7 @@ class Host(Protocol):
 
     @property
     def schema(self) -> SchemaTree:
-        """Look, do not change."""
+        """Chores, do not change."""
         ...
 
     @property
@@ -86,12 +86,12 @@ class Shown:
 class Receiver:
     """See the module."""
 
-    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, look: Look) -> None:
+    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, chores: Chores) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
         self._clock = clock
         self._host = host
-        self._look = look
+        self._chores = chores
         #: Held while owners change, and by a store that makes devices of its own; after a sender's.
         self.lock = threading.RLock()
         #: One question of a sender at a time.
@@ -147,7 +147,7 @@ class Receiver:
         with self.lock:
             for incoming in self._incoming.values():
                 incoming.close()
-            self._look.close()
+            self._chores.close()
 
     # ------------------------------------------------------------------ what senders ask
 
@@ -172,7 +172,7 @@ class Receiver:
             return Begun(Standing.WANTED, last, wants)
 
     def chunk(
-        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes
+        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes | memoryview
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._sender_locks.of(sender), disk_errors(self._root):
@@ -355,7 +355,7 @@ class Receiver:
     def _incoming_of(self, sender: str) -> Incoming:
         incoming = self._incoming.get(sender)
         if incoming is None:
-            incoming = self._incoming[sender] = Incoming(self._folder(sender), self._disk, self._look)
+            incoming = self._incoming[sender] = Incoming(self._folder(sender), self._disk, self._chores)
         return incoming
 
     def _needed(self, sender: str) -> set[str]:

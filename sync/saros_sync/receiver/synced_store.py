@@ -25,7 +25,7 @@ from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
 from saros_storage.view import LocalReadView
-from saros_sync.receiver.checking import Beside, Look
+from saros_sync.receiver.checking import Beside, Chores
 from saros_sync.receiver.guard import Guard
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.receiver import Receiver
@@ -42,11 +42,11 @@ class SyncedStore(Store):
         disk: Disk,
         clock: Clock,
         owner: FolderLock,
-        look: Look | None = None,
+        chores: Chores | None = None,
     ) -> None:
         """See `Store`; raises CorruptFile too for `sync-receiver/device_owner`."""
         super().__init__(folder, options, disk, clock, owner)
-        self.receiver = Receiver(folder, disk, clock, self, look or Beside())
+        self.receiver = Receiver(folder, disk, clock, self, chores or Beside())
         try:
             self.receiver.open()
         except BaseException:

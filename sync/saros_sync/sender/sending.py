@@ -36,7 +36,7 @@ from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
 from saros_sync.sender.pauses import pause_s
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
 from saros_sync.sender.window import Window
-from saros_sync.transport import CHUNK_BYTES_MAX, Answer, Begun, Conflict, Standing, Transport
+from saros_sync.transport import Answer, Begun, Conflict, Standing, Transport
 
 T = TypeVar("T")
 _KIND = "last_local_files"
@@ -122,8 +122,7 @@ class Sending:
         self._told = told
         self._monotonic_ns = monotonic_ns
         self._pace = RateLimit(options.bytes_per_second)
-        self._chunk_bytes = min(options.chunk_bytes, CHUNK_BYTES_MAX)
-        self._window = Window(self._chunk_bytes)
+        self._window = Window(options.chunk_bytes, grows=not options.bytes_per_second)
         self._schema = SchemaFollower(live.folder, disk, read)
         self._snapshot = SnapshotFolder(folder.snapshot, disk)
         self._journal = Journal(disk, folder.journal)
@@ -300,7 +299,7 @@ class Sending:
 
     def _hand_over(self, number: int, flight: _Flight, offset: int) -> int:
         """Send a chunk; where it ends."""
-        piece = flight.data[offset : offset + self._chunk_bytes]
+        piece = flight.data[offset : offset + self._window.chunk_bytes]
         self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
         sent_ns, sha256 = self._monotonic_ns(), flight.content.sha256
         answer = self._transport.chunk(self._sender, number, sha256, offset, zlib.crc32(piece), piece)

@@ -6,7 +6,7 @@
 
 A partition is what one manifest of it says. If a file goes before it is linked, its manifest has changed: it is looked
 at again. Files are known by database, slice, name, size and CRC-32, so one that was sent before is not read again; what
-is new is read once, and refused if its checksum is not the manifest's.
+is new is read when all is linked, by two threads, and refused if its checksum is not the manifest's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from saros_storage.disk import Disk
@@ -29,7 +30,8 @@ from saros_sync.sender.live import ATTEMPTS_MAX, LiveFolder, LivePartition
 FileKey = tuple[str, int, str, int, int]
 _ROUND, _SCHEMA, _NEW = "round", "schema", "new"
 _KIND = "snapshot"
-_PIECE_BYTES = 1 << 20
+#: That read files; a round's first byte waits for them.
+_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class Snapshot:
 
     round: Round
     keys: Mapping[FileKey, Content]
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A link to a file whose content is not known yet."""
+
+    source: str
+    link: str
+    entry: FileEntry
 
 
 class SnapshotFolder:
@@ -65,10 +76,17 @@ class SnapshotFolder:
         """
         self._disk.remove_tree(self._folder)
         self._disk.make_folder(self._folder)
-        keys: dict[FileKey, Content] = {}
-        partitions = [
-            found for partition in live.partitions() if (found := self._partition(live, partition, known, keys))
-        ]
+        new: dict[FileKey, _New] = {}
+        found = [(part, manifest) for part in live.partitions() if (manifest := self._links(live, part, known, new))]
+        keys = dict(zip(new, self._contents(list(new.values())), strict=True))
+        partitions = []
+        for part, manifest in found:
+            files = []
+            for entry in manifest.files:
+                key = _key(part, manifest, entry)
+                content = keys[key] = keys.get(key) or known[key]
+                files.append(SentFile(content, entry.crc32, entry.sequence, entry.rank))
+            partitions.append(SentPartition(manifest.database, part.slice, tuple(files), manifest.tombstones))
         schema = dump()
         write_synced(self._disk, self.schema_path, schema)
         partitions.sort(key=lambda p: (p.database, p.slice))
@@ -77,49 +95,44 @@ class SnapshotFolder:
         self.save(snapshot)
         return snapshot
 
-    def _partition(
-        self, live: LiveFolder, partition: LivePartition, known: Mapping[FileKey, Content], keys: dict[FileKey, Content]
-    ) -> SentPartition | None:
+    def _links(
+        self, live: LiveFolder, partition: LivePartition, known: Mapping[FileKey, Content], new: dict[FileKey, _New]
+    ) -> Manifest | None:
+        """A manifest all of whose files are known, or linked by now; None: the partition has none (any more)."""
         for _ in range(ATTEMPTS_MAX):
             manifest = live.manifest(partition)
             if manifest is None:
                 return None
             try:
-                files = [self._file(partition, manifest, entry, known, keys) for entry in manifest.files]
+                for entry in manifest.files:
+                    key = _key(partition, manifest, entry)
+                    if key not in known and key not in new:
+                        new[key] = self._link(partition, entry, len(new))
             except FileNotFoundError:
                 continue
-            return SentPartition(manifest.database, partition.slice, tuple(files), manifest.tombstones)
+            return manifest
         raise CorruptFile(partition.folder, 0, "a file that its manifest names is missing")
 
-    def _file(
-        self,
-        partition: LivePartition,
-        manifest: Manifest,
-        entry: FileEntry,
-        known: Mapping[FileKey, Content],
-        keys: dict[FileKey, Content],
-    ) -> SentFile:
-        name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
-        key = (manifest.database, partition.slice, name, entry.size, entry.crc32)
-        content = keys.get(key) or known.get(key) or self._link(os.path.join(partition.folder, name), entry)
-        keys[key] = content
-        return SentFile(content, entry.crc32, entry.sequence, entry.rank)
+    def _link(self, partition: LivePartition, entry: FileEntry, number: int = 0) -> _New:
+        source, link = os.path.join(partition.folder, _name(entry)), os.path.join(self._folder, f"{_NEW}{number}")
+        self._disk.remove(link)
+        self._disk.link(source, link)
+        return _New(source, link, entry)
 
-    def _link(self, source: str, entry: FileEntry) -> Content:
-        new = os.path.join(self._folder, _NEW)
-        self._disk.remove(new)
-        self._disk.link(source, new)
-        data = self._disk.map(new)
-        digest, crc32 = hashlib.sha256(), 0
-        for start in range(0, len(data), _PIECE_BYTES):
-            piece = data[start : start + _PIECE_BYTES]
-            digest.update(piece)
-            crc32 = zlib.crc32(piece, crc32)
-        if (len(data), crc32) != (entry.size, entry.crc32):
-            raise CorruptFile(source, 0, f"its {len(data)} bytes have not the checksum of its manifest: it is not sent")
-        content = Content(digest.hexdigest(), len(data))
-        self._disk.replace(new, self.path(content.sha256))
-        return content
+    def _contents(self, new: Sequence[_New]) -> list[Content]:
+        """What the linked files are; the links have their names then. Raises CorruptFile, OSError."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            maps = [self._disk.map(file.link) for file in new]
+            sums = [(threads.submit(hashlib.sha256, data), threads.submit(zlib.crc32, data)) for data in maps]
+            contents = []
+            for file, data, (digest, crc32) in zip(new, maps, sums, strict=True):
+                if (len(data), crc32.result()) != (file.entry.size, file.entry.crc32):
+                    reason = f"its {len(data)} bytes have not the checksum of its manifest: it is not sent"
+                    raise CorruptFile(file.source, 0, reason)
+                content = Content(digest.result().hexdigest(), len(data))
+                self._disk.replace(file.link, self.path(content.sha256))
+                contents.append(content)
+            return contents
 
     # ------------------------------------------------------------------ keeping
 
@@ -147,11 +160,10 @@ class SnapshotFolder:
         for partition in live.partitions():
             manifest = live.manifest(partition)
             for entry in () if manifest is None else manifest.files:
-                name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
-                key = (manifest.database if manifest else "", partition.slice, name, entry.size, entry.crc32)
-                if key in wanted:
+                assert manifest is not None
+                if _key(partition, manifest, entry) in wanted:
                     try:
-                        return self._link(os.path.join(partition.folder, name), entry) == content
+                        return self._contents([self._link(partition, entry)]) == [content]
                     except FileNotFoundError:
                         return False
         return False
@@ -160,6 +172,14 @@ class SnapshotFolder:
         """The round is over. Raises OSError."""
         self._disk.remove_tree(self._folder)
         self._disk.sync_folder(os.path.dirname(self._folder))
+
+
+def _name(entry: FileEntry) -> str:
+    return os.path.join(kind_folder(sequence=entry.sequence), entry.name)
+
+
+def _key(partition: LivePartition, manifest: Manifest, entry: FileEntry) -> FileKey:
+    return manifest.database, partition.slice, _name(entry), entry.size, entry.crc32
 
 
 def keys_of(words: object) -> dict[FileKey, Content]:
