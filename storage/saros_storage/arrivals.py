@@ -1,14 +1,15 @@
-"""A partition's files arrive from where it was before: pulled beside the region, put in at once.
+"""Files of partitions arrive from where they were before: pulled beside the region, put in at once.
 
-    pulled folder   MANIFEST seq/ unseq/     the partition as it was there (`capture.pulling`)
+    a folder        0 1 2 ...                the files by their numbers in a capture: pulled, or on this node's shelf
     partition       what was written here since; what was before is read elsewhere (`Partition.underlay`)
-        links to the files, durable          their names are free here (`Partition`)
+        links to the files                   their names are free here (`Partition`); files and names become durable
         manifest        theirs and ours, and that they have arrived: this is the moment
         partition       under the region's lock: later views read the files, and nothing elsewhere
 
-Files and tombstones keep their ranks, which are below all that was written here. A crash before the manifest leaves
-links that the next start removes, and the pulled folder as it was: it can be done again. The caller holds the region's
-`folders`, so nobody flushes, drops or compacts meanwhile.
+Files and tombstones keep their ranks, which are below all that was written here. Files keep their names, but for those
+in sequence that here are so no longer: a MemTable may have become one of each kind, with one name. A crash before the
+manifest leaves links that the next start removes: it can be done again. The caller holds the region's `folders`, so
+nobody flushes, drops or compacts meanwhile.
 """
 
 from __future__ import annotations
@@ -17,40 +18,57 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from saros_storage.capture.capture import Capture
 from saros_storage.compaction.picker import overlap
 from saros_storage.disk import Disk
-from saros_storage.layout import MANIFEST, RESOURCE, kind_folder
-from saros_storage.manifest import FileEntry, decode_manifest
+from saros_storage.layout import RESOURCE, FileName, kind_folder
+from saros_storage.manifest import FileEntry
 from saros_storage.opened_file import OpenedFile, Report
-from saros_storage.partition import Arrived
+from saros_storage.partition import Arrived, Partition
 from saros_storage.partition_files import file_path, open_file
 from saros_storage.snapshot import FileSource
 
 
-def link_arrived(disk: Disk, pulled: str, folder: str, live: Sequence[FileSource], report: Report) -> Arrived:
-    """Link what lies in `pulled` into a partition's folder that has the files `live`. Raises CorruptFile, OSError.
+def link_arrived(
+    disk: Disk, coming: Sequence[Partition], capture: Capture, folder: str, report: Report
+) -> list[Arrived]:
+    """Link into partitions what a capture has of each, durably; its files lie in `folder`. What it lacks held nothing.
 
-    Without a manifest there was nothing.
+    Raises CorruptFile, OSError.
     """
-    path = os.path.join(pulled, MANIFEST)
-    if not disk.exists(path):
-        return Arrived(())
-    there = decode_manifest(path, bytes(disk.map(path)))
-    files = [_link(disk, pulled, folder, entry, live, report) for entry in there.files]
-    for kind in {os.path.dirname(source.path) for _, source in files}:
-        disk.sync_folder(kind)
-    return Arrived(files, there.tombstones, there.set_aside)
+    there = {(captured.manifest.database, captured.slice): (first, captured) for first, captured in capture.numbered()}
+    arrived = []
+    for partition in coming:
+        first, captured = there.get(partition.key, (0, None))
+        came = Arrived(())
+        if captured is not None:
+            manifest, files = captured.manifest, []
+            for number, entry in enumerate(manifest.files):
+                pulled = [os.path.join(folder, str(first + 2 * number + part)) for part in (0, 1)]
+                files.append(_link(disk, pulled, partition, entry, report))
+            came = Arrived(files, manifest.tombstones, manifest.set_aside)
+        arrived.append(came)
+    linked = [source.path for came in arrived for _, source in came.files]
+    folders = {os.path.dirname(path) for path in linked}
+    for _ in range(3):  # those of kinds, partitions, databases, and the region's
+        folders |= {os.path.dirname(path) for path in folders}
+    disk.sync_all([*linked, *(path + RESOURCE for path in linked), *sorted(folders)])
+    return arrived
 
 
 def _link(
-    disk: Disk, pulled: str, folder: str, entry: FileEntry, live: Sequence[FileSource], report: Report
+    disk: Disk, pulled: Sequence[str], partition: Partition, entry: FileEntry, report: Report
 ) -> tuple[FileEntry, FileSource]:
-    source = open_file(disk, pulled, entry, report)
-    sequence = entry.sequence and not any(file.sequence and overlap(file, source) for file in live)
-    disk.make_folder(os.path.join(folder, kind_folder(sequence=sequence)))
-    named = replace(entry, sequence=sequence)
-    path = file_path(folder, named)
-    for suffix in (RESOURCE, ""):
-        disk.remove(path + suffix)  # of an attempt that did not come to its end
-        disk.link(source.path + suffix, path + suffix)
-    return named, replace(source, sequence=sequence, path=path, access=OpenedFile(path, disk, report))
+    """`pulled`: where the file lies, and its resource."""
+    file, resource = pulled
+    source = open_file(disk, file, entry, report, resource)
+    sequence = entry.sequence and not any(other.sequence and overlap(other, source) for other in partition.files)
+    disk.make_folder(os.path.join(partition.folder, kind_folder(sequence=sequence)), durably=False)
+    known = FileName.parse(entry.name)
+    if sequence != entry.sequence and known is not None:  # its name may be that of what else its MemTable became
+        entry = replace(entry, sequence=sequence, name=str(replace(known, time=known.time + 1)))
+    path = file_path(partition.folder, entry)
+    for from_, to in ((resource, path + RESOURCE), (file, path)):
+        disk.remove(to)  # of an attempt that did not come to its end
+        disk.link(from_, to)
+    return entry, replace(source, sequence=sequence, path=path, access=OpenedFile(path, disk, report))

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -87,6 +88,20 @@ def confirm(disk: Disk, path: str) -> None:
     Whoever put it there may have been killed in between: a power cut would still take the name back.
     """
     disk.sync_folder(os.path.dirname(path))
+
+
+def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
+    """The same for many files, by path: each is replaced atomically, and if it fails, some are. Their folders exist."""
+    for path, data in files.items():
+        file = disk.create(path + TEMPORARY)
+        try:
+            file.write([data])
+        finally:
+            file.close()
+    disk.sync_all([path + TEMPORARY for path in files])
+    for path in files:
+        disk.replace(path + TEMPORARY, path)
+    disk.sync_all(sorted({os.path.dirname(path) for path in files}))
 
 
 def write_synced(disk: Disk, path: str, data: bytes) -> None:

@@ -14,10 +14,19 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Mapping
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, UnsupportedFile
-from saros_storage.layout import CORRUPT_FOLDER, MANIFEST, RESOURCE, confirm, kind_folder, write_durably
+from saros_storage.layout import (
+    CORRUPT_FOLDER,
+    MANIFEST,
+    RESOURCE,
+    confirm,
+    kind_folder,
+    write_all_durably,
+    write_durably,
+)
 from saros_storage.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
 from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
@@ -41,7 +50,7 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
     damaged = []
     for entry in manifest.files:
         try:
-            files.append(open_file(disk, folder, entry, report))
+            files.append(open_file(disk, file_path(folder, entry), entry, report))
         except (CorruptFile, UnsupportedFile) as error:
             damaged.append((entry, str(error)))
     for entry, reason in damaged:
@@ -54,21 +63,21 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
     return Partition((manifest.database, number), folder, manifest, files)
 
 
-def open_file(disk: Disk, folder: str, entry: FileEntry, report: Report) -> FileSource:
-    """A live file of the partition in `folder`. Raises CorruptFile, UnsupportedFile."""
-    path = file_path(folder, entry)
+def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource: str | None = None) -> FileSource:
+    """A live file of a partition, with its resource (beside it, by default). Raises CorruptFile, UnsupportedFile."""
     if not disk.exists(path):
         raise CorruptFile(path, 0, "the file is missing")
     size = disk.size(path)
     if size != entry.size:
         raise CorruptFile(path, min(size, entry.size), f"the file has {size} bytes, not {entry.size}")
     access = OpenedFile(path, disk, report)
-    return FileSource(entry.rank, entry.sequence, path, entry.size, _devices(disk, path, entry, access), access)
+    return FileSource(
+        entry.rank, entry.sequence, path, entry.size, _devices(disk, resource or path + RESOURCE, entry, access), access
+    )
 
 
-def _devices(disk: Disk, path: str, entry: FileEntry, access: OpenedFile) -> dict[str, DeviceSpan]:
+def _devices(disk: Disk, resource: str, entry: FileEntry, access: OpenedFile) -> dict[str, DeviceSpan]:
     """From the `.resource`, or from the file itself where that one is no help."""
-    resource = path + RESOURCE
     if disk.exists(resource):
         data = disk.map(resource)
         if zlib.crc32(data) == entry.resource_crc32:
@@ -91,6 +100,13 @@ def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
     """Replace the manifest, durably."""
     disk.make_folder(folder)
     write_durably(disk, os.path.join(folder, MANIFEST), encode_manifest(manifest))
+
+
+def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
+    """Replace manifests, given by their partitions' folders, durably; if it fails, some."""
+    for folder in manifests:
+        disk.make_folder(folder, durably=False)
+    write_all_durably(disk, {os.path.join(f, MANIFEST): encode_manifest(manifest) for f, manifest in manifests.items()})
 
 
 def move_aside(disk: Disk, folder: str, path: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,8 +33,8 @@ from saros_storage.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, databas
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation import Mutation
 from saros_storage.opened_file import OpenedFile
-from saros_storage.partition import Partition
-from saros_storage.partition_files import file_path, open_partition, save_manifest
+from saros_storage.partition import Key, Partition
+from saros_storage.partition_files import file_path, open_partition, save_manifests
 from saros_storage.partition_status import PartitionStatus, status_of
 from saros_storage.partitions import Partitions
 from saros_storage.schema import SchemaTree, SetTtl
@@ -252,27 +252,28 @@ class Region:
         """
         self.partitions.begin_with(database, number, generation, index, underlay)
 
-    def arrive(self, database: str, number: int, pulled: str) -> None:
-        """What a partition held elsewhere lies in the folder `pulled`, verified: it is here. May be repeated.
+    def arrive(self, keys: Collection[Key], capture: Capture, folder: str) -> None:
+        """Partitions are here with all that they held elsewhere: the files of `capture`, by number in `folder`.
 
-        Raises CorruptFile, OSError, StoreClosed.
+        What was dropped meanwhile, or is here already, is passed by, so it may be repeated; a partition that the
+        capture lacks held nothing. Raises CorruptFile, OSError, StoreClosed; then none is here.
         """
         with self._flusher.folders:
             with self.lock:
                 self.check_open()
-                found = [p for p in self.partitions.of_database(database) if p.key[1] == number]
-                if not found or found[0].underlay is None:
-                    return  # dropped meanwhile, or done before
-                partition = found[0]
-            arrived = link_arrived(self._disk, pulled, partition.folder, partition.files, self.report_corrupt)
-            self._journal.sync_due()  # the entry that opened the partition must not be lost when its manifest is not
+                coming = [p for p in self.partitions if p.key in keys and p.underlay is not None]
+            self._journal.sync_due()  # entries that opened partitions must not be lost when their manifests are not
+            linked = link_arrived(self._disk, coming, capture, folder, self.report_corrupt)
+            arrived = list(zip(coming, linked, strict=True))
             with self.lock:
-                manifest = arrived.added_to(partition.manifest, partition.manifest.tombstones)
-            save_manifest(self._disk, partition.folder, manifest)
+                manifests = {p.folder: came.added_to(p.manifest, p.manifest.tombstones) for p, came in arrived}
+            save_manifests(self._disk, manifests)
             with self.lock:
-                partition.arrive(arrived)
+                for partition, came in arrived:
+                    partition.arrive(came)
                 self.partitions.changed()
-            self._compact(partition)
+            for partition in coming:
+                self._compact(partition)
 
     def let_go(self, chosen: Chosen, index: int) -> None:
         """As of entry `index` the chosen partitions are elsewhere, as a whole: they go, unless they came back since.

@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from saros_cluster.data import region_machine
 from saros_cluster.data.ownership import Ownership
-from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.groups import Groups
 from saros_cluster.growth import commands, steps, worker
 from saros_cluster.host import GroupHost
@@ -29,7 +29,7 @@ from saros_cluster.peers import Unreachable
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_server.cli import main
 from saros_storage import region
-from saros_storage.capture import pulling, shelf
+from saros_storage.capture import pulling
 from saros_storage.disk import LocalDisk, LocalFile
 
 #: Steps of the meta group's log: each node takes them.
@@ -37,11 +37,11 @@ META_STEPS = ("Begin", "Ready", "Go", "Fenced", "Opened", "Loaded", "Dropped", "
 #: The others, and where they are taken.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
-    "a snapshot is installed": (RegionMachine, "install"),
+    "a snapshot is installed": (region_machine.RegionMachine, "install"),
     "slots are fenced": (Ownership, "fence"),
     "slots are opened": (Ownership, "open"),
-    "slots are captured": (RegionMachine, "capture_left"),
-    "a file is pulled": (pulling, "_pull_file"),
+    "slots are captured": (region_machine.RegionMachine, "capture_left"),
+    "a file is pulled": (pulling, "_put"),
     "all is pulled": (worker, "pull_capture"),
     "files are linked": (region, "link_arrived"),
     "files have arrived": (region.Region, "arrive"),
@@ -70,7 +70,7 @@ class Befallen:
         for holder, function in ((LocalFile, "write"), (LocalFile, "reserve"), (LocalDisk, "create")):
             self._need_room(holder, function)
         self._cut_off()
-        shelf._KEPT_NS = _LEASE_NS
+        region_machine.CAPTURED_NS = _LEASE_NS
 
     def _stop_after(
         self, holder: object, name: str, point: str, is_meant: Callable[..., bool] = lambda *_: True

@@ -38,13 +38,14 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
 from saros_storage.block import Column
+from saros_storage.capture.capture import everything
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
 from saros_storage.disk import Disk, File, LocalDisk
 from saros_storage.errors import CorruptFile, UserMistake
 from saros_storage.latest_cache import Point
-from saros_storage.layout import TRASH_PREFIX, database_folder_name
+from saros_storage.layout import TRASH_PREFIX
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
@@ -403,9 +404,10 @@ def opening(member: Member, epoch: int, *partitions: tuple[str, int]) -> Open:
 
 def arrive(member: Member, other: Member, database: str, number: int) -> None:
     """What another member has of a partition is pulled."""
-    other.machine.region.flush()
-    found = other.folder / "groups" / "1" / "0" / database_folder_name(database) / str(number)
-    member.machine.region.arrive(database, number, str(found))
+    shelf = other.machine._shelf
+    id_ = other.machine.capture(everything)
+    member.machine.region.arrive({(database, number)}, shelf.capture(id_), shelf.folder_of(id_))
+    shelf.release(id_)
 
 
 def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
@@ -611,6 +613,73 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     member.restart()
     arrive(member, other, "root.b", 0)
     assert {0: 2} == member.points("root.b.d")
+
+
+def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out_of_it(tmp_path: Path) -> None:
+    member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
+    other.add(NO_REQUEST, Mutation(creates("root.b.d")))
+    other.add(NO_REQUEST, write("root.b.d", 50, 1, 1))
+    other.machine.region.flush()
+    for time in (10, 60):  # one MemTable, of which the first is late
+        other.add(NO_REQUEST, write("root.b.d", time, 1, 2))
+    slots = (member.slot("root.b", 0),)
+    member.transfer(Fence(1, slots))
+    member.transfer(LetGo(1))
+    member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
+    for time in (55, 70):
+        member.add(NO_REQUEST, write("root.b.d", time, 1, 3))
+    member.machine.region.flush()
+    arrive(member, other, "root.b", 0)
+    expected = {10: 2, 50: 1, 55: 3, 60: 2, 70: 3}
+    assert expected == member.points("root.b.d")
+    member.restart()
+    assert expected == member.points("root.b.d")
+
+
+class Cramped(LocalDisk):
+    """Has no room for the manifest of one slice."""
+
+    def __init__(self, number: int) -> None:
+        self.number: int | None = number
+
+    def create(self, path: str) -> File:
+        if self.number is not None and "/groups/1/" in path and f"/{self.number}/MANIFEST" in path:
+            raise OSError(errno.ENOSPC, "no space left")
+        return super().create(path)
+
+
+def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
+    """Until then they are read elsewhere. One has no room for its manifest; what came is here after a restart too."""
+    member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
+    count = 20
+    keys = [("root.b", number) for number in range(count)]
+    other.add(NO_REQUEST, Mutation(creates("root.b.d")))
+    for number in range(count):
+        other.add(NO_REQUEST, write("root.b.d", number * 100, 1, number))
+    slots = tuple(sorted({member.slot(*key) for key in keys}))
+    member.transfer(Fence(1, slots))
+    member.transfer(LetGo(1))
+    member.disk = disk = Cramped(count // 2)
+    member.restart()
+    member.transfer(opening(member, 2, *keys), creates("root.b.d"))
+    member.add(NO_REQUEST, write("root.b.d", 1, 1, -1))
+    shelf = other.machine._shelf
+    id_ = other.machine.capture(everything)
+    with pytest.raises(OSError, match="no space"):
+        member.machine.region.arrive(set(keys), shelf.capture(id_), shelf.folder_of(id_))
+    assert {p.key for p in member.machine.region.partitions if p.underlay is not None} == set(keys)
+    disk.number = None
+    member.machine.region.arrive(set(keys), shelf.capture(id_), shelf.folder_of(id_))
+    shelf.release(id_)
+    there, here = (
+        {p.stat().st_ino for p in m.folder.glob("groups/1/*/root.b/*/seq/*.tsfile")} for m in (other, member)
+    )
+    assert len(there) == count
+    assert there <= here  # nothing was copied
+    expected = {number * 100: number for number in range(count)} | {1: -1}
+    assert expected == member.points("root.b.d")
+    member.restart()
+    assert expected == member.points("root.b.d")
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from cluster.world_threads import Threads
@@ -227,17 +227,25 @@ class WorldDisk:
                     self.remove(f"{path}/{name}")
             self._move((path, None))
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, durably: bool = True) -> None:
         parent, _, name = path.rstrip("/").rpartition("/")
         found = self._find(path)
-        if isinstance(found, Folder) and self._folder(parent).durable.get(name) is found:
+        if isinstance(found, Folder) and (not durably or self._folder(parent).durable.get(name) is found):
             return
         if parent:
-            self.make_folder(parent)
+            self.make_folder(parent, durably=durably)
         if not isinstance(self._find(path), Folder):
             self._need_room()
             self._move((path, Folder()))
-        self.sync_folder(parent)  # also of one that is there: who made it may have died before
+        if durably:
+            self.sync_folder(parent)  # also of one that is there: who made it may have died before
+
+    def sync_all(self, paths: Collection[str]) -> None:
+        for path in paths:
+            if isinstance(self._find(path), Folder):
+                self.sync_folder(path)
+            else:
+                WorldFile(self, self._file(path)).sync()
 
     def sync_folder(self, path: str) -> None:
         folder = self._folder(path)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import errno
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, combinations
@@ -438,18 +438,25 @@ class CrashDisk:
                     self.remove(f"{path}/{name}")
             self.remove(path)
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, durably: bool = True) -> None:
         parent, _, name = path.rpartition("/")
         if parent:
-            self.make_folder(parent)
+            self.make_folder(parent, durably=durably)
         above = self._find(parent)
         assert isinstance(above, Folder)
         if name not in above.names:
             with self.operation("make_folder", f"make {path}") as failure:
                 if not failure:
                     self._move((path, Folder()))
-        if above.durable.get(name) is not above.names[name]:
+        if durably and above.durable.get(name) is not above.names[name]:
             self.sync_folder(parent)
+
+    def sync_all(self, paths: Collection[str]) -> None:
+        for path in paths:
+            if isinstance(self._find(path), Folder):
+                self.sync_folder(path)
+            else:
+                CrashFile(self, path, self._file(path)).sync()
 
     def sync_folder(self, path: str) -> None:
         with self.operation("sync_folder", f"sync the folder {path}") as failure:

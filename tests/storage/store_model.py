@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from storage.crash_disk import CrashDisk
@@ -324,7 +325,7 @@ def capture() -> Operation:
                 captured = region.capture(everything)
             id_ = shelf.put(captured)
         copy = CrashDisk()
-        pull_partitions(lambda n, at: shelf.read(id_, n, at), captured.partitions, f"{FOLDER}/{GROUP_FOLDER}", copy)
+        pull_partitions(partial(shelf.read, id_), captured.partitions, f"{FOLDER}/{GROUP_FOLDER}", copy)
         shelf.release(id_)
         copy.make_folder(f"{FOLDER}/meta")
         save_schema(copy, f"{FOLDER}/{SCHEMA_FILE}", captured.schema, captured.schema_index)

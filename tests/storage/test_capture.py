@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from saros_storage.block import Column
+from saros_storage.capture import pulling
+from saros_storage.capture import shelf as shelf_module
 from saros_storage.capture.capture import Capture, Chosen, decode_capture, encode_capture, everything
-from saros_storage.capture.pulling import pull_partitions
+from saros_storage.capture.pulling import pull_files, pull_partitions
 from saros_storage.capture.shelf import NoSuchCapture, Shelf
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
@@ -159,13 +162,41 @@ def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
     shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     target = str(tmp_path / "pulled")
-    pull_partitions(lambda number, offset: shelf.read(id_, number, offset), capture.partitions, target, LocalDisk())
+    pull_partitions(partial(shelf.read, id_), capture.partitions, target, LocalDisk())
     assert 1 == len(list((tmp_path / "pulled" / "root.a" / "0" / "seq").glob("*.tsfile")))
 
-    def flipped(number: int, offset: int) -> bytes:
-        data = bytearray(shelf.read(id_, number, offset))
+    def flipped(number: int, offset: int, count: int) -> bytes:
+        data = bytearray(shelf.read(id_, number, offset, count))
         data[len(data) // 2] ^= 1
         return bytes(data)
 
     with pytest.raises(CorruptFile, match="checksum"):
         pull_partitions(flipped, capture.partitions, target, LocalDisk())
+
+
+@pytest.mark.parametrize("piece_bytes", [64, 1_000, 1_500, 1 << 20])
+def test_files_smaller_and_larger_than_a_piece_come_as_they_are(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    for module in (pulling, shelf_module):
+        monkeypatch.setattr(module, "PIECE_BYTES", piece_bytes)
+    for number, rows in enumerate((1, 2, 90, 1, 60, 1)):
+        write(store, "root.a.d", *range(100 * number, 100 * number + rows))
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    asked: list[int] = []
+
+    def read(number: int, offset: int, count: int) -> bytes:
+        asked.append(count)
+        piece = shelf.read(id_, number, offset, count)
+        assert len(piece) <= piece_bytes
+        return piece
+
+    pull_files(read, capture.files(), str(tmp_path / "pulled"), LocalDisk(), 3)
+    files = list(capture.files())
+    assert len(files) == 12
+    for file in files:
+        there = (tmp_path / "shelf" / id_.hex() / str(file.number)).read_bytes()
+        assert (tmp_path / "pulled" / str(file.number)).read_bytes() == there
+    if piece_bytes == 1 << 20:
+        assert asked == [12]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from storage.crash_disk import CrashDisk
 
+from saros_storage import disk as disk_module
 from saros_storage.disk import LocalDisk
 
 
@@ -84,3 +85,31 @@ def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(
         disk.make_folder(str(tmp_path / "new"))
     disk.make_folder(str(tmp_path / "new"))
     assert [str(tmp_path)] == disk.synced[-1:]
+
+
+def test_many_files_are_synced_with_their_file_system_and_few_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = ([tmp_path / f"{kind}{n}" for n in range(count)] for kind, count in (("few", 3), ("many", 40)))
+    for path in (*few, *many):
+        path.write_bytes(b"x")
+    systems: list[str] = []
+    monkeypatch.setattr(disk_module, "_sync_file_system", systems.append)
+    disk = Watched()
+    disk.sync_all([*map(str, few), str(tmp_path)])
+    assert (disk.synced, systems) == ([*map(str, few), str(tmp_path)], [])
+    disk.synced.clear()
+    disk.sync_all(list(map(str, many)))
+    assert (disk.synced, systems) == ([], [str(many[0])])
+    monkeypatch.setattr(disk_module, "_sync_file_system", None)  # as where it would not tell of a lost write
+    disk.sync_all(list(map(str, many)))
+    assert disk.synced == list(map(str, many))
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_file_that_is_missing_is_not_durable(tmp_path: Path, count: int) -> None:
+    paths = [str(tmp_path / str(n)) for n in range(count)]
+    for path in paths[1:]:
+        Path(path).write_bytes(b"x")
+    with pytest.raises(FileNotFoundError):
+        LocalDisk().sync_all(paths)

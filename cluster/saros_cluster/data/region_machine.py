@@ -351,7 +351,7 @@ class RegionMachine:
         self.region.flush_chosen(chosen)
         with self._applying:
             self.region.flush_chosen(chosen)
-            return self._capture(chosen)[1]
+            return self._capture(chosen, CAPTURED_NS)[1]
 
     def capture_left(self, epoch: int) -> bytes:
         """A capture of the slots that a move took away here. Raises what `capture` does, and UserMistake (MOVED)."""
@@ -360,7 +360,7 @@ class RegionMachine:
         shows, slot = replica.ownership.shows, replica.ownership.slot
         return self.capture(lambda database, number: shows(slot(database, number), epoch, LEFT))
 
-    def _capture(self, chosen: Chosen, lease_ns: int = CAPTURED_NS) -> tuple[int, bytes]:
+    def _capture(self, chosen: Chosen, lease_ns: int) -> tuple[int, bytes]:
         region = self.region
         with region.flusher.folders:
             with region.lock:

@@ -2,12 +2,13 @@
 
     shelf     the region's capture, and the group's state as its note        (`saros_storage.capture`)
               "snapshot.list" id                 the state, and each partition's manifest
-              "snapshot.pull" id, number, offset -> bytes of a file, by its number: no path is ever on the wire
+              "snapshot.pull" id, number, offset, count -> bytes of files, by number: no path is ever on the wire
               "snapshot.done" id                 -> nothing: it is let go of
-    pull      the list, then file by file, piece by piece, into a folder beside the live one; each file is compared with
-              the size and the checksum that its manifest gives
+    pull      the list, then piece by piece, of a file or of several small ones, into a folder beside the live one; each
+              file is compared with the size and the checksum that its manifest gives
 
-A pull has some threads of its own.
+A snapshot becomes the region's folder; of slots that move, files are pulled that the region links. A pull has some
+threads of its own.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from dataclasses import replace
 from saros_cluster.data.state_file import GroupState, decode_state
 from saros_cluster.peers import BadRequest, CallHandler
 from saros_storage.capture.capture import Capture, decode_capture
-from saros_storage.capture.pulling import pull_partitions
+from saros_storage.capture.pulling import Read, pull_files, pull_partitions
 from saros_storage.capture.shelf import Shelf
 from saros_storage.disk import Disk
 
 LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
 #: Asks a node: (name, request) -> answer.
 Ask = Callable[[str, bytes], bytes]
-_QUESTION = struct.Struct("<16sIQ")
+_QUESTION = struct.Struct("<16sIQI")
 #: Some of them wait for the disk, some for the line.
-_FILES_AT_ONCE = 4
+_PIECES_AT_ONCE = 4
 
 
 def call_handlers(shelf: Shelf) -> Mapping[str, CallHandler]:
@@ -36,10 +37,10 @@ def call_handlers(shelf: Shelf) -> Mapping[str, CallHandler]:
 
     def pull(_: object, request: bytes) -> bytes:
         try:
-            id_, number, offset = _QUESTION.unpack(request)
+            id_, number, offset, count = _QUESTION.unpack(request)
         except struct.error as error:
             raise BadRequest(PULL, error) from error
-        return shelf.read(id_, number, offset)
+        return shelf.read(id_, number, offset, count)
 
     def done(_: object, request: bytes) -> bytes:
         shelf.release(request)
@@ -53,18 +54,17 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
     Raises CorruptFile if a file is not what its manifest says, and what `ask` raises.
     """
-    capture = pull_capture(ask, id_, folder, disk)
+    capture = decode_capture(ask(LIST, id_))
+    pull_partitions(_reader(ask, id_), capture.partitions, folder, disk, _PIECES_AT_ONCE)
     return replace(decode_state("snapshot", capture.note), schema=capture.schema)
 
 
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Capture:
-    """Fetch a capture's partitions, likewise. Whoever has them all says that it is done with it (DONE)."""
+    """Fetch a capture's files, by number, likewise. Whoever has them all says that it is done with it (DONE)."""
     capture = decode_capture(ask(LIST, id_))
-    pull_partitions(
-        lambda number, offset: ask(PULL, _QUESTION.pack(id_, number, offset)),
-        capture.partitions,
-        folder,
-        disk,
-        _FILES_AT_ONCE,
-    )
+    pull_files(_reader(ask, id_), capture.files(), folder, disk, _PIECES_AT_ONCE)
     return capture
+
+
+def _reader(ask: Ask, id_: bytes) -> Read:
+    return lambda number, offset, count: ask(PULL, _QUESTION.pack(id_, number, offset, count))

@@ -64,7 +64,6 @@ from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.disk import Disk
 from saros_storage.errors import StorageError
-from saros_storage.layout import database_folder_name
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 logger = logging.getLogger(__name__)
@@ -133,6 +132,7 @@ class Worker:
         self._own_request = own_request
         self._save_meta = save_meta
         self._schema = schema
+        self._shelf = shelf
         self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = guests_at
@@ -370,11 +370,11 @@ class Worker:
         id_ = self._ask(node, CAPTURE, question)
         folder = os.path.join(self._folder, str(arrival.epoch))
         try:
-            ask = self._ask if node == self._node else self._ask_paced
-            pull_capture(partial(ask, node), id_, folder, self._disk)
-            for database, number in arrival.partitions:
-                own = os.path.join(folder, database_folder_name(database), str(number))
-                machine.region.arrive(database, number, own)
+            if node == self._node:
+                capture, place = self._shelf.capture(id_), self._shelf.folder_of(id_)
+            else:
+                capture, place = pull_capture(partial(self._ask_paced, node), id_, folder, self._disk), folder
+            machine.region.arrive(set(arrival.partitions), capture, place)
         finally:  # what fails is tried again with another capture, if it has not come by a snapshot meanwhile
             with suppress(Unreachable, RemoteError):  # its lease will end
                 self._ask(node, DONE, id_)

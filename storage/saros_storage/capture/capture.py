@@ -101,9 +101,14 @@ class Capture:
 
     def files(self) -> Iterator[CapturedFile]:
         """All files of partitions, by number from 0; the pieces of the log have the numbers behind."""
+        for number, partition in self.numbered():
+            yield from partition.files(number)
+
+    def numbered(self) -> Iterator[tuple[int, CapturedPartition]]:
+        """Its partitions, each with the number of its first file."""
         number = 0
         for partition in self.partitions:
-            yield from partition.files(number)
+            yield number, partition
             number += 2 * len(partition.manifest.files)
 
 

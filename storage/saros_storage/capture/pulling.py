@@ -1,9 +1,10 @@
-"""A capture's partitions, fetched piece by piece into a folder, as a region has them there.
+"""A capture's files, fetched piece by piece into a folder.
 
-    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/        durable, names included, when it returns
+    partitions    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/     as a region has them, durable
+    files         <folder>/<number>                                      as on a shelf, for who links and syncs them
 
-Each file is compared with the size and the checksum that its manifest gives. Several may be fetched at a time: a disk
-makes many of them durable in the time of one, and the line has no pauses in between.
+Each file is compared with the size and the checksum that its manifest gives. Small ones come several in a piece, and
+several pieces may be fetched at a time: the line has no pauses in between.
 """
 
 from __future__ import annotations
@@ -12,57 +13,59 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from saros_storage.capture.capture import CapturedFile, CapturedPartition
 from saros_storage.capture.shelf import PIECE_BYTES
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile
 from saros_storage.layout import database_folder_name, kind_folder
-from saros_storage.partition_files import save_manifest
+from saros_storage.partition_files import save_manifests
 
-#: (number of a file, offset) -> PIECE_BYTES of it, or fewer: it ends there.
-Read = Callable[[int, int], bytes]
-T = TypeVar("T")
+#: (number of a file, offset, count) -> PIECE_BYTES of so many files from there on, or fewer: they end there.
+Read = Callable[[int, int, int], bytes]
+Placed = tuple[CapturedFile, str]
 
 
 def pull_partitions(
-    read: Read, partitions: Sequence[CapturedPartition], folder: str, disk: Disk, files_at_once: int = 1
+    read: Read, partitions: Sequence[CapturedPartition], folder: str, disk: Disk, at_once: int = 1
 ) -> None:
     """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
 
-    `files_at_once`: so many threads call `read`.
+    `at_once`: so many threads call `read`.
     """
+    _begin(folder, disk)
+    kinds = [kind for partition in partitions for kind in _kinds(folder, partition)]
+    for kind in kinds:
+        disk.make_folder(kind, durably=False)
+    placed = list(_placed(folder, partitions))
+    _pull_all(read, placed, disk, at_once)
+    manifests = {_own(folder, partition): partition.manifest for partition in partitions}
+    save_manifests(disk, manifests)
+    databases = {os.path.dirname(own) for own in manifests}
+    disk.sync_all([*(path for _, path in placed), *kinds, *sorted(databases), folder])
+
+
+def pull_files(read: Read, files: Iterable[CapturedFile], folder: str, disk: Disk, at_once: int = 1) -> None:
+    """Fetch files into `folder`, emptied first; nothing is durable. Raises like `pull_partitions`."""
+    _begin(folder, disk)
+    _pull_all(read, [(file, os.path.join(folder, str(file.number))) for file in files], disk, at_once)
+
+
+def _begin(folder: str, disk: Disk) -> None:
     disk.remove_tree(folder)
     disk.make_folder(folder)
-    for partition in partitions:
-        for kind in _kinds(folder, partition):
-            disk.make_folder(kind)
-
-    def pull(wanted: tuple[CapturedFile, str]) -> None:
-        _pull_file(read, *wanted, disk)
-
-    def finish(partition: CapturedPartition) -> None:
-        for kind in _kinds(folder, partition):
-            disk.sync_folder(kind)
-        save_manifest(disk, _own(folder, partition), partition.manifest)
-
-    with ThreadPoolExecutor(files_at_once, "saros-pull") as pool:
-        _each(pool, pull, _files(folder, partitions))
-        _each(pool, finish, partitions)
-        _each(pool, disk.sync_folder, sorted({os.path.dirname(_own(folder, p)) for p in partitions}))
-    disk.sync_folder(folder)
 
 
-def _each(pool: ThreadPoolExecutor, work: Callable[[T], None], items: Iterable[T]) -> None:
-    """Work at all, or raise what the first one raises."""
-    futures = [pool.submit(work, item) for item in items]
-    try:
-        for future in futures:
-            future.result()
-    finally:
-        for future in futures:
-            future.cancel()
+def _pull_all(read: Read, placed: Iterable[Placed], disk: Disk, at_once: int) -> None:
+    """Raises what the first run raises that fails; what has not begun then does not begin."""
+    with ThreadPoolExecutor(at_once, "saros-pull") as pool:
+        futures = [pool.submit(_pull_run, read, run, disk) for run in _runs(placed)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _own(folder: str, partition: CapturedPartition) -> str:
@@ -73,7 +76,7 @@ def _kinds(folder: str, partition: CapturedPartition) -> list[str]:
     return [os.path.join(_own(folder, partition), kind_folder(sequence=sequence)) for sequence in (True, False)]
 
 
-def _files(folder: str, partitions: Iterable[CapturedPartition]) -> Iterator[tuple[CapturedFile, str]]:
+def _placed(folder: str, partitions: Iterable[CapturedPartition]) -> Iterator[Placed]:
     """All files, and where they go."""
     number = 0
     for partition in partitions:
@@ -82,21 +85,41 @@ def _files(folder: str, partitions: Iterable[CapturedPartition]) -> Iterator[tup
         number += 2 * len(partition.manifest.files)
 
 
-def _pull_file(read: Read, wanted: CapturedFile, path: str, disk: Disk) -> None:
+def _runs(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
+    """Files that come in one piece together; a larger one alone."""
+    run: list[Placed] = []
+    size = 0
+    for file, path in placed:
+        if run and size + file.size > PIECE_BYTES:
+            yield run
+            run, size = [], 0
+        run.append((file, path))
+        size += file.size
+    if run:
+        yield run
+
+
+def _pull_run(read: Read, run: Sequence[Placed], disk: Disk) -> None:
+    file, path = run[0]
+    if len(run) == 1:
+        _put(disk, file, path, (read(file.number, offset, 1) for offset in range(0, max(file.size, 1), PIECE_BYTES)))
+        return
+    data = memoryview(read(file.number, 0, len(run)))
+    for file, path in run:
+        _put(disk, file, path, [data[: file.size]])
+        data = data[file.size :]
+
+
+def _put(disk: Disk, wanted: CapturedFile, path: str, pieces: Iterable[bytes | memoryview]) -> None:
     file = disk.create(path)
-    offset = crc = 0
+    size = crc = 0
     try:
-        while True:
-            piece = read(wanted.number, offset)
-            if piece:
-                file.write([piece])
-                offset += len(piece)
-                crc = zlib.crc32(piece, crc)
-            if len(piece) < PIECE_BYTES:
-                break
-        file.sync()
+        for piece in pieces:
+            file.write([piece])
+            size += len(piece)
+            crc = zlib.crc32(piece, crc)
     finally:
         file.close()
-    if (offset, crc) != (wanted.size, wanted.crc32):
-        came = f"{offset} bytes with checksum {crc:08x} came"
+    if (size, crc) != (wanted.size, wanted.crc32):
+        came = f"{size} bytes with checksum {crc:08x} came"
         raise CorruptFile(path, 0, f"{came}, not {wanted.size} with {wanted.crc32:08x}")

@@ -111,6 +111,10 @@ class Shelf:
                 kept.capture, kept.uncut = replace(kept.capture, log=tuple(pieces)), ()
         return kept.capture
 
+    def folder_of(self, id_: bytes) -> str:
+        """Where its files lie, by number, for who is in this process. Raises NoSuchCapture."""
+        return self._find(id_).folder
+
     def listing(self, id_: bytes) -> bytes:
         """The capture's bytes. Raises NoSuchCapture."""
         return encode_capture(self.capture(id_))
@@ -139,14 +143,24 @@ class Shelf:
             kept.touched_ns = self._clock.monotonic_ns()
             return kept
 
-    def read(self, id_: bytes, number: int, offset: int) -> bytes:
-        """At most PIECE_BYTES of a file; fewer: it ends there. Raises NoSuchCapture, for a number that it lacks too."""
+    def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
+        """At most PIECE_BYTES of `count` files, one behind the other; fewer: they end there. `offset`: in the first.
+
+        Raises NoSuchCapture, for a number that it lacks too.
+        """
         kept = self._find(id_)
-        if not 0 <= number < len(kept.bounds):
+        if not 0 <= number < number + count <= len(kept.bounds):
             raise NoSuchCapture
-        start, stop = kept.bounds[number]
-        data = self._disk.map(os.path.join(kept.folder, str(number)))[start:stop]
-        return bytes(data[offset : offset + PIECE_BYTES])
+        parts, room = [], PIECE_BYTES
+        for place in range(number, number + count):
+            start, stop = kept.bounds[place]
+            part = self._disk.map(os.path.join(kept.folder, str(place)))[start:stop][offset : offset + room]
+            parts.append(part)
+            room -= len(part)
+            offset = 0
+            if not room:
+                break
+        return b"".join(parts)
 
     def pieces(self, id_: bytes, number: int, offset: int = 0) -> Iterator[bytes]:
         """A file from an offset on, in pieces. Raises NoSuchCapture."""
