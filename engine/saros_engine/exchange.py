@@ -26,6 +26,8 @@ BYTES_MAX = 8 << 20
 #: So much may wait of devices that are dealt out: of one of twice as many bytes, half is there when its turn comes, and
 #: the other writer makes as much meanwhile. With less room, one writer waits while the other writes.
 DEALT_BYTES_MAX = 64 << 20
+#: Rows that go to the client at a time, if they come in smaller blocks.
+_ROWS_TOGETHER = 8_192
 
 
 class ExchangeBuffer:
@@ -104,28 +106,40 @@ class ExchangeBuffer:
 
     def take(self) -> Block | None:
         """The next block, or None if there is none now. Raises what `fail` was given."""
-        with self._lock:
-            if self._failure is not None:
-                raise self._failure
-            if not self._blocks:
-                return None
-            block = self._blocks.popleft()
-            self._bytes -= block.nbytes
-            waiting = None
-            if self._bytes < self._bytes_max:
-                waiting, self._for_writer = self._for_writer, None
-        _resolve(waiting)
-        return block
+        blocks = self._take(0)
+        return blocks[0] if blocks else None
 
     def wait_take(self) -> Block | None:
-        """The next block, waited for; None at the end. For a thread that is not a driver's."""
+        """The next block, waited for; None at the end. For a thread that is not a driver's.
+
+        Small blocks that are there already come as one: what the way to the client costs for each would count most.
+        """
         while True:
             future = self.readable()
             if future is not None:
                 future.result()
-            block = self.take()
-            if block is not None or self.drained:
-                return block
+            blocks = self._take(_ROWS_TOGETHER)
+            if blocks:
+                return Block.concat(blocks)
+            if self.drained:
+                return None
+
+    def _take(self, rows: int) -> list[Block]:
+        """The next block, and those behind it that make no more than so many rows with it; none if there is none."""
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            taken: list[Block] = []
+            while self._blocks and (not taken or self._blocks[0].rows <= rows):
+                block = self._blocks.popleft()
+                self._bytes -= block.nbytes
+                rows -= block.rows
+                taken.append(block)
+            waiting = None
+            if taken and self._bytes < self._bytes_max:
+                waiting, self._for_writer = self._for_writer, None
+        _resolve(waiting)
+        return taken
 
     def leave(self) -> None:
         """The reader wants no more. Idempotent."""

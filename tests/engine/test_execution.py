@@ -220,6 +220,27 @@ def test_what_lies_in_the_buffer_is_read_before_the_end_and_not_after_a_failure(
         failed.wait_take()
 
 
+def test_small_blocks_that_lie_there_go_to_the_client_together() -> None:
+    buffer = ExchangeBuffer()
+
+    def put(first: int, rows: int) -> None:
+        numbers = np.arange(first, first + rows)
+        buffer.put(Block.timed(numbers, [Column(DataType.INT64, numbers)]))
+
+    for first in range(0, 9_000, 3_000):
+        put(first, 3_000)
+    put(9_000, 20_000)
+    put(29_000, 1)
+    buffer.finish()
+    taken: list[Block] = []
+    while (block := buffer.wait_take()) is not None:
+        taken.append(block)
+    assert [6_000, 3_000, 20_000, 1] == [block.rows for block in taken]
+    assert list(range(29_001)) == [time for block in taken for time in block.times]
+    assert list(range(29_001)) == [value for block in taken for value in block.columns[0].to_list()]
+    assert buffer.drained
+
+
 def test_a_reader_that_leaves_frees_the_writer() -> None:
     buffer = ExchangeBuffer(bytes_max=8)
     buffer.put(one(1))
