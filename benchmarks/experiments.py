@@ -44,8 +44,8 @@ DATABASES, BATCH_ROWS = 20, 100
 #: Of each device; of the thesis's 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: A slice is so many rows: enough slices that every group has some.
-OPTIONS = {"SAROS_TIME_PARTITION_INTERVAL_MS": str(1_000 * STEP_MS)}
+#: A slice is so many rows: enough slices that every group has some; and what files move of longer ones.
+SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
 #: Of the change from that size, as in figure 6.2.
@@ -59,11 +59,12 @@ _FILL_ROWS = 1_000
 
 
 @contextmanager
-def cluster_of(nodes: int) -> Iterator[LocalCluster]:
+def cluster_of(nodes: int, slice_rows: int = SLICE_ROWS) -> Iterator[LocalCluster]:
     """A new one that runs, in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="saros-experiment-"))
     try:
-        with LocalCluster(folder, nodes, min(REPLICAS, nodes), environment=OPTIONS) as cluster:
+        options = {"SAROS_TIME_PARTITION_INTERVAL_MS": str(slice_rows * STEP_MS)}
+        with LocalCluster(folder, nodes, min(REPLICAS, nodes), environment=options) as cluster:
             cluster.start()
             cluster.wait_ready()
             with connect(cluster) as connection:
@@ -188,19 +189,25 @@ def _members(cluster: LocalCluster) -> Numbers:
 
 def migration() -> Numbers:
     """6.4 to 6.6: seconds until a fourth node has all that it is to have, what it got, and sizes of files."""
-    by_points, by_series = [], []
-    with cluster_of(REPLICAS) as cluster:
-        rows = 0
-        for points in POINTS:
-            fill(cluster, FIXED_SERIES, rows, points // FIXED_SERIES - rows)
-            rows = points // FIXED_SERIES
-            by_points.append(_migrated(cluster, FIXED_SERIES, points))
-            remove(cluster, max(cluster.nodes))
+    by_points, by_points_long, by_series = [], [], []
+    for slice_rows, measured in ((SLICE_ROWS, by_points), (LONG_SLICE_ROWS, by_points_long)):
+        with cluster_of(REPLICAS, slice_rows) as cluster:
+            rows = 0
+            for points in POINTS:
+                fill(cluster, FIXED_SERIES, rows, points // FIXED_SERIES - rows)
+                rows = points // FIXED_SERIES
+                measured.append(_migrated(cluster, FIXED_SERIES, points))
+                remove(cluster, max(cluster.nodes))
     for series in SERIES:
         with cluster_of(REPLICAS) as cluster:
             fill(cluster, series, 0, FIXED_POINTS // series)
             by_series.append(_migrated(cluster, series, FIXED_POINTS))
-    return {"by_points": by_points, "by_series": by_series}
+    return {
+        "by_points": by_points,
+        "by_points_long": by_points_long,
+        "by_series": by_series,
+        "slice_rows": (SLICE_ROWS, LONG_SLICE_ROWS),
+    }
 
 
 def _migrated(cluster: LocalCluster, series: int, points: int) -> dict[str, float]:
