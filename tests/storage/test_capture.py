@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_files import few_files
 
 from saros_storage.block import Column
 from saros_storage.capture import pulling
@@ -200,3 +201,12 @@ def test_files_smaller_and_larger_than_a_piece_come_as_they_are(
         assert (tmp_path / "pulled" / str(file.number)).read_bytes() == there
     if piece_bytes == 1 << 20:
         assert asked == [12]
+
+
+def test_many_small_files_are_pulled_by_who_may_have_few_open(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", *range(0, 15_000, 100))
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    assert len(list(capture.files())) == 300
+    with few_files(60):
+        pull_files(partial(shelf.read, id_), capture.files(), str(tmp_path / "pulled"), LocalDisk(), 3)

@@ -155,7 +155,7 @@ class Shelf:
         for place in range(number, number + count):
             start, stop = kept.bounds[place]
             part = self._disk.map(os.path.join(kept.folder, str(place)))[start:stop][offset : offset + room]
-            parts.append(part)
+            parts.append(bytes(part))  # a file that is mapped stays open
             room -= len(part)
             offset = 0
             if not room:

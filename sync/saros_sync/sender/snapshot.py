@@ -32,6 +32,8 @@ _ROUND, _SCHEMA, _NEW = "round", "schema", "new"
 _KIND = "snapshot"
 #: That read files; a round's first byte waits for them.
 _THREADS = 2
+#: Files that are read are open: a process may have a thousand or so.
+_OPEN_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +124,21 @@ class SnapshotFolder:
     def _contents(self, new: Sequence[_New]) -> list[Content]:
         """What the linked files are; the links have their names then. Raises CorruptFile, OSError."""
         with ThreadPoolExecutor(_THREADS) as threads:
-            maps = [self._disk.map(file.link) for file in new]
-            sums = [(threads.submit(hashlib.sha256, data), threads.submit(zlib.crc32, data)) for data in maps]
-            contents = []
-            for file, data, (digest, crc32) in zip(new, maps, sums, strict=True):
-                if (len(data), crc32.result()) != (file.entry.size, file.entry.crc32):
-                    reason = f"its {len(data)} bytes have not the checksum of its manifest: it is not sent"
-                    raise CorruptFile(file.source, 0, reason)
-                content = Content(digest.result().hexdigest(), len(data))
-                self._disk.replace(file.link, self.path(content.sha256))
-                contents.append(content)
-            return contents
+            batches = (new[start : start + _OPEN_MAX] for start in range(0, len(new), _OPEN_MAX))
+            return [content for batch in batches for content in self._contents_by(threads, batch)]
+
+    def _contents_by(self, threads: ThreadPoolExecutor, new: Sequence[_New]) -> list[Content]:
+        maps = [self._disk.map(file.link) for file in new]
+        sums = [(threads.submit(hashlib.sha256, data), threads.submit(zlib.crc32, data)) for data in maps]
+        contents = []
+        for file, data, (digest, crc32) in zip(new, maps, sums, strict=True):
+            if (len(data), crc32.result()) != (file.entry.size, file.entry.crc32):
+                reason = f"its {len(data)} bytes have not the checksum of its manifest: it is not sent"
+                raise CorruptFile(file.source, 0, reason)
+            content = Content(digest.result().hexdigest(), len(data))
+            self._disk.replace(file.link, self.path(content.sha256))
+            contents.append(content)
+        return contents
 
     # ------------------------------------------------------------------ keeping
 

@@ -1,0 +1,25 @@
+"""A process that may have only a few more files open than it has."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def few_files(more: int) -> Iterator[None]:
+    """Opening more than so many more at a time fails."""
+    known = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] <= highest:  # the limit is one of numbers, and lower ones may be free
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + more, known[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, known)
+        for number in taken:
+            os.close(number)
