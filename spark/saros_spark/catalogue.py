@@ -86,9 +86,10 @@ def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[st
     """Types of series by device that the patterns match, and by measurement. Raises SourceError."""
     found: dict[str, dict[str, DataType]] = {}
     for pattern in (_pattern(text) for text in devices):
-        for path, _, _, type_, *_ in connection.execute(f"show timeseries {pattern}.*"):
-            device, measurement = split_series(str(path))
-            found.setdefault(device, {})[measurement] = DataType[str(type_)]
+        shown = connection.execute(f"show timeseries {pattern}.*").fetch_arrow()
+        for path, type_ in zip(*(shown.column(name).to_pylist() for name in ("Timeseries", "DataType")), strict=True):
+            device, measurement = split_series(path)
+            found.setdefault(device, {})[measurement] = DataType[type_]
     return found
 
 

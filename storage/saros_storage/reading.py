@@ -203,13 +203,15 @@ class Summaries:
     @property
     def starts(self) -> Int64Array:
         """The first time of each span."""
-        found: Int64Array = np.min([_where(c.start, TIME_MAX) for c in self.columns], axis=0)
+        times = [_where(column.start, TIME_MAX) for column in self.columns]
+        found: Int64Array = times[0] if len(times) == 1 else np.min(times, axis=0)
         return found
 
     @property
     def ends(self) -> Int64Array:
         """The last time of each span."""
-        found: Int64Array = np.max([_where(c.end, TIME_MIN) for c in self.columns], axis=0)
+        times = [_where(column.end, TIME_MIN) for column in self.columns]
+        found: Int64Array = times[0] if len(times) == 1 else np.max(times, axis=0)
         return found
 
 

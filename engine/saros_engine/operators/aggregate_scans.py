@@ -110,7 +110,9 @@ class _Shape:
             self._table.add(slots, states)
             return
         spans, numbers = spans_inside(self._windows, summaries.starts, summaries.ends)
-        self._table.add(slots[spans] * self._rows + numbers, [column.take(spans) for column in states])
+        if len(spans) < summaries.rows:
+            slots, states = slots[spans], [column.take(spans) for column in states]
+        self._table.add(slots * self._rows + numbers, states)
 
     def _finish_batch(self) -> None:
         self._gather_single()
