@@ -23,9 +23,6 @@ from saros_storage.block import Block
 
 #: A writer that has put more than this waits until the reader took some.
 BYTES_MAX = 8 << 20
-#: So much may wait of devices that are dealt out: of one of twice as many bytes, half is there when its turn comes, and
-#: the other writer makes as much meanwhile. With less room, one writer waits while the other writes.
-DEALT_BYTES_MAX = 64 << 20
 #: Rows that go to the client at a time, if they come in smaller blocks.
 _ROWS_TOGETHER = 8_192
 

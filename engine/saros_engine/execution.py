@@ -17,11 +17,11 @@ from collections.abc import Callable
 from saros_engine.collector import collected_rarely
 from saros_engine.driver import PipelineDriver
 from saros_engine.errors import QueryKilled
-from saros_engine.exchange import BYTES_MAX, DEALT_BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
+from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
 from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import DeviceMerge, ExchangeSource, FragmentInstance, QueryPlan, width
+from saros_engine.plan import ExchangeSource, FragmentInstance, QueryPlan, width
 from saros_engine.spill import QuerySpill
 from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
@@ -30,15 +30,16 @@ from saros_storage.clock import Clock
 from saros_storage.reading import ReadView
 from saros_storage.types import TimeUnit
 
-#: Each instance that devices are dealt to may let this part of the query's memory wait.
-_DEALT_SHARE = 16
+#: What waits between fragments may take this part of the query's memory in all. A join's blocks are of 16 MB; and of a
+#: device whose turn to be exported has not come, half should be there when it comes, or its writer waits for the other.
+_WAITING_SHARE = 4
 
 
-def _room(instance: FragmentInstance, memory: QueryMemory) -> int:
-    """Bytes of an instance's buffer."""
-    if instance.sink is None or not isinstance(instance.fragment.root, DeviceMerge):
-        return BYTES_MAX
-    return max(BYTES_MAX, min(memory.bytes_max // _DEALT_SHARE, DEALT_BYTES_MAX))
+def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
+    """Bytes of each instance's buffer; what the client takes from has the usual room."""
+    writers = max(len(plan.instances) - 1, 1)
+    room = max(memory.bytes_max // _WAITING_SHARE // writers, BYTES_MAX)
+    return [BYTES_MAX if instance.sink is None else room for instance in plan.instances]
 
 
 class QueryExecution:
@@ -65,7 +66,7 @@ class QueryExecution:
         self._ended = ended
         self._over = threading.Event()
         self._scheduler: DriverScheduler | None = None
-        self._buffers = [ExchangeBuffer(_room(instance, memory)) for instance in plan.instances]
+        self._buffers = [ExchangeBuffer(room) for room in _rooms(plan, memory)]
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
