@@ -49,9 +49,8 @@ def link_arrived(
             came = Arrived(files, manifest.tombstones, manifest.set_aside)
         arrived.append(came)
     linked = [source.path for came in arrived for _, source in came.files]
-    folders = {os.path.dirname(path) for path in linked}
-    for _ in range(3):  # those of kinds, partitions, databases, and the region's
-        folders |= {os.path.dirname(path) for path in folders}
+    kinds = {os.path.dirname(path) for path in linked}
+    folders = kinds | {os.path.dirname(kind) for kind in kinds}  # those above become durable with the manifests
     disk.sync_all([*linked, *(path + RESOURCE for path in linked), *sorted(folders)])
     return arrived
 

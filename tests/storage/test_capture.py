@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_files import few_files
+from storage.crash_disk import CrashDisk
 
 from saros_storage.block import Column
 from saros_storage.capture import pulling
@@ -20,6 +22,8 @@ from saros_storage.capture.shelf import NoSuchCapture, Shelf
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile
+from saros_storage.manifest import Manifest, decode_manifest
+from saros_storage.partition_files import save_manifests
 from saros_storage.reading import TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
@@ -210,3 +214,27 @@ def test_many_small_files_are_pulled_by_who_may_have_few_open(store: Store, tmp_
     assert len(list(capture.files())) == 300
     with few_files(60):
         pull_files(partial(shelf.read, id_), capture.files(), str(tmp_path / "pulled"), LocalDisk(), 3)
+
+
+def test_what_was_pulled_survives_a_power_cut(store: Store, tmp_path: Path) -> None:
+    write(store, "root.a.d", *range(0, 500, 50))
+    write(store, "root.b.d", 1)
+    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    id_, capture = take(store, shelf)
+    disk = CrashDisk()
+    disk.make_folder("groups")
+    pull_partitions(partial(shelf.read, id_), capture.partitions, "groups/pulled", disk)
+    there = disk.after_power_cut().files
+    for partition in capture.partitions:
+        folder = f"groups/pulled/{partition.manifest.database}/{partition.slice}"
+        assert decode_manifest("", there[f"{folder}/MANIFEST"]) == partition.manifest
+        for file in partition.files(0):
+            assert zlib.crc32(there[f"{folder}/{file.name}"]) == file.crc32
+
+
+def test_manifests_in_new_folders_survive_a_power_cut() -> None:
+    disk = CrashDisk()
+    disk.make_folder("data")
+    folders = [f"data/root.{name}/{number}" for name in "ab" for number in range(2)]
+    save_manifests(disk, {folder: Manifest("root.a", 1) for folder in folders})
+    assert {f"{folder}/MANIFEST" for folder in folders} == set(disk.after_power_cut().files)

@@ -41,8 +41,7 @@ def pull_partitions(
     _pull_all(read, placed, disk, at_once)
     manifests = {_own(folder, partition): partition.manifest for partition in partitions}
     save_manifests(disk, manifests)
-    databases = {os.path.dirname(own) for own in manifests}
-    disk.sync_all([*(path for _, path in placed), *kinds, *sorted(databases), folder])
+    disk.sync_all([*(path for _, path in placed), *kinds, *manifests])
 
 
 def pull_files(read: Read, files: Iterable[CapturedFile], folder: str, disk: Disk, at_once: int = 1) -> None:
