@@ -1,7 +1,8 @@
 """A round of sealed files to a server, beside a bare copy of the same files, both over the same proxy.
 
-    python benchmarks/bench_sync.py [--points 10000000] [--pairs 3]
+    python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6]
 
+`--line`: bytes a second that the proxy lets through; else as many as it can carry.
 The copy reads the files, sends them through one connection, and whoever takes them writes and syncs one file. Sender,
 proxy and receiver are processes of their own; the processor time of each is told.
 """
@@ -27,7 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster.tcp_proxy import HOST, TcpProxy
+from cluster.tcp_proxy import HOST, TcpProxy, Weather
 
 import saros
 from saros.rounds import RemoteReceiver
@@ -75,10 +76,13 @@ def take_each(listener: socket.socket, path: Path) -> None:
         path.unlink()
 
 
-def carry(pipe: Connection, ports: list[int]) -> None:
+def carry(pipe: Connection, ports: list[int], bytes_per_second: float) -> None:
     """The proxy."""
     proxy = TcpProxy()
-    answer(pipe, [proxy.add_link(str(port), HOST, port) for port in ports])
+    links = [proxy.add_link(str(port), HOST, port) for port in ports]
+    for port in ports:
+        proxy.set_weather(str(port), forth=Weather(bytes_per_second=bytes_per_second))
+    answer(pipe, links)
 
 
 def answer(pipe: Connection, first: object) -> None:
@@ -160,13 +164,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=10_000_000)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--line", type=float, default=0.0)
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="saros-sync-")
     edge = os.path.join(folder, "edge")
     files = fill(edge, options.points)
     size = sum(path.stat().st_size for path in files)
     server, taker = Process(serve, os.path.join(folder, "centre")), Process(take, folder)
-    proxy = Process(carry, [server.first, taker.first])
+    proxy = Process(carry, [server.first, taker.first], options.line)
     to_server, to_taker = proxy.first
     print(f"{size / 1e6:.0f} MB in {len(files)} files")
     for _ in range(options.pairs):

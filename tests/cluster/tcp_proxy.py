@@ -3,7 +3,8 @@
     client ──> port of the link ══ forth ══> target        each direction has a weather, which may change at any time
            <──                  ══ back  ══
 
-    PASS     bytes pass, `delay_s` later, in order; of each chunk one byte is changed with probability `corruption`
+    PASS     bytes pass, `delay_s` later, in order, of each connection `bytes_per_second` (0: as many as come); of each
+             chunk one byte is changed with probability `corruption`
     HOLD     bytes are kept and pass when the weather is better: a link that stalls
     LOSE     bytes are lost and nobody is told: a partition, one-way if the other direction passes. A connection that
              lost bytes has a hole, so it is aborted when the weather is better
@@ -50,6 +51,7 @@ class Weather:
     mode: Mode = Mode.PASS
     delay_s: float = 0.0
     corruption: float = 0.0
+    bytes_per_second: float = 0.0
 
 
 FAIR = Weather()
@@ -218,9 +220,12 @@ class TcpProxy:
         queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_CHUNKS_MAX)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._deliver(direction, connection, queue, writer))
+            through = 0.0
             while True:
                 data = await reader.read(_CHUNK_BYTES)
-                await queue.put((self._loop.time() + direction.weather.delay_s, data))
+                weather, through = direction.weather, max(through, self._loop.time())
+                through += len(data) / weather.bytes_per_second if weather.bytes_per_second else 0.0
+                await queue.put((through + weather.delay_s, data))
                 if not data:
                     break
 

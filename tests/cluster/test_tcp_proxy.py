@@ -130,6 +130,14 @@ def test_a_delay_is_kept_and_so_is_the_order(proxy: TcpProxy, client: socket.soc
     assert 0.15 <= time.monotonic() - started
 
 
+def test_a_line_lets_no_more_through_than_it_is_ordered_to(proxy: TcpProxy, client: socket.socket) -> None:
+    proxy.set_weather("a", back=Weather(bytes_per_second=1_000_000))
+    started = time.monotonic()
+    client.sendall(bytes(200_000))
+    assert bytes(200_000) == take(client, 200_000)
+    assert 0.2 <= time.monotonic() - started
+
+
 def test_what_is_held_comes_later(proxy: TcpProxy, client: socket.socket) -> None:
     proxy.set_weather("a", back=HOLD)
     client.sendall(b"wait")
