@@ -104,12 +104,12 @@ def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
 
 def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
     """Replace manifests, given by their partitions' folders, durably; if it fails, some. Folders that lack are made."""
-    above: set[str] = set()
+    databases = sorted({os.path.dirname(folder) for folder in manifests})
+    for database in databases:
+        disk.make_folder(database)
     for folder in manifests:
         disk.make_folder(folder, durably=False)
-        database = os.path.dirname(folder)
-        above |= {database, os.path.dirname(database)}
-    disk.sync_all(sorted(above))
+    disk.sync_all(databases)
     write_all_durably(disk, {os.path.join(f, MANIFEST): encode_manifest(manifest) for f, manifest in manifests.items()})
 
 

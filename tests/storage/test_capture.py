@@ -222,7 +222,7 @@ def test_what_was_pulled_survives_a_power_cut(store: Store, tmp_path: Path) -> N
     shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     disk = CrashDisk()
-    disk.make_folder("groups")
+    disk.make_folder("groups", durably=False)
     pull_partitions(partial(shelf.read, id_), capture.partitions, "groups/pulled", disk)
     there = disk.after_power_cut().files
     for partition in capture.partitions:
@@ -234,7 +234,7 @@ def test_what_was_pulled_survives_a_power_cut(store: Store, tmp_path: Path) -> N
 
 def test_manifests_in_new_folders_survive_a_power_cut() -> None:
     disk = CrashDisk()
-    disk.make_folder("data")
+    disk.make_folder("data", durably=False)
     folders = [f"data/root.{name}/{number}" for name in "ab" for number in range(2)]
     save_manifests(disk, {folder: Manifest("root.a", 1) for folder in folders})
     assert {f"{folder}/MANIFEST" for folder in folders} == set(disk.after_power_cut().files)
