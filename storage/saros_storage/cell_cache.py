@@ -80,6 +80,8 @@ class CellCache:
     """See the module. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
+        #: Whether it is worth while to make cells.
+        self.keeps = bytes_max > 0
         self._known: LruCache[CellKey, ChunkCells] = LruCache(bytes_max)
 
     def get(self, key: CellKey) -> ChunkCells | None:

@@ -107,13 +107,16 @@ class Partitions:
         return dropped
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """A partition comes from elsewhere, where it is read until its files are here; entry `index` opened it."""
+        """A partition comes from elsewhere, where it is read until its files are here; entry `index` opened it.
+
+        One that was made since, behind a drop of its database, has nothing elsewhere.
+        """
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:
             manifest = Manifest(database, index, generation=generation)
             partition = slices[number] = Partition((database, number), self._folder_of(database, number), manifest)
-        if partition.manifest.arrived < generation:
+        if partition.manifest.created <= index and partition.manifest.arrived < generation:
             partition.begin_with(underlay)
             self.changed()
 

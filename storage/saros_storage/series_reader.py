@@ -211,7 +211,7 @@ class LocalSeriesReader:
     def _gives_cells(self, page: Piece) -> bool:
         """Whether a page's rows are better given, and kept, as what they come to in windows."""
         grid = self._request.grid
-        if grid is None or not self._answerable(page):
+        if grid is None or not self._cache.cells.keeps or not self._answerable(page):
             return False
         return page.count >= self._cell_rows_min * grid.touched(page.start, page.end)
 

@@ -615,6 +615,25 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     assert {0: 2} == member.points("root.b.d")
 
 
+def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_either(tmp_path: Path) -> None:
+    """The state on the disk is older than the drop; what was made anew is newer."""
+    member = Member(tmp_path)
+    slots = (member.slot("root.b", 0),)
+    member.transfer(Fence(1, slots))
+    member.transfer(LetGo(1))
+    member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
+    member.machine.save(first=3)
+    member.base = 2
+    member.add(NO_REQUEST, Mutation([DeleteDatabase("root.b")]), known=Known(2, 2))
+    member.add(NO_REQUEST, Mutation(creates("root.b.d")), known=Known(2, 2))
+    member.add(NO_REQUEST, write("root.b.d", 0, 2, 1))
+    member.machine.region.flush()
+    assert {0: 1, 1: 1} == member.points("root.b.d")
+    member.restart()
+    assert not any(p.underlay is not None for p in member.machine.region.partitions)
+    assert {0: 1, 1: 1} == member.points("root.b.d")
+
+
 def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out_of_it(tmp_path: Path) -> None:
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     other.add(NO_REQUEST, Mutation(creates("root.b.d")))
