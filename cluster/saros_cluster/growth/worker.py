@@ -349,7 +349,9 @@ class Worker:
             (machine, arrival)
             for machine in self._replicas.machines.values()
             for arrival in machine.replica.arrivals()
-            if arrival.change == change.id and self._node not in change.moves[arrival.move].loaded
+            if arrival.change == change.id
+            # A snapshot may come, of a member that is behind, in which something is on its way that was here.
+            and (self._node not in change.moves[arrival.move].loaded or machine.replica.is_arriving(arrival))
         ]
 
     def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
