@@ -325,7 +325,7 @@ def capture() -> Operation:
                 captured = region.capture(everything)
             id_ = shelf.put(captured)
         copy = CrashDisk()
-        pull_partitions(partial(shelf.read, id_), captured.partitions, f"{FOLDER}/{GROUP_FOLDER}", copy)
+        pull_partitions(partial(shelf.read, id_), captured, f"{FOLDER}/{GROUP_FOLDER}", copy)
         shelf.release(id_)
         copy.make_folder(f"{FOLDER}/meta")
         save_schema(copy, f"{FOLDER}/{SCHEMA_FILE}", captured.schema, captured.schema_index)

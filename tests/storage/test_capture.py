@@ -167,7 +167,7 @@ def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
     shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     target = str(tmp_path / "pulled")
-    pull_partitions(partial(shelf.read, id_), capture.partitions, target, LocalDisk())
+    pull_partitions(partial(shelf.read, id_), capture, target, LocalDisk())
     assert 1 == len(list((tmp_path / "pulled" / "root.a" / "0" / "seq").glob("*.tsfile")))
 
     def flipped(number: int, offset: int, count: int) -> bytes:
@@ -176,7 +176,7 @@ def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
         return bytes(data)
 
     with pytest.raises(CorruptFile, match="checksum"):
-        pull_partitions(flipped, capture.partitions, target, LocalDisk())
+        pull_partitions(flipped, capture, target, LocalDisk())
 
 
 @pytest.mark.parametrize("piece_bytes", [64, 1_000, 1_500, 1 << 20])
@@ -223,7 +223,7 @@ def test_what_was_pulled_survives_a_power_cut(store: Store, tmp_path: Path) -> N
     id_, capture = take(store, shelf)
     disk = CrashDisk()
     disk.make_folder("groups", durably=False)
-    pull_partitions(partial(shelf.read, id_), capture.partitions, "groups/pulled", disk)
+    pull_partitions(partial(shelf.read, id_), capture, "groups/pulled", disk)
     there = disk.after_power_cut().files
     for partition in capture.partitions:
         folder = f"groups/pulled/{partition.manifest.database}/{partition.slice}"

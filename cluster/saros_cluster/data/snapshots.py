@@ -55,7 +55,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
     Raises CorruptFile if a file is not what its manifest says, and what `ask` raises.
     """
     capture = decode_capture(ask(LIST, id_))
-    pull_partitions(_reader(ask, id_), capture.partitions, folder, disk, _PIECES_AT_ONCE)
+    pull_partitions(_reader(ask, id_), capture, folder, disk, _PIECES_AT_ONCE)
     return replace(decode_state("snapshot", capture.note), schema=capture.schema)
 
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from saros_storage.capture.capture import CapturedFile, CapturedPartition
+from saros_storage.capture.capture import Capture, CapturedFile, CapturedPartition
 from saros_storage.capture.shelf import PIECE_BYTES
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile
@@ -26,20 +26,18 @@ Read = Callable[[int, int, int], bytes]
 Placed = tuple[CapturedFile, str]
 
 
-def pull_partitions(
-    read: Read, partitions: Sequence[CapturedPartition], folder: str, disk: Disk, at_once: int = 1
-) -> None:
+def pull_partitions(read: Read, capture: Capture, folder: str, disk: Disk, at_once: int = 1) -> None:
     """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
 
     `at_once`: so many threads call `read`.
     """
     _begin(folder, disk)
-    kinds = [kind for partition in partitions for kind in _kinds(folder, partition)]
+    kinds = [kind for partition in capture.partitions for kind in _kinds(folder, partition)]
     for kind in kinds:
         disk.make_folder(kind, durably=False)
-    placed = list(_placed(folder, partitions))
+    placed = list(_placed(folder, capture))
     _pull_all(read, placed, disk, at_once)
-    manifests = {_own(folder, partition): partition.manifest for partition in partitions}
+    manifests = {_own(folder, partition): partition.manifest for partition in capture.partitions}
     save_manifests(disk, manifests)
     disk.sync_all([*(path for _, path in placed), *kinds, *manifests])
 
@@ -75,13 +73,11 @@ def _kinds(folder: str, partition: CapturedPartition) -> list[str]:
     return [os.path.join(_own(folder, partition), kind_folder(sequence=sequence)) for sequence in (True, False)]
 
 
-def _placed(folder: str, partitions: Iterable[CapturedPartition]) -> Iterator[Placed]:
+def _placed(folder: str, capture: Capture) -> Iterator[Placed]:
     """All files, and where they go."""
-    number = 0
-    for partition in partitions:
+    for number, partition in capture.numbered():
         for file in partition.files(number):
             yield file, os.path.join(_own(folder, partition), file.name)
-        number += 2 * len(partition.manifest.files)
 
 
 def _runs(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
