@@ -226,9 +226,7 @@ class GlobalAggregation:
 
     def add_summaries(self, summaries: Summaries) -> None:
         """Statistics instead of rows."""
-        states = self._calls.summary(summaries)
-        if self._newest_first:
-            states = [column.take(np.arange(summaries.rows - 1, -1, -1)) for column in states]
+        states = self._calls.summary(summaries.reversed() if self._newest_first else summaries)
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
     def finish(self) -> None:

@@ -248,8 +248,9 @@ class Replica:
 
     def is_arriving(self, arrival: Arrival) -> bool:
         """Whether something of it is still read elsewhere."""
+        came = set(arrival.partitions)
         with self.region.lock:
-            return any(p.underlay is not None and p.key in set(arrival.partitions) for p in self.region.partitions)
+            return any(p.underlay is not None and p.key in came for p in self.region.partitions)
 
     def news_since(self, known: int) -> SchemaNews:
         """What became of the schema behind entry `known`. Any thread."""

@@ -108,7 +108,7 @@ class ClusterReceiver:
         chores: Chores,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Chores at what arrived here before. Raises CorruptFile, OSError."""
+        """Look at what arrived here before. Raises CorruptFile, OSError."""
         self._contents = contents
         self._disk = disk
         self._clock = clock
