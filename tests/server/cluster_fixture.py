@@ -56,12 +56,14 @@ class Nodes:
         node.close()
 
     def lose_messages(self, number: int, *, to: int) -> None:
-        """What a node has queued for another never arrives."""
+        """What a node has queued for another, if it ever sent it anything, never arrives."""
         database = self.node(number).store
         assert isinstance(database, ClusterDatabase)
         peers = database._parts.peers
         assert isinstance(peers, GrpcPeers)
-        peers._lanes.pop(NodeId(to + 1)).close()
+        lane = peers._lanes.pop(NodeId(to + 1), None)
+        if lane is not None:
+            lane.close()
 
     def wait_ready(self, *numbers: int) -> None:
         """Until these nodes (by default all that run) answer a strong read."""
