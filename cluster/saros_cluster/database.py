@@ -203,9 +203,11 @@ class ClusterDatabase:
                 self._note_written(frame.head.device, group)
         if creates:
             self._registering.create(request, creates, rows, tree, drops, routing)
-            for frame in frames:  # what was created may have been dropped since
-                self._fitting.depth(frame.head, self.schema)
-            refuse_sent(self.schema, (frame.head.device for frame in frames))
+            # What was created may have been dropped since: rows that went with it are gone too, others are refused.
+            heads = [(part.known or TabletFrame(part.frame)).head for parts in rows.values() for part in parts]
+            for head in heads:
+                self._fitting.depth(head, self.schema)
+            refuse_sent(self.schema, (head.device for head in heads))
         mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
         self.entries.propose_all(mutations, request, routing, seen)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
+from saros_cluster.data.command import carrying_out
+from saros_cluster.database import ClusterDatabase
 from saros_cluster.raft.ready import RaftOptions
+from saros_cluster.registering import Registering
 from saros_server import cluster_node
 from saros_shell import verify_command
 from saros_storage.block import Column
@@ -80,6 +85,31 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
     assert [] == cluster.run(2, "show databases")
     cluster.run(0, "insert into root.a.d(time, x) values (6, 6)")
     assert [(6, 6.0)] == cluster.run(2, "select x from root.a.d")
+
+
+@pytest.mark.parametrize("is_schema_group", [True, False], ids=["their own entry", "another group"])
+def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_failed(
+    cluster: Nodes, monkeypatch: pytest.MonkeyPatch, is_schema_group: bool
+) -> None:
+    cluster.run(0, "create database root.a")
+    store = cluster.node(0).store
+    assert isinstance(store, ClusterDatabase)
+    schema_group = store.routing.schema_group("root.a")
+    week = next(w for w in range(64) if is_schema_group == (schema_group == store.routing.group_at("root.a", w)))
+    create = Registering.create
+
+    def create_and_lose(self: Registering, *arguments: Any) -> None:
+        create(self, *arguments)
+        monkeypatch.undo()
+        cluster.run(1, "delete timeseries root.a.d.x")
+
+    monkeypatch.setattr(Registering, "create", create_and_lose)
+    refused = pytest.raises(UserMistake, match=r"root\.a\.d.* does not exist")
+    with carrying_out((7, 1)), nullcontext() if is_schema_group else refused:
+        cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
+    assert [] == cluster.run(0, "show timeseries root.a.**")
+    cluster.run(0, "insert into root.a.d(time, x) values (5, 2.5)")
+    assert [(5, 2.5)] == cluster.run(2, "select x from root.a.d")
 
 
 def test_mistakes_are_told_as_on_one_node(cluster: Nodes) -> None:
