@@ -33,7 +33,7 @@ from saros_cluster.inflow import Inflow
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
-from saros_cluster.raft.messages import GroupId, HardState, Position
+from saros_cluster.raft.messages import TERMS_OF_A_GROUP, GroupId, HardState, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
 from saros_cluster.replicas import Replicas
@@ -51,8 +51,6 @@ _PULL_SECONDS = 10.0
 _NOBODY = Position(0, 0, Membership(0, ()))
 #: Where the logs of the cluster's first groups begin.
 _FOUNDED = 1
-#: More entries, and more terms, than a group that is new has for each entry of the meta group's.
-_PER_META_ENTRY = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +215,18 @@ def founding(group: GroupId, topology: Topology) -> Position:
     change = topology.change
     if change is None or group not in change.new_groups:
         return Position(_FOUNDED, 0, topology.wanted[group])
-    first = change.anew.get(group, change.id) * _PER_META_ENTRY
+    first = change.anew.get(group, change.id) * TERMS_OF_A_GROUP
     return Position(first, first, topology.wanted[group])
 
 
 def counted(term: int, index: int) -> int:
     """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`founding`)."""
-    return max(index - term // _PER_META_ENTRY * _PER_META_ENTRY, 0)
+    return max(index - term // TERMS_OF_A_GROUP * TERMS_OF_A_GROUP, 0)
 
 
 def is_founding(position: Position) -> bool:
     """Whether nothing was ever before a log that begins there."""
-    return position.index == _FOUNDED or position.index % _PER_META_ENTRY == 0
+    return position.index == _FOUNDED or position.index % TERMS_OF_A_GROUP == 0
 
 
 def _last_index(contents: LogContents) -> int:

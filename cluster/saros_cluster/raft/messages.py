@@ -8,7 +8,8 @@
     ReadIndex          -> ReadIndexResponse   how far must I have applied to read what is current?
 
 A sender and a receiver are incarnations: a node that lost its disk comes back under another id. A message of another
-group or for another node is refused by `step`.
+group or for another node is refused by `step`. So is one of a group that had, or will have, the same number
+(`TERMS_OF_A_GROUP`): whoever leaves the one and joins the other forgets what it promised to the first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 
 GroupId = NewType("GroupId", int)
+
+#: Terms and indices of a group begin at a multiple of this, above those of groups that had its number before. So a term
+#: tells of which of them it is; no group ever has as many.
+TERMS_OF_A_GROUP = 1 << 24
 
 #: What an entry takes beside its data, for the limits in bytes.
 ENTRY_OVERHEAD_BYTES = 32

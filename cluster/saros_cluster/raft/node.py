@@ -34,6 +34,7 @@ from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.leadership import APPEND_BYTES_MAX, Leadership
 from saros_cluster.raft.membership import Membership, Tally
 from saros_cluster.raft.messages import (
+    TERMS_OF_A_GROUP,
     Append,
     AppendResponse,
     Entry,
@@ -373,7 +374,7 @@ class RaftNode:
     def step(self, message: Message) -> None:
         """Handle a message."""
         is_for_me = message.group == self._group and message.receiver == self._id and message.sender != self._id
-        if not is_for_me or not is_possible(message):
+        if not is_for_me or not self._is_of_this_group(message) or not is_possible(message):
             self._rejected += 1
             return
         if message.term > self.term and not self._enter_term_of(message):
@@ -382,6 +383,10 @@ class RaftNode:
             self._answer_old(message)
         elif not self._handle(message):
             self._rejected += 1
+
+    def _is_of_this_group(self, message: Message) -> bool:
+        """Whether it is of the group that this node is in, not of another one that has, or had, its number."""
+        return self.term == 0 or message.term // TERMS_OF_A_GROUP == self.term // TERMS_OF_A_GROUP
 
     def _enter_term_of(self, message: Message) -> bool:
         """A message of a later term; False if it is to be ignored."""
