@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,10 +92,16 @@ class Matrix:
         armed = self._armed(case.role, joining)
         for node in armed:
             self._file(node, f"befall.{case.point}").touch()
-        watch = begin(cluster, f"add node {joining}")
-        node = self._await_point(watch, armed, case.point)
-        if node is not None:
-            self._let_befall(case, watch, node, joining)
+        watch = Watch(cluster, f"add node {joining}")
+        with ThreadPoolExecutor(1) as pool:
+            begun = pool.submit(watch.begin)
+            node = self._await_point(watch, begun, armed, case.point)
+            if node is not None:
+                self._let_befall(case, watch, node, joining)
+            error = begun.exception()
+            # Who carried it out may have been befallen before it answered.
+            if error is not None and (node is None or not isinstance(error, saros.Error)):
+                raise error
         watch.wait()
         watch.grown()
         return node
@@ -119,10 +126,10 @@ class Matrix:
         before = [node for node in self._cluster.nodes if node != joining]
         return [node for node in before if (node == leader) == (role == LEADER)] or before
 
-    def _await_point(self, watch: Watch, armed: Sequence[int], point: str) -> int | None:
+    def _await_point(self, watch: Watch, begun: Future[None], armed: Sequence[int], point: str) -> int | None:
         """The first that stops there; the others go on. None: the change is over."""
         limit = time.monotonic() + CHANGE_SECONDS_MAX
-        while not (there := self._stopped(armed, point)) and watch.poll() is not None:
+        while not (there := self._stopped(armed, point)) and (not begun.done() or watch.poll() is not None):
             if time.monotonic() > limit:
                 raise NodeFailed(f"nobody gets to {point!r}, and the change does not end")
             time.sleep(_POLL_SECONDS)

@@ -1,6 +1,7 @@
 """A change of a cluster of real processes, and how long each of its stages took.
 
     begin(cluster, "add node 4") -> Watch       poll() until it is None -> Grown
+    Watch(...).begin()                          the same on two threads: somebody may be stopped before it is answered
 
 Asks the nodes every few milliseconds, so a stage that is shorter may be missed. One thread.
 """
@@ -54,17 +55,23 @@ class Grown:
 
 @dataclass(slots=True)
 class Watch:
-    """A change under way. Made by `begin`."""
+    """A change that is to begin, or is under way."""
 
     cluster: LocalCluster
     statement: str
-    began_ns: int
     leaving: int | None = None
+    began_ns: int = field(default_factory=time.monotonic_ns)
     #: Moments at which stages were seen first, in order.
     seen_ns: dict[str, int] = field(default_factory=dict)
     slots: int = 0
     arrived_ns: int | None = None
     connections: dict[int, saros.Connection] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Let a node that is up carry the statement out. Any thread. Raises saros.Error."""
+        target = "saros://" + ",".join(self.cluster.address(node) for node in self.cluster.up if node != self.leaving)
+        with saros.connect(target) as connection:
+            connection.execute(self.statement)
 
     def poll(self) -> str | None:
         """The stage; None when no node that is up knows of a change any more.
@@ -125,10 +132,8 @@ class Watch:
 
 def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> Watch:
     """Begin a change. Raises saros.Error."""
-    watch = Watch(cluster, statement, time.monotonic_ns(), leaving)
-    target = "saros://" + ",".join(cluster.address(node) for node in cluster.up if node != leaving)
-    with saros.connect(target) as connection:
-        connection.execute(statement)
+    watch = Watch(cluster, statement, leaving)
+    watch.begin()
     return watch
 
 
