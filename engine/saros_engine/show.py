@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint
 from saros_engine.continuous import continuous_queries, last_run
@@ -15,8 +15,10 @@ from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
 from saros_engine.planner.finish import row_count
 from saros_engine.readable_schema import SchemaReader
+from saros_engine.show_times import Points, split_times
 from saros_engine.templates import places, template, templates, used_by
-from saros_engine.text import match_text
+from saros_engine.text import like_pattern, match_text
+from saros_engine.time_filter import ALL_TIME
 from saros_engine.views import ViewedSchema, view_in
 from saros_grammar.ast import (
     Binary,
@@ -36,6 +38,7 @@ from saros_grammar.ast import (
 )
 from saros_storage.block import TextArray
 from saros_storage.paths import PathPattern, parse_pattern, split_path
+from saros_storage.reading import TimeRange
 from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
 
@@ -74,23 +77,36 @@ Subjects = Mapping[str, str | None]
 
 #: Kinds of SHOW that take a condition.
 _FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES, ShowKind.VIEWS})
-#: (path of a series) -> the time of its latest point, or None.
-LatestTimes = Callable[[Sequence[str]], Mapping[str, int]]
 
 
-def show_schema(statement: Show, schema: SchemaReader, latest: LatestTimes) -> Shown:
+def show_schema(statement: Show, schema: SchemaReader, points: Points) -> Shown:
     """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
-    shown = _SHOW[statement.kind](statement, schema)
+    where, spans = split_times(statement.where, points.moment)
+    shown = _SHOW[statement.kind](replace(statement, where=where), schema)
+    if spans is not None:
+        shown = _written(shown, statement.kind, spans, schema, points)
     if statement.order_by:
         _order(shown, statement.order_by)
     if statement.latest:
-        times = latest([str(row[0]) for row in shown.rows])
+        times = points.latest([str(row[0]) for row in shown.rows], ALL_TIME)
         shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
     start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
     stop = None if count is None else start + count
     return Shown(shown.fields, shown.rows[start:stop])
+
+
+def _written(shown: Shown, kind: ShowKind, spans: Sequence[TimeRange], schema: SchemaReader, points: Points) -> Shown:
+    """The rows of devices or series that have points then. Raises SemanticError for views."""
+    names = [str(row[0]) for row in shown.rows]
+    if kind is ShowKind.VIEWS:
+        raise SemanticError("views have no points of their own: SHOW VIEW takes no time")
+    if kind is ShowKind.TIMESERIES:
+        found = points.of_series(names, spans)
+    else:
+        found = points.of_devices([d for d in map(schema.device, names) if d is not None], spans)
+    return Shown(shown.fields, [row for row, name in zip(shown.rows, names, strict=True) if name in found])
 
 
 def _order(shown: Shown, keys: Sequence[SortKey]) -> None:
@@ -101,24 +117,28 @@ def _order(shown: Shown, keys: Sequence[SortKey]) -> None:
     shown.rows.sort(key=lambda row: split_path(str(row[0])), reverse=key.descending)
 
 
-def count_schema(statement: Count, schema: SchemaReader) -> Shown:
+def count_schema(statement: Count, schema: SchemaReader, points: Points) -> Shown:
     """COUNT of databases, devices, series and nodes."""
     pattern = _pattern(statement.path)
     kind = statement.kind
+    where, spans = split_times(statement.where, points.moment)
     if kind is ShowKind.DATABASES:
         return _one("count(databases)", len(schema.match_databases(pattern)))
     if kind is ShowKind.DEVICES:
-        return _one("count(devices)", len(_devices(schema, pattern, statement.where)))
+        devices = _devices(schema, pattern, where)
+        return _one("count(devices)", len(devices if spans is None else points.of_devices(devices, spans)))
     if kind is ShowKind.NODES:
         if statement.level is None:
             raise SemanticError("COUNT NODES needs LEVEL = n")
         return _one("count(nodes)", len(schema.nodes_at_level(pattern, statement.level)))
-    found = _series(schema, pattern, statement.where)
+    found = [f"{device.path}.{series.measurement}" for device, series in _series(schema, pattern, where)]
+    if spans is not None:
+        found = sorted(points.of_series(found, spans))
     if statement.level is None:
         return _one("count(timeseries)", len(found))
     counts: dict[str, int] = {}
-    for device, series in found:
-        nodes = f"{device.path}.{series.measurement}".split(".")
+    for path in found:
+        nodes = path.split(".")
         prefix = ".".join(nodes[: statement.level + 1])
         counts[prefix] = counts.get(prefix, 0) + 1
     fields = (Field("Column", _TEXT), Field("count(timeseries)", _INT64))
@@ -451,9 +471,11 @@ def _holds(where: Expression, subjects: Subjects) -> bool:
         case InList(subject, items, negated):
             value = _value(subject, subjects)
             return value is not None and (value in [_text_of(item) for item in items]) != negated
-        case Like(subject, Literal(_, str(pattern), _), regexp, negated):
+        case Like(subject, Literal(_, str(pattern), _), regexp, negated, escape):
             value = _value(subject, subjects)
-            return value is not None and bool(match_text(TextArray.of([value]), pattern, regexp=regexp)[0]) != negated
+            if value is None:
+                return False
+            return bool(match_text(TextArray.of([value]), like_pattern(pattern, escape), regexp=regexp)[0]) != negated
         case Unary("!", operand):
             return not _holds(operand, subjects)
         case _:

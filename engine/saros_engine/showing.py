@@ -24,6 +24,7 @@ from saros_engine.planner import LastItem, last_scan
 from saros_engine.queries import Queries
 from saros_engine.session_context import SessionContext
 from saros_engine.show import Shown, count_schema, show_cluster, show_schema
+from saros_engine.show_times import Points
 from saros_engine.sync_statements import SyncDesk, show_sync
 from saros_engine.times import format_time
 from saros_grammar import ast
@@ -58,7 +59,8 @@ class Showing:
     def count(self, statement: ast.Count, session: SessionContext) -> tuple[Shown, ReadPoint]:
         """COUNT of what the schema has."""
         point = self._queries.read_point(session)
-        shown = count_schema(statement, schema_for(session.access, self._store, Privilege.READ_SCHEMA))
+        schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
+        shown = count_schema(statement, schema, self._points(point, session))
         self._store.looked_at_schema(point)
         return shown, point
 
@@ -92,12 +94,15 @@ class Showing:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
         point = self._queries.read_point(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
-        shown = show_schema(statement, schema, partial(self._latest_times, point, session.access))
+        shown = show_schema(statement, schema, self._points(point, session))
         self._store.looked_at_schema(point)
         return shown, point
 
-    def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str]) -> dict[str, int]:
-        """The time of each series' latest point; series without points, or that may not be read, are missing."""
+    def _points(self, point: ReadPoint, session: SessionContext) -> Points:
+        return Points(partial(self._latest_times, point, session.access), self._queries.moment(session))
+
+    def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str], times: TimeRange) -> dict[str, int]:
+        """The time of each series' latest point then; series without points, or that may not be read, are missing."""
         items = []
         for path in paths:
             if not access.may(Privilege.READ_DATA, path):
@@ -106,9 +111,9 @@ class Showing:
             known = self._store.schema.device(device)
             if known is not None and measurement in known.series:
                 items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
-        scan = last_scan(items, TimeRange())
+        scan = last_scan(items, times)
         plan = QueryPlan(scan.fields, True, scan, distribute(scan, 1))
-        execution = self._queries.start(plan, "show latest timeseries", access.user, None, point)
+        execution = self._queries.start(plan, "latest times of series", access.user, None, point)
         found: dict[str, int] = {}
         try:
             while (block := execution.next_block()) is not None:

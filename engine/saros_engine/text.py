@@ -162,6 +162,29 @@ def check_pattern(pattern: str, *, regexp: bool) -> None:
     match_text(TextArray.of([""]), pattern, regexp=regexp)
 
 
+#: What stands for itself, written so that it does where the backslash escapes.
+_ESCAPED = {character: "\\" + character for character in ("%", "_", "\\")}
+
+
+def like_pattern(pattern: str, escape: str | None) -> str:
+    """A pattern of LIKE ... ESCAPE as `match_text` takes it. Raises UserMistake 701 where nothing is escaped."""
+    if escape is None:
+        return pattern
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            literal = next(characters, "")
+            if literal not in ("%", "_", escape):
+                raise UserMistake(
+                    f"behind the escape {escape!r} of {pattern!r} stands neither it, nor % or _", code=701
+                )
+            parts.append(_ESCAPED.get(literal, literal))
+        else:
+            parts.append(_ESCAPED["\\"] if character == "\\" else character)
+    return "".join(parts)
+
+
 def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
     """LIKE (`%` any text, `_` any one character, a backslash before either means itself) or REGEXP (found anywhere)."""
     import pyarrow as pa

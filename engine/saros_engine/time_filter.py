@@ -139,6 +139,24 @@ def range_of(part: Expression, moment: Moment) -> TimeRange | None:
             return None
 
 
+def time_ranges(where: Expression, moment: Moment) -> list[TimeRange] | None:
+    """The ranges of a condition that only compares the time, which may overlap; None if it does more."""
+    match where:
+        case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right):
+            some, others = time_ranges(left, moment), time_ranges(right, moment)
+            if some is None or others is None:
+                return None
+            return some + others if operator is BinaryOperator.OR else [a.intersect(b) for a in some for b in others]
+        case Binary(BinaryOperator.NOT_EQUAL, TimeReference(), value):
+            either = [_compared(o, _constant(value, moment)) for o in (BinaryOperator.LESS, BinaryOperator.GREATER)]
+        case InList(TimeReference(), items, False):
+            either = [_compared(BinaryOperator.EQUAL, _constant(item, moment)) for item in items]
+        case _:
+            either = [range_of(where, moment)]
+    found = [span for span in either if span is not None]
+    return found if len(found) == len(either) else None
+
+
 def _compared(operator: BinaryOperator, value: int | None) -> TimeRange | None:
     if value is None:
         return None

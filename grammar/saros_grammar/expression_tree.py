@@ -169,7 +169,7 @@ class Call:
     def __str__(self) -> str:
         name = self.name.lower()
         if name == "count_time":  # whose argument stands for all series, and is not spelled out
-            return f"{self.name}(*)"
+            return "count_time(*)"
         parts = [str(a) for a in self.arguments]
         if self.attributes:
             parts += [f'"{k}"="{v}"' for k, v in self.attributes]
@@ -233,16 +233,21 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter."""
+    """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
+
+    `escape` is the character of `ESCAPE 'c'`, for LIKE only; None: the backslash.
+    """
 
     operand: Expression
     pattern: Expression
     regexp: bool = False
     negated: bool = False
+    escape: str | None = None
 
     def __str__(self) -> str:
         word = "REGEXP" if self.regexp else "LIKE"
-        return f"{_wrap(self.operand, _TEST)} {'NOT ' if self.negated else ''}{word} {self.pattern}"
+        escape = "" if self.escape is None else " ESCAPE '{}'".format(self.escape.replace("'", "''"))
+        return f"{_wrap(self.operand, _TEST)} {'NOT ' if self.negated else ''}{word} {self.pattern}{escape}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ from saros_grammar.literals import (
     string_literal,
     time_literal,
     unquote_name,
+    unquote_string,
 )
 
 #: Height of an expression's tree: everything downstream walks it recursively.
@@ -160,7 +161,7 @@ class ExpressionBuilder:
 
     def _right(self, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
         """The operand of the link at `index` and what binds to it."""
-        first, index = self._prefixed(chain[index].children[-1], chain, index + 1)
+        first, index = self._prefixed(chain[index].operand(), chain, index + 1)
         return self._climb(first, chain, index, minimum)
 
     def _prefixed(self, operand: Any, chain: Sequence[Any], index: int) -> tuple[Expression, int]:
@@ -211,6 +212,7 @@ class ExpressionBuilder:
             return IsNull(left, negated), index + 1
         if kind == Sql.IN:
             return InList(left, tuple(self.expression(item) for item in link.items), negated), index + 1
+        escape = self._escape(link)
         right, index = self._right(chain, index, _SUM_LEVEL)
         if kind == Sql.BETWEEN:
             if index == len(chain) or chain[index].operator.type != Sql.AND:
@@ -222,13 +224,24 @@ class ExpressionBuilder:
             return Unary("!", call) if negated else call, index
         if not (isinstance(right, Parameter) or (isinstance(right, Literal) and right.kind is LiteralKind.STRING)):
             raise self.error(link, f"{link.operator.text.upper()} needs a quoted pattern", ("a string",))
-        return Like(left, right, kind == Sql.REGEXP, negated), index
+        return Like(left, right, kind == Sql.REGEXP, negated, escape), index
+
+    def _escape(self, link: Any) -> str | None:
+        """The character of ESCAPE, which goes with LIKE."""
+        if link.escape is None:
+            return None
+        if link.operator.type != Sql.LIKE:
+            raise self.error(link, f"{link.operator.text.upper()} takes no ESCAPE", ("LIKE",))
+        character = unquote_string(self.text[link.escape.start : link.escape.stop + 1])
+        if len(character) != 1:
+            raise self.error(link, f"ESCAPE takes one character, not {character!r}", ("ESCAPE '!'",))
+        return character
 
     def _shift(self, left: Expression, link: Any, right: Expression) -> Expression:
         """The right side of + or -: a duration if it reads as one and the left side is a time."""
         if not isinstance(right, PathExpression) or not _is_time(left):
             return right
-        operand = link.children[-1]
+        operand = link.operand()
         return self._duration_at(operand) or right
 
     def _duration_at(self, context: Any) -> Literal | None:

@@ -36,6 +36,7 @@ from saros_engine.expression import (
 from saros_engine.functions import function_named
 from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
+from saros_engine.text import like_pattern
 from saros_engine.time_filter import Moment
 from saros_engine.times import parse_time
 from saros_grammar.ast import (
@@ -310,7 +311,7 @@ def _like(expression: Like, columns: Columns) -> Bound:
     pattern = bind(expression.pattern, columns)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
         raise SemanticError(f"the pattern of {expression} is not a text")
-    return PatternMatch(operand, pattern.value, expression.regexp, expression.negated)
+    return PatternMatch(operand, like_pattern(pattern.value, expression.escape), expression.regexp, expression.negated)
 
 
 def _case(expression: Case, columns: Columns) -> Bound:

@@ -79,10 +79,11 @@ class Scope:
             return
         last: DeviceSchema | None = None
         nodes: tuple[str, ...] = ()
+        named = None if PathExpression(whole.nodes[-1:]).has_wildcard else whole.nodes[-1]
         for device, series in self._schema.match_series(parse_pattern(str(whole))):
             if device is not last:
                 last, nodes = device, split_path(device.path)
-            yield self._keep(Leaf(PathExpression((*nodes, series.measurement)), device, series))
+            yield self._keep(Leaf(PathExpression((*nodes, named or series.measurement)), device, series))
 
     def _keep(self, leaf: Leaf) -> Leaf:
         self.series[leaf.path] = leaf

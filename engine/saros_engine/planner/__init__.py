@@ -68,7 +68,8 @@ def _check_row_counts(select: Select) -> None:
     counting = [part for part in parts if any_part(part, counts_rows)]
     if not counting:
         return
-    if len(parts) > 1 or not counts_rows(parts[0]):
+    beside = [part for part in parts if not isinstance(part, EndTimeReference)]
+    if len(beside) > 1 or not counts_rows(beside[0]):
         raise SemanticError(
             "Count_time aggregation can only exist alone: neither beside others nor inside an expression"
         )

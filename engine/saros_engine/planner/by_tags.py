@@ -2,8 +2,8 @@
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 
-A column is named without the series' paths. Groups come in the order of their values, those that lack a tag last; with
-windows of time, in this order at each time. A measurement that a group lacks is null.
+A column is named without the series' paths, its functions in lower case. Groups come in the order of their values,
+those that lack a tag last; with windows of time, in this order at each time. A measurement that a group lacks is null.
 
 Pure: any thread.
 """
@@ -11,8 +11,9 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from saros_engine.analysis.scope import Scope, any_part, names_series, paths_of
+from saros_engine.analysis.scope import Scope, any_part, children_of, names_series, paths_of, rebuilt
 from saros_engine.errors import SemanticError
 from saros_engine.expression import InputColumn
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
@@ -36,7 +37,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
     time, rest = context.split_time(select.where)
     _check(select, has_value_filter=rest is not None)
     scope = Scope(context.schema, select.from_paths)
-    merged = MergedScope(scope, measurement_of, is_aggregate)
+    merged = MergedScope(scope, measurement_of, is_aggregate, counts_all=False)
     outputs = [output for item in select.items for output in _outputs(item.expression, item.alias, merged)]
     if not outputs:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
@@ -106,7 +107,14 @@ def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> 
     found = merged.expand(expression)
     if alias is not None and len(found) > 1:
         raise SemanticError(f"alias '{alias}' can only be matched with one measurement, and there are {len(found)}")
-    return [Output(alias or str(one), one) for one in found]
+    return [Output(alias or str(_in_lower_case(one)), one) for one in found]
+
+
+def _in_lower_case(expression: Expression) -> Expression:
+    """The expression with the names of functions as columns of groups have them."""
+    children = [_in_lower_case(child) for child in children_of(expression)]
+    made = rebuilt(expression, children) if children else expression
+    return replace(made, name=made.name.lower()) if isinstance(made, Call) else made
 
 
 def _group_of(call: Call, scope: Scope, keys: Sequence[str]) -> _Group:

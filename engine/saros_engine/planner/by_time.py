@@ -84,7 +84,7 @@ def _level_scope(select: Select, scope: Scope) -> MergedScope | None:
                 raise SemanticError(
                     "When Having used with GroupByLevel: the suffix paths can only be measurement or one-level wildcard"
                 )
-    return MergedScope(scope, of_levels(select.levels), is_aggregate)
+    return MergedScope(scope, of_levels(select.levels), is_aggregate, counts_all=True)
 
 
 def _having(having: Expression | None, scope: Scope, levels: MergedScope | None) -> list[Expression]:

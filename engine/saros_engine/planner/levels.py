@@ -4,6 +4,8 @@
 
     tags (k)     count(root.a.d1.s)  count(root.b.d1.s)                       ->   count(s)
 
+With levels `count(*)` counts the points of all measurements together, in `count(root.a.*.*)`.
+
 A call over such a path stands for the calls over the series themselves (`members`), whose partial states are merged.
 Belongs to one statement.
 """
@@ -37,6 +39,19 @@ def measurement_of(path: PathExpression) -> PathExpression:
     return replace(path, nodes=path.nodes[-1:])
 
 
+def _anything(path: PathExpression) -> PathExpression:
+    """From a path to the one of all measurements."""
+    return replace(path, nodes=(*path.nodes[:-1], "*"))
+
+
+def _counts_all(expression: Expression) -> bool:
+    """Whether the expression is `count(*)` or `count(**)`, whatever stands in front of the star."""
+    if not isinstance(expression, Call) or expression.name.lower() != "count" or len(expression.arguments) != 1:
+        return False
+    argument = expression.arguments[0]
+    return isinstance(argument, PathExpression) and argument.nodes[-1] in ("*", "**")
+
+
 def members_of_series(members: Mapping[Call, Sequence[Call]], base: BaseSeries) -> dict[Call, list[Call]]:
     """The members with views replaced by what they look at."""
     found = {call: base.of_each(own) for call, own in members.items()}
@@ -44,37 +59,48 @@ def members_of_series(members: Mapping[Call, Sequence[Call]], base: BaseSeries) 
 
 
 class MergedScope:
-    """See the module; `name` is what a path is called by. `is_aggregate` says what is to be merged."""
+    """See the module; `name` is what a path is called by. `is_aggregate` says what is to be merged.
+
+    `counts_all`: `count(*)` is one column.
+    """
 
     def __init__(
         self,
         scope: Scope,
         name: Callable[[PathExpression], PathExpression],
         is_aggregate: Callable[[Expression], bool],
+        *,
+        counts_all: bool,
     ) -> None:
         self._scope = scope
         self._name = name
         self._is_aggregate = is_aggregate
+        self._counts_all = counts_all
         #: The calls over series that a merged call stands for.
         self.members: dict[Call, list[Call]] = {}
 
     def expand(self, expression: Expression) -> list[Expression]:
         """What the expression stands for, with merged calls in place of calls over series."""
+        if self._counts_all and isinstance(expression, Call) and _counts_all(expression):
+            return list(self._grouped(expression, lambda path: _anything(self._name(path))))
+        return self._expand(expression)
+
+    def _expand(self, expression: Expression) -> list[Expression]:
         if isinstance(expression, Call) and self._is_aggregate(expression):
-            return list(self._grouped(expression))
+            return list(self._grouped(expression, self._name))
         children = children_of(expression)
         if not children:
             if isinstance(expression, PathExpression):
                 raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
             return [expression]
-        return [rebuilt(expression, choice) for choice in itertools.product(*map(self.expand, children))]
+        return [rebuilt(expression, choice) for choice in itertools.product(*map(self._expand, children))]
 
-    def _grouped(self, call: Call) -> list[Call]:
+    def _grouped(self, call: Call, name: Callable[[PathExpression], PathExpression]) -> list[Call]:
         """The merged calls, in order of their first series."""
         found: dict[Call, list[Call]] = {}
         for concrete in self._scope.expand(call):
             assert isinstance(concrete, Call)
-            leveled = with_paths(concrete, [self._name(path) for path in paths_of(concrete)])
+            leveled = with_paths(concrete, [name(path) for path in paths_of(concrete)])
             assert isinstance(leveled, Call)
             found.setdefault(leveled, []).append(concrete)
         for leveled, members in found.items():

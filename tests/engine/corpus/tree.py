@@ -275,7 +275,9 @@ def levels_and_tags() -> Corpus:
 def _ask_levels(corpus: Corpus, name: str, series: str, source: str, levels: Sequence[int]) -> None:
     groups: dict[str, list[str]] = {}
     for path in found(series, [source]):
-        groups.setdefault(f"{name}({_levels(path, levels)})", []).append(path)
+        head, _, measurement = _levels(path, levels).rpartition(".")
+        counted = "*" if (name, series) == ("count", "*") else measurement
+        groups.setdefault(f"{name}({head}.{counted})", []).append(path)
     text = ", ".join(map(str, levels))
     values = [aggregate(name, _merged(paths)) for paths in groups.values()]
     corpus.query(f"select {name}({series}) from {source} group by level = {text}", list(groups), [values])
