@@ -10,7 +10,7 @@ comes twice changes nothing, what comes too early waits in memory if it is not m
 
 Files are made durable and looked at beside what comes next (`checking`): until both are over they are parts that have
 all bytes. What is wrong with one is told with a later question, at the latest with the last chunk of all that was
-lacking.
+lacking. However many files a sender has begun, or sends faster than they are looked at: few are open at a time.
 
 Whoever calls holds the sender's lock.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +40,9 @@ START, GOOD, DONE = "start", "good", "done"
 _PART = ".part"
 #: A part is made durable, and the journal told, each time so much came.
 GOOD_BYTES = 8 << 20
+#: Of a sender so many parts are open at a time, and so many files that are looked at, which are mapped too: a process
+#: may have a thousand or so open. A sender that means well sends one content after the other.
+_OPEN_MAX = 8
 
 
 @dataclass(slots=True)
@@ -61,11 +64,11 @@ class _Part:
         if sum(map(len, self.early.values())) + len(data) <= FLIGHT_BYTES_MAX:
             self.early[offset] = data
 
-    def close(self) -> None:
-        """Close the file, when nobody syncs it any more; whether that went well, nobody wants to know."""
-        if self.synced is not None and not self.synced.cancel():
-            wait([self.synced])
+    def close(self) -> bool:
+        """Close the file, when nobody syncs it any more; False: a sync failed, and who knows what is there."""
+        well = self.synced is None or self.synced.cancel() or self.synced.exception() is None
         self.file.close()
+        return well
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +277,8 @@ class Incoming:
     def _part(self, content: Content) -> _Part:
         part = self._parts.get(content.sha256)
         if part is None:
+            if len(self._parts) >= _OPEN_MAX:
+                self._let_go(next(iter(self._parts)))
             path = self._part_path(content)
             part = _Part(self._disk.append(path), 0)
             if part.file.size:
@@ -319,10 +324,12 @@ class Incoming:
         part.synced = self._chores.begin(partial(_sync_after, part.synced, part.file))
         self._looked_at[content.sha256] = _Whole(content, part, part.synced, self._chores.begin(look))
         self._lacking.discard(content.sha256)
-        if self._lacking:
-            self._take_looked_at()
-        else:
+        if not self._lacking:
             self._take_all()
+            return
+        self._take_looked_at()
+        if len(self._looked_at) > _OPEN_MAX:
+            self._take_file(next(iter(self._looked_at.values())))
 
     def _name(self, content: Content) -> None:
         """A part is what its content's name promises: it gets it."""
@@ -415,10 +422,14 @@ class Incoming:
             elif size < self._disk.size(path):
                 self._disk.truncate(path, size)
 
+    def _let_go(self, sha256: str) -> None:
+        """Close a part, which is opened again when more of it comes."""
+        if not self._parts.pop(sha256).close():
+            self._unknown.add(sha256)
+
     def _close_parts(self) -> None:
-        for part in self._parts.values():
-            part.close()
-        self._parts.clear()
+        for sha256 in list(self._parts):
+            self._let_go(sha256)
 
     def close(self) -> None:
         """Close all files; the round goes on at the next start."""
