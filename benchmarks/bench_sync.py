@@ -3,13 +3,16 @@
     python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6]
 
 `--line`: bytes a second that the proxy lets through; else as many as it can carry.
-The copy reads the files, sends them through one connection, and whoever takes them writes and syncs one file. Sender,
-proxy and receiver are processes of their own; the processor time of each is told.
+The copy reads the files, sends them through one connection, and whoever takes them writes and syncs one file: nobody
+would notice a byte that changed on the way. The checked copy does what a round promises of each file, one after the
+other: SHA-256 at both ends, fsync, then a look at every page. Sender, proxy and receiver are processes of their own;
+the processor time of each is told.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import logging
 import multiprocessing
 import os
@@ -36,11 +39,14 @@ from saros.target import parse_target
 from saros_server.server import Server
 from saros_server.warm_up import WarmUp
 from saros_storage.disk import LocalDisk
+from saros_storage.tsfile.checking import check_tsfile
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 
 _DEVICES = 10
 _PIECE = 1 << 20
+#: The first byte of a connection of a copy.
+_PLAIN, _CHECKED = b"p", b"c"
 
 
 def serve(pipe: Connection, folder: str) -> None:
@@ -58,7 +64,8 @@ def answer_until_the_end(pipe: Connection, port: int) -> None:
 
 
 def take(pipe: Connection, folder: str) -> None:
-    """Write what comes by each connection into a file, and say when it is durable."""
+    """Write what comes by each connection into a file, and answer when it is durable, and checked if that is asked."""
+    WarmUp().run()
     listener = socket.create_server((HOST, 0))
     threading.Thread(target=take_each, args=(listener, Path(folder, "copy")), daemon=True).start()
     answer(pipe, listener.getsockname()[1])
@@ -68,11 +75,16 @@ def take_each(listener: socket.socket, path: Path) -> None:
     while True:
         connection, _ = listener.accept()
         with connection, path.open("wb") as stream:
+            digest = hashlib.sha256() if connection.recv(1) == _CHECKED else None
             while data := connection.recv(_PIECE):
                 stream.write(data)
+                if digest is not None:
+                    digest.update(data)
             stream.flush()
             os.fsync(stream.fileno())
-            connection.sendall(b"k")
+            if digest is not None:
+                assert not check_tsfile(str(path), LocalDisk().map(str(path))).problems
+            connection.sendall(_PLAIN if digest is None else digest.digest())
         path.unlink()
 
 
@@ -126,15 +138,31 @@ def fill(folder: str, points: int) -> list[Path]:
 
 
 def copied(files: list[Path], port: int) -> float:
-    """Seconds."""
+    """Seconds of a bare copy."""
     started = time.perf_counter()
     with socket.create_connection((HOST, port)) as connection:
+        connection.sendall(_PLAIN)
         for path in files:
             with path.open("rb") as stream:
                 while data := stream.read(_PIECE):
                     connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1) == b"k"
+        assert connection.recv(1) == _PLAIN
+    return time.perf_counter() - started
+
+
+def copied_checked(files: list[Path], port: int) -> float:
+    """Seconds of a checked copy."""
+    started = time.perf_counter()
+    for path in files:
+        digest = hashlib.sha256()
+        with socket.create_connection((HOST, port)) as connection, path.open("rb") as stream:
+            connection.sendall(_CHECKED)
+            while data := stream.read(_PIECE):
+                digest.update(data)
+                connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(digest.digest_size) == digest.digest()
     return time.perf_counter() - started
 
 
@@ -175,12 +203,13 @@ def main() -> int:
     to_server, to_taker = proxy.first
     print(f"{size / 1e6:.0f} MB in {len(files)} files")
     for _ in range(options.pairs):
-        copy_s = copied(files, to_taker)
+        copy_s, checked_s = copied(files, to_taker), copied_checked(files, to_taker)
         before = processor_s(), proxy.processor_s(), server.processor_s()
         sync_s = synced(edge, to_server)
         used = [b - a for a, b in zip(before, (processor_s(), proxy.processor_s(), server.processor_s()), strict=True)]
         print(
-            f"copy {size / copy_s / 1e6:.0f} MB/s, sync {size / sync_s / 1e6:.0f} MB/s: {copy_s / sync_s:.0%};"
+            f"copy {size / copy_s / 1e6:.0f} MB/s, checked {size / checked_s / 1e6:.0f} MB/s,"
+            f" sync {size / sync_s / 1e6:.0f} MB/s: {copy_s / sync_s:.0%} and {checked_s / sync_s:.0%};"
             " processor: sender {:.2f} s, proxy {:.2f} s, server {:.2f} s".format(*used),
             flush=True,
         )
