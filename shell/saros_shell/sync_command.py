@@ -190,7 +190,7 @@ def _round(folder: SenderFolder, name: str) -> None:
     what = f"{_contents(sent.files, sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
     sys.stdout.write(f"{name}: round {sent.number}: {what}\n")
     for conflict in sent.conflicts[:_SHOWN_CONFLICTS]:
-        sys.stdout.write(f"{name}: {conflict.device} is refused: it is of {conflict.owner}: {conflict.reason}\n")
+        sys.stdout.write(f"{name}: {conflict.device} is refused: {_why(conflict.owner, conflict.reason)}\n")
     if len(sent.conflicts) > _SHOWN_CONFLICTS:
         sys.stdout.write(f"{name}: and {len(sent.conflicts) - _SHOWN_CONFLICTS} more devices are refused\n")
 
@@ -284,6 +284,11 @@ def _status(options: argparse.Namespace) -> int:
     return 0 if pid else _NOT_RUNNING
 
 
+def _why(owner: object, reason: object) -> str:
+    """Why a device is refused, and whose it is, if it is anybody's."""
+    return f"it is of {owner}: {reason}" if owner else str(reason)
+
+
 def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     progress = f", {status.files_done} of {status.files} contents, {amount(status.size_done)} of {amount(status.size)}"
     rows = [("", ""), ("receiver", f"{name} ({target})"), ("state", status.state)]
@@ -297,7 +302,7 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []
     rows += [("refused", _count(status.conflicts, "device"))] if status.conflicts else []
-    rows += [("", f"{d}: of {owner}: {why}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
+    rows += [("", f"{d}: {_why(owner, why)}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
     for number, ended_ns, files, size, seconds in status.history[:_SHOWN_CONFLICTS]:
         done = f"{_contents(int(files), int(size))} in {seconds:.1f} s"
         rows.append(("history", f"round {number:.0f}, {_ago(int(ended_ns))}: {done}"))

@@ -47,7 +47,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A device that the receiver does not show as this sender has it: whose it is, and why."""
+    """A device that the receiver does not show as this sender has it: whose it is ("": nobody's), and why."""
 
     device: str
     owner: str

@@ -103,6 +103,7 @@ def test_a_user_brings_only_devices_that_it_may_write() -> None:
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.b.c.d1", [2], 2))
     conflicts = edge.sync().conflicts
     assert ["root.b.c.d1"] == [conflict.device for conflict in conflicts]
+    assert "" == conflicts[0].owner
     assert "WRITE_DATA" in conflicts[0].reason
     assert ["root.a.d1"] == list(devices_of(centre.store).devices)
 

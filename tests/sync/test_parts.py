@@ -94,7 +94,7 @@ def test_devices_are_granted_first_come_first_served() -> None:
         str,
     )
     assert {"y", "v"} == found.granted
-    assert [("x", "a"), ("z", "this server"), ("w", "this server")] == [(c.device, c.owner) for c in found.conflicts]
+    assert [("x", "a"), ("z", "this server"), ("w", "")] == [(c.device, c.owner) for c in found.conflicts]
 
 
 def series(name: str, type_: DataType = DataType.INT64) -> SeriesSchema:

@@ -3,7 +3,7 @@
     device     owner      sender B sends it
     root.a     A          refused: it is A's                     until it is transferred to B, or A drops it
     root.b     nobody     refused: this server has it itself     until it is dropped here
-    root.c     nobody     B's from now on, if B's user may write it
+    root.c     nobody     B's from now on; refused, and still nobody's, if B's user may not write it
 
 A refused device keeps nothing else of the round back: its points arrive, and are shown once it is B's. Pure.
 """
@@ -17,6 +17,8 @@ from saros_sync.transport import Conflict
 
 #: Who owns what no sender has sent.
 HERE = "this server"
+#: Who owns what anybody may have who may write it.
+NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def claims(
         elif owner is None and is_here(device):
             conflicts.append(Conflict(device, HERE, "the server has it itself"))
         elif not may(device):
-            conflicts.append(Conflict(device, HERE, "no permission: WRITE_DATA and WRITE_SCHEMA on it are needed"))
+            conflicts.append(Conflict(device, NOBODY, "no permission: WRITE_DATA and WRITE_SCHEMA on it are needed"))
         else:
             granted.add(device)
     return Claims(frozenset(granted), tuple(conflicts))
