@@ -6,9 +6,9 @@
 Of a series with a deadband only the points that it keeps are written, of the rows that are not late: a late one may be
 there to replace another. The last one is always kept, so the device's span is that of all rows.
 
-Each file is written under a temporary name, synced, given its name together with its `.resource`, and the folder
-synced; then the caller names it in the manifest, which is what makes it part of the partition. Whatever fails before
-that leaves nothing but files that the next start removes.
+Each file and its `.resource` are written under temporary names. `finish` syncs them, those of several MemTables
+together, gives them their names and syncs the folders; then the caller names them in the manifest, which is what makes
+them part of the partition. Whatever fails before that leaves nothing but files that the next start removes.
 
 Belongs to the thread that flushes.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 from saros_storage.block import Column
 from saros_storage.disk import Disk, File
 from saros_storage.kernels.deadband import kept_by_deadband
-from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder, write_synced
+from saros_storage.layout import RESOURCE, TEMPORARY, FileName, kind_folder
 from saros_storage.manifest import FileEntry
 from saros_storage.memtable import AlignedData, MemTableSnapshot, SeriesData
 from saros_storage.resource import encode_resource
@@ -33,6 +33,9 @@ from saros_storage.schema import Deadband
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import BoolArray, Compressor, DataType, Encoding, Int64Array
+
+#: So many folders are made durable together, not each with those above it.
+_MANY = 8
 
 #: (device, measurement, type) -> how the series is stored.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
@@ -42,7 +45,7 @@ Thinning = Callable[[str, str, DataType], Deadband | None]
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that is durable and not in the manifest yet."""
+    """A file that is not in the manifest yet; `path` is what it is called when it is finished."""
 
     entry: FileEntry
     path: str
@@ -79,7 +82,7 @@ class FileFlush:
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
     def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
-        """Write all that is in the MemTable. Raises OSError; then what was begun is removed as far as possible."""
+        """Write all that is in the MemTable, to be finished. Raises OSError; then what was begun is removed."""
         written: list[WrittenFile] = []
         try:
             for device, content in memtable.contents():
@@ -88,19 +91,15 @@ class FileFlush:
                 else:
                     for series in content:
                         self._add_series(device, series)
-            written.extend(self._finish(sequence=kind) for kind in sorted(self._open, reverse=True))
+            written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
         except OSError:
-            self._remove([item.path for item in written])
+            for path, file, _ in self._open.values():
+                file.close()
+                self._disk.remove(path + TEMPORARY)
+                self._disk.remove(path + RESOURCE + TEMPORARY)
+            remove(self._disk, written)
             raise
         return written
-
-    def _remove(self, finished: list[str]) -> None:
-        for path, file, _ in self._open.values():
-            file.close()
-            self._disk.remove(path)
-        for path in finished:
-            self._disk.remove(path)
-            self._disk.remove(path + RESOURCE)
 
     def _add_series(self, device: str, series: SeriesData) -> None:
         type_ = series.column.type
@@ -140,25 +139,52 @@ class FileFlush:
         found = self._open.get(sequence)
         if found is None:
             folder = os.path.join(self._folder, kind_folder(sequence=sequence))
-            self._disk.make_folder(folder)
-            path = os.path.join(folder, str(self._name)) + TEMPORARY
-            file = self._disk.create(path)
+            self._disk.make_folder(folder, durably=False)
+            path = os.path.join(folder, str(self._name))
+            file = self._disk.create(path + TEMPORARY)
             found = self._open[sequence] = (path, file, TsFileWriter(file, page_rows=self._page_rows))
         return found[2]
 
-    def _finish(self, *, sequence: bool) -> WrittenFile:
-        temporary, file, writer = self._open[sequence]
+    def _close(self, *, sequence: bool) -> WrittenFile:
+        path, file, writer = self._open[sequence]
         summary = writer.finish()
-        file.sync()
-        path = temporary.removesuffix(TEMPORARY)
         resource = encode_resource(summary.devices)
-        write_synced(self._disk, path + RESOURCE, resource)
-        self._disk.replace(temporary, path)
-        self._disk.sync_folder(os.path.dirname(path))
+        beside = self._disk.create(path + RESOURCE + TEMPORARY)
+        try:
+            beside.write([resource])
+        finally:
+            beside.close()
         file.close()
         del self._open[sequence]
         entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
         return WrittenFile(entry, path, summary.devices)
+
+
+def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
+    """Make files durable and give them their names. Raises OSError; then they are removed as far as possible."""
+    names = [file.path + suffix for file in written for suffix in (RESOURCE, "")]
+    kinds = sorted({os.path.dirname(name) for name in names})
+    try:
+        disk.sync_all([name + TEMPORARY for name in names])
+        for name in names:
+            disk.replace(name + TEMPORARY, name)
+        if len(kinds) < _MANY:
+            for kind in kinds:
+                disk.make_folder(kind)
+            disk.sync_all(kinds)
+        else:  # what is above a partition's folder becomes durable with its manifest
+            disk.sync_all(sorted({*kinds, *map(os.path.dirname, kinds)}))
+    except OSError:
+        remove(disk, written)
+        raise
+
+
+def remove(disk: Disk, written: Sequence[WrittenFile]) -> None:
+    """Do away with files, finished or not."""
+    for file in written:
+        for suffix in (RESOURCE, ""):
+            disk.remove(file.path + suffix + TEMPORARY)
+            disk.remove(file.path + suffix)
 
 
 def _kept(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:

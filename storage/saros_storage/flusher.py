@@ -1,14 +1,17 @@
 """The thread that turns frozen MemTables into files, saves manifests, and says what the log need not keep.
 
-    waiting partitions --flush each frozen MemTable, oldest first--> files, manifest --> install under the lock
+    waiting partitions --flush each frozen MemTable, oldest first--> files, manifests --> install under the lock
                        --adopt each loaded file in its turn--------->
-                       --save tombstones, files set aside--------->        manifest
+                       --save tombstones, files set aside--------->        manifests
     then `journal.release(first)`: entries before the first one that some partition still needs are in files
     now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`); compaction is told
                              where more is expired, and rewrites what keeps little
 
 Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
 numbers up to n a second time, to entries that a replay would skip.
+
+Small MemTables of several partitions are flushed together: a thousand files become durable by a few calls, which one by
+one would take longer than all the rest.
 
 A full disk is waited for: the problem is named (`problem`), writers that would wait for memory get DiskFull, and the
 flush is tried again every second: from the manifest on, if the files are written, since the manifest may name them
@@ -24,14 +27,15 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 from saros_storage.clock import Clock
 from saros_storage.disk import FULL_ERRNOS, Disk
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
-from saros_storage.flush_files import FileFlush, WrittenFile
+from saros_storage.flush_files import FileFlush, WrittenFile, finish, remove
 from saros_storage.layout import RESOURCE, FileName
 from saros_storage.loading.adopting import adopt
 from saros_storage.loading.staged import LoadedFile
@@ -40,7 +44,7 @@ from saros_storage.manifest import Manifest
 from saros_storage.memtable import MemTable
 from saros_storage.opened_file import OpenedFile, Report
 from saros_storage.partition import Partition
-from saros_storage.partition_files import move_aside, save_manifest
+from saros_storage.partition_files import move_aside, save_manifest, save_manifests
 from saros_storage.partitions import Partitions
 from saros_storage.schema import Deadband, SeriesSchema, stored_encoding
 from saros_storage.snapshot import FileSource
@@ -53,6 +57,19 @@ logger = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 #: Files are looked through for expired ones so often, if there are rules.
 _EXPIRY_SECONDS = 60.0
+#: Partitions, and bytes of their MemTables, that are saved together at most.
+_TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
+
+
+@dataclass(slots=True)
+class _Saving:
+    """A partition that is being saved, and its oldest frozen MemTable or loaded file, if it has any."""
+
+    partition: Partition
+    frozen: MemTable | LoadedFile | None
+    #: The files that it is to stand beside.
+    live: tuple[FileSource, ...]
+    written: list[WrittenFile] = field(default_factory=list)
 
 
 class Journal(Protocol):
@@ -105,8 +122,8 @@ class Flusher:
         self.folders = threading.Lock()
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
-        #: The last that was written, until it is in its partition's manifest: what, beside which files, and its own.
-        self._written_of: tuple[MemTable | LoadedFile, tuple[FileSource, ...], list[WrittenFile]] | None = None
+        #: What is written, until it is in its partition's manifest; by partition.
+        self._written: dict[int, _Saving] = {}
         #: Milliseconds in the name of the last file: no name is given twice.
         self._name_ms = 0
         #: Damaged files to be moved: (partition, path).
@@ -174,14 +191,14 @@ class Flusher:
                     self._lock.wait(_EXPIRY_SECONDS if self._partitions.schema.ttl else None)
                 if self._stopping:
                     return
-                partition = next(iter(self._waiting.values()), None)
+                partitions = self._next()
             try:
-                if partition is None:
+                if not partitions:
                     self.expire()
                     continue
                 with self.folders:
                     if not self._gave_up:
-                        self._save(partition)
+                        self._save(partitions)
                         self._journal.release(self.first_needed())
             except OSError as error:
                 if not self._note(error, final=error.errno not in FULL_ERRNOS):
@@ -191,6 +208,17 @@ class Flusher:
                 return
             else:
                 self._went_well()
+
+    def _next(self) -> list[Partition]:
+        """What is saved next: as it came, several as long as they are small."""
+        found: list[Partition] = []
+        bytes_ = 0
+        for partition in islice(self._waiting.values(), _TOGETHER_MAX):
+            bytes_ += sum(frozen.bytes for frozen in partition.immutable)
+            if found and bytes_ > _TOGETHER_BYTES_MAX:
+                break
+            found.append(partition)
+        return found
 
     def _expiry_is_due(self) -> bool:
         return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
@@ -263,38 +291,62 @@ class Flusher:
                 self._lock.wait(_RETRY_SECONDS)
             return not final
 
-    def _save(self, partition: Partition) -> None:
-        while True:
-            with self._lock:
+    def _save(self, partitions: Sequence[Partition]) -> None:
+        while batch := self._left(partitions):
+            self._write(batch)
+            self._commit(batch)
+            for saving in batch:
+                self._written.pop(id(saving.partition), None)
+                if isinstance(saving.frozen, LoadedFile):
+                    self._staging.release(saving.frozen)
+
+    def _left(self, partitions: Sequence[Partition]) -> list[_Saving]:
+        """What is still to be saved of these; what is not does not wait any more."""
+        left = []
+        with self._lock:
+            for partition in partitions:
                 if partition.dropped or (not partition.immutable and not self._unsaved(partition)):
-                    self._written_of = None
-                    del self._waiting[id(partition)]
-                    self._lock.notify_all()
-                    return
-                frozen = partition.immutable[0] if partition.immutable else None
-            written = [] if frozen is None else self._files_of(partition, frozen)
-            self._commit(partition, frozen, written)
-            self._written_of = None
-            if isinstance(frozen, LoadedFile):
-                self._staging.release(frozen)
+                    self._written.pop(id(partition), None)
+                    self._waiting.pop(id(partition), None)
+                else:
+                    frozen = partition.immutable[0] if partition.immutable else None
+                    left.append(_Saving(partition, frozen, partition.files))
+            self._lock.notify_all()
+        return left
 
     def _unsaved(self, partition: Partition) -> bool:
         deleted = partition.active is None and partition.unsaved is not None
         return deleted or any(owner is partition for owner, _ in self._aside)
 
-    def _files_of(self, partition: Partition, frozen: MemTable | LoadedFile) -> list[WrittenFile]:
-        """Written now, or by an attempt that did not come to its manifest."""
-        with self._lock:
-            live = partition.files
-        if self._written_of is None or self._written_of[0] is not frozen or self._written_of[1] is not live:
-            self._written_of = frozen, live, self._write(partition, frozen)
-        return self._written_of[2]
+    def _write(self, batch: Sequence[_Saving]) -> None:
+        """Files of what is frozen, but for what an attempt has written that did not come to its manifest."""
+        begun: list[_Saving] = []
+        try:
+            for saving in batch:
+                known = self._written.pop(id(saving.partition), None)
+                if known is not None and known.frozen is saving.frozen and known.live is saving.live:
+                    saving.written = known.written
+                elif isinstance(saving.frozen, LoadedFile):
+                    partition = saving.partition
+                    saving.written = adopt(self._disk, partition.folder, saving.frozen, saving.live, self._name_time())
+                elif saving.frozen is not None:
+                    saving.written = self._files_of(saving.partition, saving.frozen)
+                    begun.append(saving)
+                    continue
+                self._written[id(saving.partition)] = saving
+        except OSError:
+            remove(self._disk, [file for saving in begun for file in saving.written])
+            raise
+        finish(self._disk, [file for saving in begun for file in saving.written])
+        self._written.update((id(saving.partition), saving) for saving in begun)
 
-    def _write(self, partition: Partition, memtable: MemTable | LoadedFile) -> list[WrittenFile]:
+    def _name_time(self) -> int:
         self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1)
-        if isinstance(memtable, LoadedFile):
-            return adopt(self._disk, partition.folder, memtable, partition.files, self._name_ms)
-        name = FileName(self._name_ms, memtable.rank.version)
+        return self._name_ms
+
+    def _files_of(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
+        """Written, and not finished."""
+        name = FileName(self._name_time(), memtable.rank.version)
         flush = FileFlush(
             self._disk,
             partition.folder,
@@ -329,30 +381,39 @@ class Flusher:
         series = None if known is None else known.series.get(measurement)
         return series if series is not None and series.type is type_ else None
 
-    def _commit(self, partition: Partition, memtable: MemTable | LoadedFile | None, written: list[WrittenFile]) -> None:
+    def _commit(self, batch: Sequence[_Saving]) -> None:
         with self._lock:
-            flushed = self._complete_up_to(partition, memtable)
-            before = partition.manifest
-            manifest = _grown(before, memtable, written, flushed)
-            manifest = replace(manifest, tombstones=partition.tombstones)
-            aside = [path for owner, path in self._aside if owner is partition]
-            self._aside = [item for item in self._aside if item[0] is not partition]
+            flushed = [self._complete_up_to(saving.partition, saving.frozen) for saving in batch]
+            before = [saving.partition.manifest for saving in batch]
+            manifests = [
+                replace(_grown(saving.partition.manifest, saving, index), tombstones=saving.partition.tombstones)
+                for saving, index in zip(batch, flushed, strict=True)
+            ]
+            saved = {id(saving.partition) for saving in batch}
+            aside = [item for item in self._aside if id(item[0]) in saved]
+            self._aside = [item for item in self._aside if id(item[0]) not in saved]
         self._journal.sync_due()
-        save_manifest(self._disk, partition.folder, manifest)
-        for path in aside:
-            move_aside(self._disk, partition.folder, path)
-        sources = [self._source(w) for w in written]
+        folders = [saving.partition.folder for saving in batch]
+        if len(batch) == 1:
+            save_manifest(self._disk, folders[0], manifests[0])
+        else:
+            save_manifests(self._disk, dict(zip(folders, manifests, strict=True)))
+        for owner, path in aside:
+            move_aside(self._disk, owner.folder, path)
+        sources = [[self._source(written) for written in saving.written] for saving in batch]
         with self._lock:
-            # Not `manifest`: a file may have been found damaged meanwhile.
-            current = _grown(partition.manifest, memtable, written, flushed)
-            partition.install(replace(current, tombstones=manifest.tombstones), sources, memtable)
-            if memtable is not None:
-                self._partitions.memory_bytes -= memtable.bytes
-            self.bytes_written += sum(w.entry.size for w in written)
+            for saving, index, manifest, files in zip(batch, flushed, manifests, sources, strict=True):
+                # Not `manifest`: a file may have been found damaged meanwhile.
+                current = _grown(saving.partition.manifest, saving, index)
+                saving.partition.install(replace(current, tombstones=manifest.tombstones), files, saving.frozen)
+                if saving.frozen is not None:
+                    self._partitions.memory_bytes -= saving.frozen.bytes
+                self.bytes_written += sum(written.entry.size for written in saving.written)
             self._partitions.changed()
             self._lock.notify_all()
-        if written or manifest.tombstones != before.tombstones:
-            self._changed(partition)
+        for saving, manifest, old in zip(batch, manifests, before, strict=True):
+            if saving.written or manifest.tombstones != old.tombstones:
+                self._changed(saving.partition)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
         """The last entry that the files have, once `memtable` is in them."""
@@ -373,11 +434,10 @@ class Flusher:
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)
 
 
-def _grown(
-    manifest: Manifest, memtable: MemTable | LoadedFile | None, written: list[WrittenFile], flushed: int
-) -> Manifest:
+def _grown(manifest: Manifest, saving: _Saving, flushed: int) -> Manifest:
     """The manifest with what was written; a loaded file that is damaged is named in it."""
-    grown = manifest.with_files(tuple(w.entry for w in written), flushed)
-    if isinstance(memtable, LoadedFile) and memtable.source is None:
-        return replace(grown, set_aside=(*grown.set_aside, (memtable.staged.name, memtable.problem)))
+    grown = manifest.with_files(tuple(written.entry for written in saving.written), flushed)
+    frozen = saving.frozen
+    if isinstance(frozen, LoadedFile) and frozen.source is None:
+        return replace(grown, set_aside=(*grown.set_aside, (frozen.staged.name, frozen.problem)))
     return grown

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from storage.planting import Plant, crashes, crashes_unsynced, kills, mutant
 
-from saros_storage import flush_files, node_file, partition_files, region
+from saros_storage import flush_files, flusher, node_file, partition_files, region
 from saros_storage import schema_file as schema_file_module
 from saros_storage import store as store_module
 from saros_storage.flusher import Flusher
@@ -84,44 +84,34 @@ def writes_in_place(plant):
         plant(module, "write_durably", write)
 
 
+class Unsynced:
+    """A disk that does not make durable what it is to, where `spares` says so."""
+
+    def __init__(self, disk, spares):
+        self._disk = disk
+        self._spares = spares
+
+    def __getattr__(self, name):
+        return getattr(self._disk, name)
+
+    def sync_all(self, paths):
+        self._disk.sync_all([path for path in paths if not self._spares(path)])
+
+
 @mutant(crashes)
 def does_not_fsync_a_flushed_file(plant):
-    class Unsynced:
-        def __init__(self, disk):
-            self._disk = disk
+    def finish(disk, written, finish=flush_files.finish):
+        return finish(Unsynced(disk, lambda path: path.endswith(".tmp")), written)
 
-        def __getattr__(self, name):
-            return getattr(self._disk, name)
-
-        def create(self, path):
-            file = self._disk.create(path)
-            file.sync = lambda: None
-            return file
-
-    def run(self, memtable, run=flush_files.FileFlush.run):
-        self._disk = Unsynced(self._disk)
-        return run(self, memtable)
-
-    plant(flush_files.FileFlush, "run", run)
+    plant(flusher, "finish", finish)
 
 
 @mutant(crashes)
 def does_not_sync_the_folder_of_a_flushed_file(plant):
-    class Unsynced:
-        def __init__(self, disk):
-            self._disk = disk
+    def finish(disk, written, finish=flush_files.finish):
+        return finish(Unsynced(disk, lambda path: not path.endswith(".tmp")), written)
 
-        def __getattr__(self, name):
-            return getattr(self._disk, name)
-
-        def sync_folder(self, path):
-            return
-
-    def run(self, memtable, run=flush_files.FileFlush.run):
-        self._disk = Unsynced(self._disk)
-        return run(self, memtable)
-
-    plant(flush_files.FileFlush, "run", run)
+    plant(flusher, "finish", finish)
 
 
 @mutant(crashes)

@@ -23,7 +23,7 @@ from storage.store_crashes import (
     tell_all,
 )
 from storage.store_model import Operation, State, flush, keep_from, load, write_rows
-from storage.store_opening import FOLDER, NOW_MS, OPTIONS, CountingClock, open_store
+from storage.store_opening import FOLDER, NOW_MS, OPTIONS, SLICE, CountingClock, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
 from saros_storage.errors import StorageError
@@ -72,6 +72,20 @@ def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_kn
 def test_a_flush_makes_durable_what_is_in_no_file() -> None:
     told = [keep_from("root.a.d2", 114), flush(), write_rows("root.a.d2", (115,), 1)]
     assert enumerate_crashes(told, [], replace(OPTIONS, durability="os")).different > 10
+
+
+#: Rows of so many partitions that their files become durable together.
+_WIDE = [write_rows("root.a.d1", range(2 * SLICE, 10 * SLICE, SLICE), 1), flush()]
+
+
+@pytest.mark.slow
+def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -> None:
+    figures = enumerate_crashes(_WIDE, [], one_of=100, chance=Random(4))
+    print(figures)
+    assert figures.different > 100
+    figures = enumerate_failures(_WIDE, errno.ENOSPC, step=41)
+    print(figures)
+    assert figures.failures > 2
 
 
 @pytest.mark.slow
