@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from saros_storage.reading import Summaries
@@ -54,9 +54,11 @@ class ChunkCells:
         lacking = [page for page in range(first, stop) if page not in self.pages]
         return lacking[0], lacking[-1] + 1
 
-    def plus(self, first: int, cells: Sequence[Summaries], total: int) -> ChunkCells:
-        """With those of pages from `first` on, of a chunk of `total` pages."""
-        pages = {**self.pages, **dict(enumerate(cells, first))}
+    def plus(self, first: int, cells: Summaries, bounds: Sequence[int], total: int) -> ChunkCells:
+        """With those of pages from `first` on, of a chunk of `total`; those of the i-th begin at row `bounds[i]`."""
+        if len(bounds) == total + 1:
+            return ChunkCells({}, cells, tuple(bounds))
+        pages = {**self.pages, **{page: cells.slice(a, b) for page, (a, b) in enumerate(pairwise(bounds), first)}}
         if len(pages) < total:
             return ChunkCells(pages)
         parts = [pages[page] for page in range(total)]

@@ -256,7 +256,7 @@ class FilePieces:
         grid = self._request.grid
         assert block is not None
         assert grid is not None
-        return known.plus(first, celled(block, grid, [page.start for page in wanted]), len(pages))
+        return known.plus(first, *celled(block, grid, [page.start for page in wanted]), len(pages))
 
     @property
     def _cell_cache(self) -> CellCache:

@@ -13,7 +13,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 
@@ -92,8 +92,8 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
     return _cut(block, slices, descending=descending)
 
 
-def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> list[Summaries]:
-    """What each page's rows (times rising) come to in each window that has any.
+def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
+    """What each page's rows (times rising) come to in each window that has any; where each page's begin, and their end.
 
     `pages`: the time with which each page's rows begin, or an earlier one that lies behind the rows of the page before.
     """
@@ -103,8 +103,7 @@ def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> list[Summari
     starts = np.unique(np.concatenate((np.zeros(1, np.int64), begins, cuts)))
     starts = starts[starts < block.rows]
     cells = _cut(block, Slices(starts, np.append(starts[1:], block.rows)), descending=False)
-    bounds = np.searchsorted(starts, cuts).tolist()
-    return [cells.slice(a, b) for a, b in pairwise([0, *bounds, cells.rows])]
+    return cells, [0, *np.searchsorted(starts, cuts).tolist(), cells.rows]
 
 
 def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
