@@ -34,16 +34,17 @@ class Presence:
         self._empty = {device: set(columns) for device in devices}
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Rows of the result."""
-        if not self._empty:
+        """Rows of the result, in which those of a device follow one another."""
+        if not self._empty or not batch.num_rows:
             return
         place = batch.schema.get_field_index(_DEVICE)
-        devices = pc.unique(batch.column(place)).to_pylist()
+        names = batch.column(place)
+        devices = [names[0].as_py()] if names[0] == names[-1] else pc.unique(names).to_pylist()
         for device in devices:
             empty = self._empty.get(device)
             if empty is None:
                 continue
-            rows = batch if len(devices) == 1 else batch.filter(pc.equal(batch.column(place), device))
+            rows = batch if len(devices) == 1 else batch.filter(pc.equal(names, device))
             columns = zip(rows.schema.names, rows.columns, strict=True)
             empty -= {name for name, column in columns if column.null_count < len(column)}
             if not empty:

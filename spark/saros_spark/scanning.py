@@ -38,6 +38,7 @@ from saros_spark.errors import SourceError
 from saros_spark.options import ScanOptions
 from saros_spark.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
 from saros_spark.presence import Presence, refuse
+from saros_spark.settling import settle
 from saros_spark.types import arrow_type, common_type, field_of, instant_type, named_type
 from saros_storage.paths import unquote_node
 from saros_storage.types import TimeUnit
@@ -263,10 +264,10 @@ class Relation:
 
 def planned(options: ScanOptions) -> list[Task]:
     """A job's tasks. Raises SourceError, and the driver's errors."""
-    if options.snapshot == "none":
-        return Relation(options).tasks()
-    point = connection_of(options.connecting).hold(options.lease_s)
-    return [replace(task, point=point) for task in Relation(options, point).tasks()]
+    point = None if options.snapshot == "none" else connection_of(options.connecting).hold(options.lease_s)
+    tasks = [replace(task, point=point) for task in Relation(options, point).tasks()]
+    settle()
+    return tasks
 
 
 def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = "") -> Iterator[pa.RecordBatch]:
@@ -295,6 +296,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
         presence.check(connection_of(options.connecting), options.devices)
     finally:
         cursor.close()
+    settle()
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:

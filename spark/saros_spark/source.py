@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from saros_spark.options import ScanOptions, WriteOptions, relation_options, scan_options, stream_options, write_options
 from saros_spark.scanning import Relation, Task, planned, read_task
+from saros_spark.settling import settle
 from saros_spark.types import from_spark, to_spark
 from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, write_rows
 
@@ -107,7 +108,9 @@ class SarosSource(DataSource):
 
     def schema(self) -> StructType:
         """From the schema tree."""
-        return to_spark(Relation(relation_options(self.options)).schema)
+        found = to_spark(Relation(relation_options(self.options)).schema)
+        settle()
+        return found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """`schema` may be one that the user gave: a choice of the columns."""

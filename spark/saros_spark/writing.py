@@ -32,6 +32,7 @@ from saros_spark.options import Connecting, WriteOptions
 from saros_spark.planning import moment
 from saros_spark.rows import Rows, Shape, describe_misfit, shape_of, split_rows
 from saros_spark.sealing import OfDatabase, Sealer
+from saros_spark.settling import settle
 from saros_storage.errors import UserMistake
 from saros_storage.paths import parse_pattern, split_path
 from saros_wire.protocol import SEQUENCES_KEPT
@@ -142,9 +143,9 @@ def write_rows(
     """One task. Raises SourceError that names the row, and the driver's errors."""
     with connect(options.connecting) as connection:
         writer = _Task(connection, shape_of(schema, options), options, job)
-        if options.method == "bulk":
-            return writer.seal(batches, attempt)
-        return writer.send(batches, attempt)
+        receipt = writer.seal(batches, attempt) if options.method == "bulk" else writer.send(batches, attempt)
+    settle()
+    return receipt
 
 
 class _Task:

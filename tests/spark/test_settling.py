@@ -1,0 +1,62 @@
+"""What Spark's Python processes need not look at again."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import saros_spark
+from saros_spark.settling import settle
+
+PROGRAM = """
+import gc, sys, weakref
+from importlib.machinery import ModuleSpec
+sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.daemon", None)
+from saros_spark.settling import settle
+
+class Knot:
+    def __init__(self):
+        self.me = self
+
+settle()
+alive = gc.get_freeze_count()
+knot = weakref.ref(Knot())
+settle()
+assert gc.get_freeze_count() == alive, "only once"
+gc.collect()
+assert knot() is None, "what comes later is collected"
+print(alive)
+"""
+
+
+def test_a_process_of_sparks_daemon_looks_at_what_it_imported_only_once() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert int(done.stdout) > 1_000
+
+
+def test_other_processes_are_left_alone() -> None:
+    before = gc.get_freeze_count()
+    settle()
+    assert gc.get_freeze_count() == before
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_have_read_are_settled(spark: Any, url: str) -> None:
+    frame = saros_spark.scan(spark, url, sql="show version")
+
+    def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = sum(batch.num_rows for batch in batches)
+        yield pa.RecordBatch.from_pydict({"rows": [rows], "frozen": [gc.get_freeze_count()]})
+
+    assert frame.count() == 1
+    # Spark gives a worker that has become free to who needs one next.
+    (found,) = spark.range(1).coalesce(1).mapInArrow(frozen, "rows long, frozen long").collect()
+    assert found.rows == 1
+    assert found.frozen > 1_000
