@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date
 
@@ -19,6 +20,7 @@ _INFERRED = {
     LiteralKind.BLOB: DataType.BLOB,
     LiteralKind.TIME: DataType.TIMESTAMP,
 }
+_HEXADECIMAL = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})*)")
 _BITS = {DataType.INT32: 31, DataType.INT64: 63, DataType.TIMESTAMP: 63}
 _NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
 
@@ -102,7 +104,8 @@ def _text(literal: Literal, *_: object) -> Scalar:
     return literal.text if literal.kind in (*_NUMBERS, LiteralKind.BOOLEAN) else None
 
 
-def _date(literal: Literal, *_: object) -> Scalar:
+def date_of(literal: Literal, *_: object) -> Scalar:
+    """A day written as YYYY-MM-DD, as DATE has it; None if it is none."""
     if literal.kind not in (LiteralKind.STRING, LiteralKind.TIME) or not isinstance(literal.value, str):
         return None
     try:
@@ -113,7 +116,11 @@ def _date(literal: Literal, *_: object) -> Scalar:
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:
-    return literal.value if isinstance(literal.value, bytes) else None
+    """X'0aff', or the same digits as a text."""
+    if not isinstance(literal.value, str) or literal.kind is not LiteralKind.STRING:
+        return literal.value if isinstance(literal.value, bytes) else None
+    digits = _HEXADECIMAL.fullmatch(literal.value)
+    return None if digits is None else bytes.fromhex(digits[1])
 
 
 _Taker = Callable[[Literal, DataType, str, TimeUnit], Scalar]
@@ -126,6 +133,6 @@ _TAKERS: dict[DataType, _Taker] = {
     DataType.DOUBLE: _float,
     DataType.TEXT: _text,
     DataType.STRING: _text,
-    DataType.DATE: _date,
+    DataType.DATE: date_of,
     DataType.BLOB: _blob,
 }

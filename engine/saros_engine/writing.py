@@ -203,6 +203,8 @@ class Writer:
         path = join_nodes(statement.device.nodes)
         if len(set(statement.measurements)) < len(statement.measurements):
             raise UserMistake(f"INSERT names a measurement twice: {', '.join(statement.measurements)}", code=701)
+        if len(statement.times) > 1 and None in statement.times:
+            raise UserMistake("several rows need times: without any they would all be of now", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
         outcome = _Values()
         living = self._living(path, times)
@@ -244,8 +246,6 @@ class Writer:
         if known is None:
             template = template_for(self._store.schema, path)
             return bool(asked) if template is None else template.aligned
-        if asked and not known.aligned:
-            raise UserMistake(f"device {path} is not aligned: write to it without ALIGNED", code=511)
         return known.aligned
 
     def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:

@@ -362,6 +362,18 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     return types[0]
 
 
+def is_known(call: Call) -> bool:
+    """Whether there is such a function, of any kind."""
+    name = call.name.lower()
+    found = function_named(call) is not None or aggregate_named(call) is not None
+    return found or name in POINT_FUNCTIONS or name == "now"
+
+
+def unknown_function(call: Call) -> SemanticError:
+    """What is wrong with a call of no function."""
+    return SemanticError(f"Unknown function: {call.name}. Look with SHOW FUNCTIONS")
+
+
 def _call(expression: Call, columns: Columns) -> Bound:
     name = expression.name.lower()
     if name == "now" and not expression.arguments:
@@ -372,7 +384,7 @@ def _call(expression: Call, columns: Columns) -> Bound:
     if function is None and aggregate_named(expression) is not None:
         raise SemanticError(f"{expression} is an aggregate, and cannot stand here: see HAVING")
     if function is None:
-        raise SemanticError(f"Unknown function: {expression.name}. Look with SHOW FUNCTIONS")
+        raise unknown_function(expression)
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)
     if any(is_null(argument) for argument in arguments):
         return NULL  # of a series that is not here, whose type nobody knows

@@ -10,7 +10,8 @@ finish       what comes after: FILL, ORDER BY, LIMIT
 
 from __future__ import annotations
 
-from saros_engine.analysis.scope import any_part, counts_rows
+from saros_engine.analysis.binding import is_known, unknown_function
+from saros_engine.analysis.scope import any_part, children_of, counts_rows
 from saros_engine.errors import SemanticError
 from saros_engine.planner.body import has_own_points
 from saros_engine.planner.by_device import plan_by_device
@@ -19,7 +20,7 @@ from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.registered_calls import with_registered
-from saros_grammar.ast import Case, EndTimeReference, Expression, Select
+from saros_grammar.ast import Call, Case, EndTimeReference, Expression, Select
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
@@ -35,6 +36,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
         _check_cases(item.expression)
+        _check_functions(item.expression)
         if select.group_by is None and any_part(item.expression, lambda part: isinstance(part, EndTimeReference)):
             raise SemanticError("__endTime needs GROUP BY with windows")
     _check_row_counts(select)
@@ -50,6 +52,14 @@ def _check_cases(expression: Expression) -> None:
     """Raise SemanticError where CASE meets a function whose points are not its argument's."""
     if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
+
+
+def _check_functions(expression: Expression) -> None:
+    """Raise SemanticError for a function that is none, even if there is no series that it would be of."""
+    if isinstance(expression, Call) and not is_known(expression):
+        raise unknown_function(expression)
+    for child in children_of(expression):
+        _check_functions(child)
 
 
 def _check_aliases(select: Select) -> None:

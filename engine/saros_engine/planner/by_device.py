@@ -64,7 +64,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
     node = without_null(node, select.without_null, outputs, lambda e: _expanded(e, scopes), 1)
     if any(not _is_order(key) for key in order):
-        node = sorted_by(node, order, outputs, ("device",))
+        node = sorted_by(node, order, outputs, ("device",), timed=timed)
     node = limited(node, select.limit, select.offset)
     sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
     return LogicalPlan(node.fields, timed, node, sources, tuple(sorted(names, key=split_path)))

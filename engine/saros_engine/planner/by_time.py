@@ -57,7 +57,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     node = filled(planned.root, select.fill, context.moment, descending=descending)
     node = without_null(node, select.without_null, outputs, results.expand)
     if order_by and not only_time:
-        node = sorted_by(node, order_by, outputs)
+        node = sorted_by(node, order_by, outputs, timed=planned.timed)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, planned.timed, node, tuple(_source(output.expression, scope) for output in outputs))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, InputColumn, InputTime, NullTest, Operation
+from saros_engine.literal_values import date_of
 from saros_engine.plan import Field, FillKind, FillNode, Filter, Limit, Node, Project, Sort, SortItem
 from saros_engine.planner.body import Output, is_time
 from saros_engine.time_filter import Moment
@@ -74,6 +75,8 @@ def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, f
 def _fill_value(literal: Literal, field: Field) -> Scalar:
     """The value for one column; None where it does not go with the column's type."""
     value, type_ = literal.value, field.type
+    if type_ is DataType.DATE:
+        return date_of(literal)
     if type_ in _TEXTS:
         return value if isinstance(value, str) else literal.text
     if isinstance(value, bool):
@@ -136,8 +139,13 @@ def extra_keys(order_by: Sequence[SortKey], outputs: Sequence[Output], named: Se
     ]
 
 
-def sorted_by(node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = ()) -> Node:
-    """With ORDER BY; `node` has the `named` columns, the outputs, and the extra keys. The keys are then gone."""
+def sorted_by(
+    node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = (), *, timed: bool
+) -> Node:
+    """With ORDER BY; `node` has the `named` columns, the outputs, and the extra keys. The keys are then gone.
+
+    Rows that are not `timed` are equal in time.
+    """
     extra = extra_keys(order_by, outputs, named)
     first = len(named)
     items = []
@@ -145,13 +153,16 @@ def sorted_by(node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output]
         expression = key.expression
         bound: Bound
         if is_time(expression):
+            if not timed:
+                continue
             bound = InputTime()
         else:
             number = _column_of(expression, outputs, extra, named)
             bound = InputColumn(number, node.fields[number].type)
         items.append(SortItem(bound, key.descending, nulls_first=bool(key.nulls_first)))
     width = first + len(outputs)
-    node = Sort(node, tuple(items), node.fields)
+    if items:
+        node = Sort(node, tuple(items), node.fields)
     if len(node.fields) == width:
         return node
     shown = node.fields[:width]

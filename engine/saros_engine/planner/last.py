@@ -80,7 +80,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
             if str(key.expression).lower() not in ("time", *_NAMES):
                 raise SemanticError(f"LAST is ordered by time, {', '.join(_NAMES)}, not by {key.expression}")
         none: list[Output] = []
-        node = sorted_by(node, select.order_by, none, _NAMES)
+        node = sorted_by(node, select.order_by, none, _NAMES, timed=True)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(_FIELDS, True, node)
 
