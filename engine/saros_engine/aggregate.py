@@ -13,9 +13,10 @@ from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.reading import SpanStatistics
 from saros_storage.slices import Slices
-from saros_storage.types import DataType
+from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array
 
 States = list[Column]
+NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,10 @@ class Aggregate:
         """States of slices of states."""
         raise NotImplementedError
 
+    def together(self, states: Sequence[Column], slices: Slices) -> States:
+        """States of slices of states that are those of different series, not of rows one after the other."""
+        return self.merge(states, slices)
+
     def final(self, states: Sequence[Column]) -> Column:
         """The values."""
         raise NotImplementedError
@@ -79,6 +84,11 @@ class Aggregate:
     def summary(self, statistics: SpanStatistics) -> States:
         """States of spans whose statistics are known (only if `summarised`)."""
         raise NotImplementedError
+
+
+def nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
+    """A column of the values that are present."""
+    return Column(type_, values, None if present.all() else present)
 
 
 def _describe(allowed: frozenset[DataType]) -> str:

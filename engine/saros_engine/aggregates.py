@@ -16,7 +16,7 @@ is nothing else; `count` of nothing is 0, everything else null.
     avg                     count, sum                      time_duration             first time, last time
     min_value, max_value,   value                           max_by, min_by            y, x, time of both
     extreme                                                 count_if                  see `count_if.py`
-    stddev..., var...       count, mean, squares            mode                      see `mode.py`
+    moments                 see `moments.py`                mode                      see `mode.py`
 
 Pure: any thread.
 """
@@ -27,32 +27,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.aggregate import Aggregate, Rows, States
+from saros_engine.aggregate import NUMBERS, Aggregate, Rows, States, nullable
 from saros_engine.count_if import CountIf
 from saros_engine.expression import InputColumn
 from saros_engine.mode import Mode
+from saros_engine.moments import MOMENTS
 from saros_engine.plan import AggregateCall
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.text import text_ranks
 from saros_grammar.ast import Call
 from saros_storage.block import Column
-from saros_storage.kernels.windows import window_moments
 from saros_storage.reading import SpanStatistics
 from saros_storage.slices import (
     Slices,
     counts_of,
-    doubles_of,
     edges_of,
     extremes_of,
-    mask_of,
     pick,
     prefix_sums,
     sums_of,
 )
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, Int64Array
+from saros_storage.types import NUMPY_DTYPE, DataType, Int64Array
 
-_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
-_ORDERED = _NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
+_ORDERED = NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
 
 
 def retyped(type_: DataType, column: Column) -> Column:
@@ -101,10 +98,6 @@ def _extremes(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
     return extremes_of(column, slices)
 
 
-def _nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
-    return Column(type_, values, None if present.all() else present)
-
-
 # ---------------------------------------------------------------------------------------------- count, sum, avg
 
 
@@ -141,9 +134,9 @@ class _CountTime(_Count):
 
 
 class _Sum(Aggregate):
-    arguments = (_NUMBERS,)
+    arguments = (NUMBERS,)
     result = DataType.DOUBLE
-    summarised = _NUMBERS
+    summarised = NUMBERS
     state: tuple[DataType | str, ...] = (DataType.DOUBLE,)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
@@ -151,7 +144,7 @@ class _Sum(Aggregate):
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         counts, sums = sums_of(states[0], slices)
-        return [_nullable(DataType.DOUBLE, sums, counts > 0)]
+        return [nullable(DataType.DOUBLE, sums, counts > 0)]
 
     def final(self, states: Sequence[Column]) -> Column:
         return states[0]
@@ -174,7 +167,7 @@ class _Average(_Sum):
 
     def final(self, states: Sequence[Column]) -> Column:
         counts = states[0].numbers
-        return _nullable(DataType.DOUBLE, states[1].numbers / np.maximum(counts, 1), counts > 0)
+        return nullable(DataType.DOUBLE, states[1].numbers / np.maximum(counts, 1), counts > 0)
 
     def summary(self, statistics: SpanStatistics) -> States:
         return [statistics.count, _total(statistics)]
@@ -192,7 +185,7 @@ class _Extremum(Aggregate):
     """min_value, max_value and extreme: the state is the value, so rows are states already."""
 
     arguments = (_ORDERED,)
-    summarised = _NUMBERS
+    summarised = NUMBERS
 
     state = ("x",)
 
@@ -215,7 +208,7 @@ class _Extremum(Aggregate):
 class _Extreme(_Extremum):
     """The value furthest from zero; the positive one of two."""
 
-    arguments = (_NUMBERS,)
+    arguments = (NUMBERS,)
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         least, most = _extremes(states[0], slices)
@@ -330,55 +323,6 @@ class _Duration(Aggregate):
         return [statistics.start, statistics.end]
 
 
-# ---------------------------------------------------------------------------------------------- deviation
-
-
-class _Moments(Aggregate):
-    """The variance family. States merge by Chan, Golub and LeVeque's formula for counts, means and squares."""
-
-    arguments = (_NUMBERS,)
-    result = DataType.DOUBLE
-
-    state = (DataType.INT64, DataType.DOUBLE, DataType.DOUBLE)
-
-    def partial(self, rows: Rows, slices: Slices) -> States:
-        counts, means = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
-        squares = np.empty(len(slices), np.float64)
-        column = rows.columns[0]
-        window_moments(doubles_of(column), mask_of(column), slices.starts, slices.stops, counts, means, squares)
-        return self._state(counts, means, squares)
-
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
-        counts = np.where(states[0].present, states[0].numbers, 0)
-        weighted = Column(DataType.DOUBLE, np.where(counts > 0, states[1].numbers * counts, 0.0))
-        total = prefix_sums(counts, slices)
-        means = sums_of(weighted, slices)[1] / np.maximum(total, 1)
-        # Slices may overlap, so their rows are laid out one slice after the other.
-        lengths = slices.stops - slices.starts
-        owner = np.repeat(np.arange(len(slices)), lengths)
-        rows = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + slices.starts[owner]
-        with np.errstate(invalid="ignore", over="ignore"):
-            spread = counts[rows] * (states[1].numbers[rows] - means[owner]) ** 2
-        inner = np.where(counts > 0, states[2].numbers, 0.0)[rows]
-        squares = np.bincount(owner, spread + inner, len(slices)).astype(np.float64)
-        return self._state(total, means, squares)
-
-    def _state(self, counts: Int64Array, means: Float64Array, squares: Float64Array) -> States:
-        return [
-            Column(DataType.INT64, counts),
-            Column(DataType.DOUBLE, means),
-            Column(DataType.DOUBLE, squares),
-        ]
-
-    def final(self, states: Sequence[Column]) -> Column:
-        counts, squares = states[0].numbers, states[2].numbers
-        freedom = counts if self.name.endswith("_pop") else counts - 1
-        values = squares / np.maximum(freedom, 1)
-        if self.name.startswith("stddev"):
-            values = np.sqrt(values)
-        return _nullable(DataType.DOUBLE, values, freedom > 0)
-
-
 AGGREGATES: dict[str, Aggregate] = {
     aggregate.name: aggregate
     for aggregate in (
@@ -398,6 +342,6 @@ AGGREGATES: dict[str, Aggregate] = {
         _By("min_by"),
         Mode("mode"),
         CountIf("count_if"),
-        *(_Moments(name) for name in ("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp")),
+        *MOMENTS,
     )
 }

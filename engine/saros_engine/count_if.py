@@ -19,7 +19,7 @@ from saros_engine.errors import SemanticError
 from saros_engine.plan import AggregateCall
 from saros_grammar.ast import Call, Expression, Keep, Literal
 from saros_storage.block import Column
-from saros_storage.slices import Slices
+from saros_storage.slices import Slices, prefix_sums
 from saros_storage.types import BoolArray, DataType, Int64Array
 
 _KEEP = {
@@ -83,6 +83,13 @@ class CountIf(Aggregate):
         """See `Aggregate.merge`."""
         lead, broken, trail, inner = (np.where(s.present, s.numbers, 0) for s in states)
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
+
+    def together(self, states: Sequence[Column], slices: Slices) -> States:
+        """See `Aggregate.together`: a run does not go on in another series."""
+        nothing = np.zeros(len(slices), np.int64)
+        counts = prefix_sums(self.final(states).numbers, slices)
+        broken = np.ones(len(slices), np.bool_)
+        return [*map(Column, self.state, (nothing, broken, nothing, counts))]
 
     def _merge(
         self, lead: Int64Array, broken: BoolArray, trail: Int64Array, inner: Int64Array, slices: Slices

@@ -51,7 +51,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
     if call.function in _BY_TIME:
         by_time = _ordered_by_time(states[-1], count)
         states = [state.take(by_time) for state in states]
-    merged = aggregate.merge(states, Slices(starts, starts + count))
+    merged = aggregate.together(states, Slices(starts, starts + count))
     return retyped(call.type, aggregate.final(merged))
 
 

@@ -209,8 +209,9 @@ def _make_m4(call: FunctionCall, _: TimeUnit) -> Generator:
         chosen: list[int] = []
         for start, stop in zip(*(bounds.tolist() for bounds in windows(points.times)), strict=True):
             if start < stop:
-                inner = values[start:stop]
-                chosen += [start, start + int(np.argmin(inner)), start + int(np.argmax(inner)), stop - 1]
+                inner, last = values[start:stop], values[stop - 1]
+                extremes = (start + int(np.argmin(inner)), start + int(np.argmax(inner)))
+                chosen += [start, stop - 1, *(row for row in extremes if values[row] != last)]
         return points.take(np.unique(np.array(chosen, np.int64)))
 
     return run
@@ -241,7 +242,9 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
         for start in range(0, len(times), number * size):
             stop = min(start + number * size, len(times))
             rows = np.arange(start, stop)
-            if stop - start > max(number, 2):
+            if kind != "avg" and len(rows) == number + 1:
+                rows = rows[:-1]  # of which fewer than asked for lie between others
+            elif len(rows) > number:
                 with np.errstate(all="ignore"):
                     scores = _scores(kind, times[start:stop], values[start:stop])
                 rows = rows if kind == "avg" else rows[1:-1]

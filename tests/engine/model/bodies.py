@@ -56,7 +56,9 @@ class Body:
         return [row for row in rows if self.where is None or self.where.of(row) is True]
 
     def _result(self, call: Aggregate, rows: Sequence[Row]) -> Value:
-        points = sorted(point for member in self._members(call) for point in _points(member, rows))
+        points = sorted(
+            (point for member in self._members(call) for point in _points(member, rows)), key=lambda point: point[0]
+        )
         return aggregate(call.name, points)
 
     def _members(self, call: Aggregate) -> Sequence[Aggregate]:

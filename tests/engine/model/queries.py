@@ -91,7 +91,10 @@ def _by_time(query: Query, database: Database) -> Answer:
     columns: list[tuple[str | None, Expression]] = []
     for item in query.items:
         found = expanded(item.expression, find)
-        columns += _leveled(found, query.levels, merged) if query.levels else [(item.name(one), one) for one in found]
+        if query.levels:
+            columns += _leveled(found, query.levels, merged, whole=item.expression.text().endswith("count(*)"))
+        else:
+            columns += [(item.name(one), one) for one in found]
     if not columns:
         return Answer(True, [])
     having = _all([] if query.having is None else expanded(query.having, find))
@@ -110,15 +113,20 @@ def _by_time(query: Query, database: Database) -> Answer:
 
 
 def _leveled(
-    found: Sequence[Expression], levels: Sequence[int], merged: dict[str, list[Aggregate]]
+    found: Sequence[Expression], levels: Sequence[int], merged: dict[str, list[Aggregate]], *, whole: bool
 ) -> list[tuple[str | None, Expression]]:
-    """Aggregates of one series each; those of equal names become one column, whose members go into `merged`."""
+    """Aggregates of one series each; those of equal names become one column, whose members go into `merged`.
+
+    With `whole` all measurements are called `*`.
+    """
     columns: dict[str, Expression] = {}
     for expression in found:
         assert isinstance(expression, Aggregate)
         nodes = expression.arguments[0].text().split(".")
         last = len(nodes) - 1
         path = ".".join(n if i in (0, last) or i in levels else "*" for i, n in enumerate(nodes))
+        if whole:
+            path = f"{path.rpartition('.')[0]}.*"
         one = Aggregate(expression.name, (replace(expression.arguments[0], path=path),))  # type: ignore[call-arg]
         columns[one.text()] = one
         members = merged.setdefault(one.text(), [])
