@@ -4,9 +4,9 @@
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
 
-Window k begins `k` steps after the range's start and lasts one interval, cut off at the range's end. Calendar steps are
-counted from the start, in the zone, so that the 31st of a month stays the 31st where there is one; days and less that
-stand beside months are added to where these lead. Sliding windows that overlap are made of *panes*: the spans between
+Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's end.
+Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a month stays
+the 31st where there is one; days and less are added to where they lead. So windows as long as their step never overlap. Sliding windows that overlap are made of *panes*: the spans between
 neighbouring borders; rows go to panes once, and windows merge panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
@@ -252,16 +252,14 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
     ends: list[int] = []
     while True:
         steps = len(starts)
-        start = origin.plus(steps * windows.step_months) + steps * windows.step_ticks + shift
+        behind = steps * windows.step_ticks + shift
+        start = origin.plus(steps * windows.step_months) + behind
         if start >= windows.end:
             break
         if steps == WINDOWS_MAX:
             raise _too_many(f"more than {WINDOWS_MAX:,}")
-        if windows.step_ticks:
-            from_start = Calendar(start - shift, unit, windows.zone)
-            end = from_start.plus(windows.interval_months) + windows.interval_ticks + shift
-        else:
-            end = origin.plus(steps * windows.step_months + windows.interval_months) + windows.interval_ticks + shift
+        months = steps * windows.step_months + windows.interval_months
+        end = origin.plus(months) + windows.interval_ticks + behind
         starts.append(start)
         ends.append(min(end, windows.end))
     return ListedSequence(np.array(starts, np.int64), np.array(ends, np.int64))
