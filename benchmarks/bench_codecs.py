@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 from saros_storage.encoding import decode_pages_into, encode
+from saros_storage.kernels.words import Stream
 from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
 
 ROWS, PAGES, ROUNDS = 10_000, 20, 5
@@ -43,7 +44,7 @@ def main():
     for data, encoding, type_, raw in CASES:
         values = raw.astype(NUMPY_DTYPE[type_])
         page = encode(encoding, type_, values)
-        buffer = memoryview(page * PAGES)
+        buffer = np.frombuffer(page * PAGES, np.uint8)
         starts = np.arange(PAGES) * len(page)
         counts = np.full(PAGES, ROWS)
         out = np.empty(ROWS * PAGES, values.dtype)
@@ -53,7 +54,7 @@ def main():
                 encode(encoding, type_, values)
 
         def read(encoding=encoding, type_=type_, buffer=buffer, starts=starts, page=page, counts=counts, out=out):
-            decode_pages_into(encoding, type_, buffer, starts, starts + len(page), counts, out)
+            decode_pages_into(encoding, type_, Stream(buffer), starts, starts + len(page), counts, out)
 
         million = ROWS * PAGES / 1e6
         print(

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from saros_storage.encoding.errors import DecodeError
-from saros_storage.types import ByteArray, Compressor
+from saros_storage.kernels.lz4 import lz4_decode
+from saros_storage.types import ByteArray, Compressor, Int64Array
 
 #: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
 _ZSTD_LEVEL = 3
@@ -74,6 +75,26 @@ def decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) ->
         raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
     if size != len(out):
         raise DecodeError(f"{compressor.name} data holds {size} bytes, not {len(out)}")
+
+
+def decompress_pages_into(
+    compressor: Compressor, data: memoryview, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray
+) -> None:
+    """Fill `out`, up to `ends[i]` with page i, which has `sizes[i]` bytes at `offsets[i]`. Raises DecodeError."""
+    if compressor is not Compressor.LZ4:
+        start = 0
+        for offset, size, end in zip(offsets.tolist(), sizes.tolist(), ends.tolist(), strict=True):
+            decompress_into(compressor, data[offset : offset + size], out[start:end])
+            start = end
+        return
+    # The kernel relies on what is asserted here.
+    assert int(offsets.min()) >= 0
+    assert int(sizes.min()) >= 0
+    assert int((offsets + sizes).max()) <= len(data)
+    assert int(ends[-1]) == len(out)
+    assert bool((ends[1:] >= ends[:-1]).all())
+    if lz4_decode(np.frombuffer(data, np.uint8), offsets, sizes, ends, out) < len(offsets):
+        raise DecodeError("LZ4 data is damaged")
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:

@@ -74,7 +74,7 @@ class OpenedFile:
             self._report(self._path, error)
             raise
 
-    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
+    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
         """See `TsFileAccess.pages`."""
         try:
             return self.open().pages(device, measurements, chunk)

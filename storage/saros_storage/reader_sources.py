@@ -12,7 +12,8 @@ Belongs to one reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -119,7 +120,7 @@ class FilePieces:
         #: The columns that are read.
         self.names = tuple(names)
         #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
-        self._last: tuple[int, list[PageSpan], list[int]] | None = None
+        self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
@@ -163,7 +164,34 @@ class FilePieces:
             found.append(Piece(self, chunk.chunk, number, number + 1, span.start, span.end, span.count, statistics))
         return found
 
-    def _pages_of(self, chunk: int) -> tuple[list[PageSpan], list[int]]:
+    @property
+    def unbroken(self) -> bool:
+        """Whether each page in the request's time may have wanted points: what `runs` needs."""
+        return self.index.time is None and not self._deleted
+
+    def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
+        """The chunk's pages in the request's time and order, in runs of `wanted()` rows or more: asked for each.
+
+        What `pages` costs for each page, it does not.
+        """
+        time, descending = self._request.time, self._request.descending
+        spans, rows = self._pages_of(chunk.chunk)
+        first, stop = 0, len(spans)
+        while first < stop and spans[first].end < time.start:
+            first += 1
+        while first < stop and spans[stop - 1].start >= time.end:
+            stop -= 1
+        self._counters.pages_skipped += len(spans) - (stop - first)
+        while first < stop:
+            if descending:
+                a, b = max(bisect_right(rows, rows[stop] - wanted()) - 1, first), stop
+                stop = a
+            else:
+                a, b = first, min(bisect_left(rows, rows[first] + wanted()), stop)
+                first = b
+            yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
+
+    def _pages_of(self, chunk: int) -> tuple[Sequence[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
             pages = self.file.access.pages(self.index, self.names, chunk)
             self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))

@@ -32,7 +32,7 @@ from saros_storage.block import Block, Column
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
 #: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long (performance: 10k and more).
-BLOCK_ROWS_MAX = 65_536
+BLOCK_ROWS_MAX = 131_072
 #: Values of a block: some 16 MB. A join has as much again at hand of what its children gave.
 _BLOCK_VALUES_MAX = 2 << 20
 #: With fewer rows, what a block costs per column would count more than its rows.

@@ -37,6 +37,8 @@ Item = Block | Summary | Summaries
 #: Rows of a page for each window that it touches, from which on it is given as cells: one is as large as four rows, and
 #: making it has a price.
 _CELL_ROWS_MIN = 16
+#: The first run of pages has so small a part of the rows of later ones.
+_FIRST_SHARE = 4
 
 
 class LocalSeriesReader:
@@ -56,6 +58,7 @@ class LocalSeriesReader:
         """
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
+        self._next_rows = max(self._run_rows // _FIRST_SHARE, 1)
         self._request = request
         self._cache = cache
         self._counters = ReadCounters()
@@ -167,13 +170,22 @@ class LocalSeriesReader:
             yield from self._pieces_of(cells)
         elif self._out_of_bounds(chunk):
             self._counters.chunks_skipped += 1
+        elif self._request.grid is None and not self._request.bounds and source.unbroken:
+            for run in source.runs(chunk, self._wanted_rows):
+                yield from self._pieces_of(source.load(run))
         else:
             yield from self._lone_pages(source.pages(chunk))
+
+    def _wanted_rows(self) -> int:
+        """Rows of the next run: fewer at first, since who wants a few rows has enough then."""
+        wanted = self._next_rows
+        self._next_rows = min(2 * wanted, self._run_rows)
+        return wanted
 
     def _lone_pages(self, pages: Sequence[Piece]) -> Iterator[Item]:
         """Pages that nothing overlaps: summaries, and runs of neighbours that are decoded together."""
         run: list[Piece] = []
-        rows = 0
+        rows, wanted = 0, self._wanted_rows()
         for page in reversed(pages) if self._request.descending else pages:
             summary = self._summary(page)
             if summary is None and self._out_of_bounds(page):
@@ -182,13 +194,13 @@ class LocalSeriesReader:
             joins = (
                 bool(run)
                 and summary is None
-                and rows < self._run_rows
+                and rows < wanted
                 and _neighbours(run[-1], page)
                 and self._gives_cells(run[-1]) is self._gives_cells(page)
             )
             if run and not joins:
                 yield from self._load(run)
-                run, rows = [], 0
+                run, rows, wanted = [], 0, self._wanted_rows()
             if summary is not None:
                 yield summary
             else:

@@ -64,7 +64,7 @@ from saros_engine.planner import LastItem, last_scan
 from saros_engine.spill import QuerySpill
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block, Column
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
 from saros_storage.types import Scalar
 
 NODE = Rows(Block.untimed([], 0), ())
@@ -131,7 +131,7 @@ def test_time_join_keeps_its_blocks_small() -> None:
     account = Account()
     operator = TimeJoinOperator(TimeJoin((), ()), children, [[]] * 30, OperatorContext(account))
     produced = pull(operator)
-    assert max(b.rows for b in produced) <= 65_536
+    assert max(b.rows for b in produced) <= BLOCK_ROWS_MAX
     assert 30 * 60_000 == sum(b.rows for b in produced)
     assert np.array_equal(np.concatenate([b.times for b in produced]), np.arange(30 * 60_000))
     assert 0 == account.used

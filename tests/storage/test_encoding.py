@@ -24,7 +24,7 @@ from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
 from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_encode
 from saros_storage.kernels.varint import text_decode, text_encode, varint_decode, varint_encode
-from saros_storage.kernels.words import bytes_of, words_of
+from saros_storage.kernels.words import Stream, bytes_of, words_of
 from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
 
 PAIRS = [(e, t) for t in DataType for e in sorted(encodings_for(t))]
@@ -111,7 +111,8 @@ def test_many_pages_in_one_call() -> None:
     counts = np.array([len(p) for p in pages])
     out = np.empty(counts.sum())
     starts = ends - [len(e) for e in encoded]
-    decode_pages_into(Encoding.GORILLA, DataType.DOUBLE, memoryview(b"".join(encoded)), starts, ends, counts, out)
+    stream = Stream(np.frombuffer(b"".join(encoded), np.uint8))
+    decode_pages_into(Encoding.GORILLA, DataType.DOUBLE, stream, starts, ends, counts, out)
     assert b"".join(raw(p) for p in pages) == out.tobytes()
 
 

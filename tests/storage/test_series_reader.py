@@ -457,6 +457,22 @@ def test_neighbouring_pages_are_decoded_in_one_go_and_kept() -> None:
     assert (1, 0, 0) == (counters.cache_hits, counters.pages, counters.bytes_read)
 
 
+def test_who_wants_a_few_rows_has_them_from_a_few_pages() -> None:
+    """Runs of pages grow from a part of what is wanted at a time to the whole of it, from either end."""
+    pages = [rows([2 * n, 2 * n + 1]) for n in range(20)]
+    for back, expected in (
+        (False, [(0, 2), (2, 6), (6, 14), (14, 20)]),
+        (True, [(18, 20), (14, 18), (6, 14), (0, 6)]),
+    ):
+        known = file(1, pages)
+        reader = LocalSeriesReader(request(back=back), partition(known), ChunkCache(0), 16)
+        assert reader.next() is not None
+        assert expected[:1] == [(first, stop) for _, _, first, stop in known.reads]
+        while reader.next() is not None:
+            pass
+        assert expected == [(first, stop) for _, _, first, stop in known.reads]
+
+
 def test_column_sets_of_an_aligned_device_share_what_is_decoded() -> None:
     page = Rows((1, 2), {"a": (DataType.INT32, (1, None)), "b": (DataType.DOUBLE, (0.5, 1.5))})
     known = FakeTsFile("1.tsfile", DEVICE, {ROWS: [[page]]})

@@ -48,7 +48,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Some rows: at least one, of at most 65,536, all of one block, in the order of the query."""
+    """Some rows: at least one, of at most 262,144, all of one block, in the order of the query."""
 
     #: int64[n], ticks of the database's unit; zeros where rows have no time.
     times: Int64Array

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import le
+
 import numpy as np
 
 from saros_storage.block import TextArray, Values
@@ -13,7 +15,7 @@ from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.rle import rle_bytes_max, rle_encode
 from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
 from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
-from saros_storage.kernels.words import UInt64Array, bytes_of, words_of
+from saros_storage.kernels.words import Stream, UInt64Array, bytes_of
 from saros_storage.types import (
     NUMPY_DTYPE,
     ByteArray,
@@ -157,7 +159,8 @@ def decode(encoding: Encoding, type_: DataType, data: memoryview, count: int) ->
 def decode_into(encoding: Encoding, type_: DataType, data: memoryview, out: NumericArray) -> None:
     """Fill `out` (contiguous, of the type's dtype) with the values of one page of a fixed-width type."""
     page = np.array((0, len(data), len(out)))
-    decode_pages_into(encoding, type_, data, page[:1], page[1:2], page[2:], out)
+    stream = Stream(np.frombuffer(data, np.uint8))
+    decode_pages_into(encoding, type_, stream, page[:1], page[1:2], page[2:], out)
 
 
 def decode_times_into(data: memoryview, out: Int64Array) -> None:
@@ -168,7 +171,7 @@ def decode_times_into(data: memoryview, out: Int64Array) -> None:
 def decode_pages_into(
     encoding: Encoding,
     type_: DataType,
-    buffer: memoryview,
+    stream: Stream,
     starts: Int64Array,
     ends: Int64Array,
     counts: Int64Array,
@@ -180,31 +183,28 @@ def decode_pages_into(
     """
     if len(out) == 0:
         return
-    first, last = _extent(starts, ends, counts, len(out))
-    assert 0 <= first <= last <= len(buffer)
-    data = np.frombuffer(buffer, np.uint8)[first:last]
+    _check_bounds(starts, ends, counts, len(out), len(stream.data))
     if encoding in (Encoding.GORILLA, Encoding.CHIMP) and type_ in _GORILLA:
-        _decode_xor(encoding, data, starts - first, ends - first, counts, out)
+        _decode_xor(encoding, stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
-        _decode_ts2diff(data, starts - first, ends - first, counts, out)
+        _decode_ts2diff(stream, starts, ends, counts, out)
     else:
-        _decode_each(_page_decoder(encoding, type_), data, starts - first, ends - first, counts, out)
+        _decode_each(_page_decoder(encoding, type_), stream.data, starts, ends, counts, out)
 
 
-def _extent(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int) -> tuple[int, int]:
-    """Where the first page starts and the last one ends; kernels rely on what is asserted here."""
-    if len(starts) == 1:  # the common case, without what NumPy costs for it
-        assert counts[0] == rows
-        return int(starts[0]), int(ends[0])
-    assert counts.min() >= 0
-    assert counts.sum() == rows
-    assert (starts <= ends).all()
-    return int(starts.min()), int(ends.max())
+def _check_bounds(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int, size: int) -> None:
+    """Kernels rely on what is asserted here."""
+    begins, stops, lengths = starts.tolist(), ends.tolist(), counts.tolist()
+    assert min(begins) >= 0
+    assert max(stops) <= size
+    assert min(lengths) >= 0
+    assert sum(lengths) == rows
+    assert all(map(le, begins, stops))
 
 
 def _decode_xor(
     encoding: Encoding,
-    data: ByteArray,
+    stream: Stream,
     starts: Int64Array,
     ends: Int64Array,
     counts: Int64Array,
@@ -214,9 +214,9 @@ def _decode_xor(
     patterns: UInt64Array = out.view(np.uint64) if wide else np.empty(len(out), np.uint64)
     width, field_bits = (64, 6) if wide else (32, 5)
     if encoding is Encoding.CHIMP:
-        done = chimp_decode(words_of(data), starts, ends, counts, width, patterns)
+        done = chimp_decode(stream.words, starts, ends, counts, width, patterns)
     else:
-        done = gorilla_decode(words_of(data), starts, ends, counts, width, field_bits, patterns)
+        done = gorilla_decode(stream.words, starts, ends, counts, width, field_bits, patterns)
     if done < 0:
         raise DecodeError(f"a {encoding.name} page is damaged")
     if not wide:
@@ -224,11 +224,11 @@ def _decode_xor(
 
 
 def _decode_ts2diff(
-    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+    stream: Stream, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
 ) -> None:
     size = out.dtype.itemsize
     values: Int64Array = out if size == 8 else np.empty(len(out), np.int64)
-    if ts2diff_decode(words_of(data), starts, ends, counts, size, values) < 0:
+    if ts2diff_decode(stream.words, starts, ends, counts, size, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
     if size < 8:
         out[:] = values.astype(np.int32)

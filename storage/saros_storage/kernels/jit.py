@@ -3,6 +3,8 @@
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
 
+`@part` marks a function that kernels of its module call; `wide` has copies that all may call.
+
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
 the brackets means read-only (it accepts writable arrays too). Nothing is imported or compiled before the first call, so
 `import saros` stays fast; compiled code is kept in the folder of `use_cache_folder` (default: the user's cache).
@@ -18,6 +20,8 @@ import re
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
+
+from saros_storage.kernels.wide import teach_copies
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,6 +59,17 @@ def default_cache_folder() -> str:
     """The user's cache folder for compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "saros", "kernels")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: Parts of kernels that no kernel was compiled with yet.
+_parts: list[Callable[..., Any]] = []
+
+
+def part(function: F) -> F:
+    """Declare what kernels of the same module may call: compiled with them."""
+    _parts.append(function)
+    return function
 
 
 class Kernel(Generic[P, R]):
@@ -100,6 +115,9 @@ def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
         numba: Any = importlib.import_module("numba")
     except ImportError:
         return None
+    teach_copies()
+    while _parts:
+        importlib.import_module("numba.extending").register_jitable(_parts.pop())
     compiled: Callable[P, R] = numba.njit(_numba_signature(numba, signature), nogil=True, cache=True)(source)
     return compiled
 

@@ -24,6 +24,19 @@ from saros_storage.kernels.jit import kernel
 from saros_storage.types import Int64Array
 
 
+def _rises_plain(times: Int64Array) -> bool:
+    return bool((times[1:] > times[:-1]).all())
+
+
+@kernel("b1(i64r[])", twin=_rises_plain)
+def rises(times: Int64Array) -> bool:
+    """Whether each time is later than the one before it."""
+    falls = 0
+    for i in range(1, len(times)):
+        falls += times[i] <= times[i - 1]
+    return falls == 0
+
+
 def _union_two_plain(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
     both = np.concatenate((a, b))
     both.sort(kind="stable")

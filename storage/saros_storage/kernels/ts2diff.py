@@ -86,9 +86,9 @@ def ts2diff_decode(
             stop = filled + min(int(np.int64(deltas)), left - 1)
             left -= stop - filled + 1
             if width == U(0):
-                for i in range(filled, stop):
-                    value += low
-                    out[i] = value
+                # Each by itself, not from the one before it: so several are made at a time.
+                for i in range(stop - filled):
+                    out[filled + i] = value + low * (i + 1)
             else:
                 bit = position
                 for i in range(filled, stop):

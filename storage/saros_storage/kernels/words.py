@@ -29,6 +29,23 @@ def words_of(data: ByteArray) -> UInt64Array:
     return words
 
 
+class Stream:
+    """Bytes that several kernels read, some of them as words, which are made once."""
+
+    __slots__ = ("_words", "data")
+
+    def __init__(self, data: ByteArray) -> None:
+        self.data = data
+        self._words: UInt64Array | None = None
+
+    @property
+    def words(self) -> UInt64Array:
+        """See `words_of`."""
+        if self._words is None:
+            self._words = words_of(self.data)
+        return self._words
+
+
 def bytes_of(words: UInt64Array, count: int) -> bytes:
     """The first `count` bytes of the stream that the words hold."""
     return words[: (count + 7) >> 3].astype(_BIG_ENDIAN).tobytes()[:count]

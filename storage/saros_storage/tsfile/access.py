@@ -95,7 +95,7 @@ class TsFileAccess(Protocol):
         """Index of a device, or None if the file has none of it; cached."""
         ...
 
-    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
+    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
         """Pages of chunk number `chunk`; reads headers only. Non-aligned: exactly one measurement."""
         ...
 

@@ -14,13 +14,14 @@ Pure over a mapped file: any thread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.reading import Statistics
 from saros_storage.tsfile import statistics as stats
-from saros_storage.tsfile.access import ChunkMeta
+from saros_storage.tsfile.access import ChunkMeta, PageSpan
 from saros_storage.tsfile.device_id import canonical_measurement
 from saros_storage.tsfile.format import (
     MANY_PAGES,
@@ -66,6 +67,8 @@ class ChunkLayout:
     #: Where the pages, headers included, lie in the file: [start, end).
     start: int
     end: int
+    #: The pages of a series that has a chunk to itself; of an aligned device's columns none.
+    spans: tuple[PageSpan, ...]
 
     def corrupt(self, reason: str) -> CorruptFile:
         """The error for a chunk that is not what it should be."""
@@ -107,10 +110,13 @@ def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) ->
     count = sum(p.statistics.count for p in pages if p.statistics)
     if count != (chunk.statistics.count if chunk.statistics else 0):
         raise cursor.corrupt(f"the pages hold {count} points, the index says otherwise")
-    base = cursor.base
-    return ChunkLayout(
-        file, chunk.offset, name, type_, encoding, compressor, tuple(pages), many, base + start, base + end
-    )
+    start, end = cursor.base + start, cursor.base + end
+    spans = () if type_ is None or marker & VALUE_MASK else tuple(_spans(pages))
+    return ChunkLayout(file, chunk.offset, name, type_, encoding, compressor, tuple(pages), many, start, end, spans)
+
+
+def _spans(pages: list[PageMeta]) -> Iterator[PageSpan]:
+    return (PageSpan(s.start, s.end, s.count, (s,)) for s in (page.statistics for page in pages) if s)
 
 
 def _compressor(cursor: Cursor) -> Compressor:

@@ -22,9 +22,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from saros_storage.block import Column, TextArray, Values
-from saros_storage.compression import decompress_into
+from saros_storage.compression import decompress_pages_into
 from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.kernels.merge import rises
+from saros_storage.kernels.words import Stream
 from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX, Cursor
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
@@ -112,13 +114,18 @@ def _rows(layout: ChunkLayout, pages: tuple[PageMeta, ...]) -> int:
 
 
 class Batch(NamedTuple):
-    """Some pages of a chunk, decompressed into one buffer: page i is `data[starts[i]:ends[i]]`."""
+    """Some pages of a chunk, decompressed into one buffer: page i is `stream.data[starts[i]:ends[i]]`."""
 
     layout: ChunkLayout
     pages: tuple[PageMeta, ...]
-    data: memoryview
+    stream: Stream
     starts: list[int]
     ends: list[int]
+
+    @property
+    def data(self) -> memoryview:
+        """The buffer."""
+        return self.stream.data.data
 
     @property
     def counts(self) -> list[int]:
@@ -138,7 +145,8 @@ def _batches(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ...])
         base = pages[0].offset
         starts = [page.offset - base for page in pages]
         ends = [start + page.size for start, page in zip(starts, pages, strict=True)]
-        yield Batch(layout, pages, data[base : base + ends[-1]], starts, ends)
+        stream = Stream(np.frombuffer(data[base : base + ends[-1]], np.uint8))
+        yield Batch(layout, pages, stream, starts, ends)
         return
     first = waiting = 0
     for position, page in enumerate(pages, 1):
@@ -152,13 +160,14 @@ def _decompress(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ..
     ends = list(accumulate(page.size for page in pages))
     starts = [end - page.size for end, page in zip(ends, pages, strict=True)]
     buffer = np.empty(ends[-1], np.uint8)
-    try:
-        for page, start, end in zip(pages, starts, ends, strict=True):
-            if page.size:
-                decompress_into(layout.compressor, data[page.offset : page.offset + page.stored], buffer[start:end])
-    except DecodeError as error:
-        raise CorruptFile(layout.file, pages[0].offset, str(error)) from error
-    return Batch(layout, pages, buffer.data, starts, ends)
+    filled = [(page.offset, page.stored, end) for page, end in zip(pages, ends, strict=True) if page.size]
+    if filled:
+        offsets, sizes, bounds = np.array(filled, np.int64).T.copy()
+        try:
+            decompress_pages_into(layout.compressor, data, offsets, sizes, bounds, buffer)
+        except DecodeError as error:
+            raise CorruptFile(layout.file, pages[0].offset, str(error)) from error
+    return Batch(layout, pages, Stream(buffer), starts, ends)
 
 
 # --- times
@@ -184,7 +193,7 @@ def _check_times(layout: ChunkLayout, pages: tuple[PageMeta, ...], times: Int64A
     heads, tails = times[last - lengths + 1].tolist(), times[last].tolist()
     if heads != [s.start for s in known] or tails != [s.end for s in known]:
         raise layout.corrupt("the times are not those that the statistics say")
-    if not bool((times[1:] > times[:-1]).all()):
+    if not rises(times):
         raise layout.corrupt("the times do not rise")
 
 
@@ -359,7 +368,7 @@ def _decode_into(
     if 0 in counts:
         table = np.ascontiguousarray(table[:, table[2] > 0])
     try:
-        decode_pages_into(encoding, type_, batch.data, table[0], table[1], table[2], out)
+        decode_pages_into(encoding, type_, batch.stream, table[0], table[1], table[2], out)
     except DecodeError as error:
         raise _refused(batch, error) from error
 

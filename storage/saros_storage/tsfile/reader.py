@@ -79,13 +79,11 @@ class TsFileReader:
             self._devices.put(device, found, sum(len(s.chunks) + 1 for s in found.series.values()) + 1)
         return found
 
-    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
+    def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
         """See `TsFileAccess.pages`."""
         if device.time is None:
             (measurement,) = measurements
-            pages = self.layout(device, device.series[measurement], chunk).pages
-            known = [p.statistics for p in pages if p.statistics]
-            return [PageSpan(s.start, s.end, s.count, (s,)) for s in known]
+            return self.layout(device, device.series[measurement], chunk).spans
         time = self.layout(device, device.time, chunk)
         columns = []
         for measurement in measurements:
