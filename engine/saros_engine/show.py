@@ -84,6 +84,8 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> Shown:
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
     where, spans = split_times(statement.where, points.moment)
+    if statement.latest and statement.order_by:
+        raise SemanticError("SHOW LATEST TIMESERIES has an order of its own, and takes no ORDER BY")
     shown = _SHOW[statement.kind](replace(statement, where=where), schema)
     if spans is not None:
         shown = _written(shown, statement.kind, spans, schema, points)

@@ -4,7 +4,7 @@
                    └ line2 ─ pump7 {temperature}
 
 A change is checked as a whole (`check` raises and nothing happened), logged by the store, then applied. Databases do
-not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat.
+not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat, but for an alias that is its series' name.
 
 One thread changes the tree at a time (the store's lock); readers need no lock: a device is one dictionary look-up that
 gives an immutable value, and the walk copies the children it passes. `version` grows with every change: plan caches and
@@ -286,7 +286,7 @@ class SchemaTree:
             if series.measurement in taken or (node is not None and series.measurement in node.children):
                 raise UserMistake(f"Path [{path}] already exist", code=503)
             taken[series.measurement] = None
-            if series.alias is not None:
+            if series.alias not in (None, series.measurement):
                 if series.alias in taken:
                     raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=510)
                 taken[series.alias] = None
@@ -309,7 +309,8 @@ class SchemaTree:
         path = f"{change.device}.{change.measurement}"
         if device is None or series is None:
             raise UserMistake(f"Path [{path}] does not exist", code=508)
-        if change.alias is not None and change.alias != series.alias and change.alias in set(_names(device)):
+        known = (None, series.alias, series.measurement)
+        if change.alias not in known and change.alias in set(_names(device)):
             raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=510)
         _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
 
