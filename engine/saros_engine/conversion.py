@@ -116,7 +116,12 @@ def _parse(column: Column, target: DataType) -> NumericArray:
         raise UserMistake(f"CAST: {_offender(texts, kinds[target])!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
         return _yyyymmdd(numbers_of(parsed.cast(pa.int32())))
-    return numbers_of(parsed)
+    numbers = numbers_of(parsed)
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        # Arrow makes infinities of what is too large; those that are written as such stay.
+        written = numbers_of(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
+        _refuse(column, np.isinf(numbers) & ~written, target)
+    return numbers
 
 
 def _offender(texts: Arrow, kind: Arrow) -> str:

@@ -4,10 +4,11 @@
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
 
-Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's end.
-Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a month stays
-the 31st where there is one; days and less are added to where they lead. So windows as long as their step never overlap. Sliding windows that overlap are made of *panes*: the spans between
-neighbouring borders; rows go to panes once, and windows merge panes.
+Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
+end. Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a
+month stays the 31st where there is one; days and less are added to where they lead. So windows as long as their step
+never overlap. Sliding windows that overlap are made of *panes*: the spans between neighbouring borders; rows go to
+panes once, and windows merge panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3

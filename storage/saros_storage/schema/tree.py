@@ -4,7 +4,8 @@
                    └ line2 ─ pump7 {temperature}
 
 A change is checked as a whole (`check` raises and nothing happened), logged by the store, then applied. Databases do
-not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat, but for an alias that is its series' name.
+not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat,
+but for an alias that is its series' name.
 
 One thread changes the tree at a time (the store's lock); readers need no lock: a device is one dictionary look-up that
 gives an immutable value, and the walk copies the children it passes. `version` grows with every change: plan caches and
