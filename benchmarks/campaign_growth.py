@@ -6,7 +6,7 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
     2  with the clients of `campaign_cluster`: 3 -> 4 -> 5 -> 4 -> 3, then 3 -> 5 in one change
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
           calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
-          acknowledged points of any 5 s that touch a change, to those before it               at least half
+          acknowledged points of any 5 s that touch a change, to those before the nodes begin  at least half
     3  faults while a node joins: drawn without repetition from all of `growth_matrix`         all of it ends, and is
                                                                                                right
 
@@ -82,11 +82,12 @@ class GrowthCampaign(Campaign):
 
     def _grow_and_shrink(self) -> None:
         for joining, leaving in ((1, None), (1, None), (0, 2), (0, 4), (2, None)):
+            calm_ns = time.monotonic_ns()
             time.sleep(CALM_SECONDS)
             grown = add(self._cluster, joining) if leaving is None else remove(self._cluster, leaving)
-            time.sleep(WINDOW_SECONDS / 2)
+            time.sleep(WINDOW_SECONDS + 1)
             self.evidence.refresh()
-            effect = effect_of(grown, self.evidence.batches, CALM_SECONDS / 2)
+            effect = effect_of(grown, self.evidence.batches, (calm_ns, calm_ns + int(CALM_SECONDS * 1e9)))
             self.growth.effects.append(effect)
             say(f"{grown.text()}; longest call {max(effect.gaps_s, default=0):.2f} s")
             self._audit()

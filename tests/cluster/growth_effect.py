@@ -26,8 +26,11 @@ class Effect:
     throughput_share: float
 
 
-def effect_of(grown: Grown, batches: Sequence[Batch], calm_s: float) -> Effect:
-    """`calm_s`: so long before the change nothing disturbed the clients."""
+def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) -> Effect:
+    """`calm_ns`: from when until when nothing disturbed the clients, before the change and the nodes' starting for it.
+
+    `batches` go on for WINDOW_SECONDS after the change.
+    """
     longest: defaultdict[str, float] = defaultdict(float)
     for batch in batches:
         answered_ns = batch.answered_ns
@@ -45,6 +48,7 @@ def effect_of(grown: Grown, batches: Sequence[Batch], calm_s: float) -> Effect:
     def rate(begin_s: float, seconds: float) -> float:
         return float(points[(answered_s >= begin_s) & (answered_s < begin_s + seconds)].sum() / seconds)
 
-    usual = rate(-calm_s, calm_s)
-    least = min(rate(s, WINDOW_SECONDS) for s in np.arange(-WINDOW_SECONDS / 2, grown.seconds, _STEP_SECONDS))
+    begin_ns, end_ns = calm_ns
+    usual = rate((begin_ns - grown.began_ns) / 1e9, (end_ns - begin_ns) / 1e9)
+    least = min(rate(s, WINDOW_SECONDS) for s in np.arange(-WINDOW_SECONDS, grown.seconds, _STEP_SECONDS))
     return Effect(grown, tuple(longest.values()), least / usual if usual else float("nan"))

@@ -13,6 +13,7 @@ from cluster.ledger import Batch
 SECOND = 1_000_000_000
 #: From second 100 to second 110.
 GROWN = Grown("add node 4", 100 * SECOND, 110 * SECOND, {}, 10, None)
+CALM = (91 * SECOND, 95 * SECOND)
 
 
 def batch(series: str, begin_s: float, end_s: float, outcome: Outcome = Outcome.OK) -> Batch:
@@ -32,17 +33,17 @@ def test_a_gap_is_the_longest_call_of_a_series_that_was_under_way_in_the_change(
         batch("root.b", 109, 113, Outcome.UNKNOWN),
         batch("root.c", 110.5, 119),  # behind
     ]
-    assert (2.0, 4.0) == effect_of(GROWN, calls, 5.0).gaps_s
+    assert (2.0, 4.0) == effect_of(GROWN, calls, CALM).gaps_s
 
 
 def test_the_least_that_was_written_is_compared_with_what_was_written_before() -> None:
     calls = steady(90, 103) + steady(107, 120)  # four seconds of five without a batch
-    share = effect_of(GROWN, calls, 5.0).throughput_share
+    share = effect_of(GROWN, calls, CALM).throughput_share
     assert share == pytest.approx(0.2, abs=0.05)
-    assert effect_of(GROWN, steady(90, 120), 5.0).throughput_share == pytest.approx(1.0, abs=0.1)
+    assert effect_of(GROWN, steady(90, 120), CALM).throughput_share == pytest.approx(1.0, abs=0.1)
 
 
 def test_what_failed_was_not_written() -> None:
     failed = [batch("root.a", 100 + i, 100.5 + i, Outcome.FAIL) for i in range(10)]
-    assert 0.0 == effect_of(GROWN, steady(90, 98) + failed, 5.0).throughput_share
-    assert math.isnan(effect_of(GROWN, failed, 5.0).throughput_share)
+    assert 0.0 == effect_of(GROWN, steady(90, 98) + failed, CALM).throughput_share
+    assert math.isnan(effect_of(GROWN, failed, CALM).throughput_share)
