@@ -3,10 +3,14 @@
 Looking costs the processor more than all else of a round, and needs nothing but the file; making it durable waits for
 the disk. So `Chores` may do both beside the chunks that come next: `AtOnce` is for who has one thread, `Beside` has
 some of its own. Two that look at files at a time would not be faster: too much of it needs Python's lock.
+
+What waits to be looked at is open: where many senders send at once, more comes than is looked at, and whoever brings it
+then does it himself.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
@@ -21,6 +25,8 @@ from saros_storage.tsfile.reader import TsFileReader
 T = TypeVar("T")
 #: One that looks at a file, and one that waits for the disk.
 _THREADS = 2
+#: So much is under way or waits, of all senders: two for each file.
+_WAITING_MAX = 64
 #: The devices of a file, and from when to when each has points.
 Found = dict[str, DeviceSpan]
 
@@ -58,10 +64,15 @@ class Beside:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "saros-sync")
+        self._room = threading.Semaphore(_WAITING_MAX)
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """See `Chores.begin`."""
-        return self._threads.submit(do)
+        """See `Chores.begin`; at once if much waits already."""
+        if not self._room.acquire(blocking=False):
+            return AtOnce().begin(do)
+        future = self._threads.submit(do)
+        future.add_done_callback(lambda _: self._room.release())
+        return future
 
     def close(self) -> None:
         """See `Chores.close`."""
