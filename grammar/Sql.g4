@@ -345,7 +345,7 @@ list
     | LIST PRIVILEGES OF kind=(USER | ROLE) principal                                  # listPrivileges
     ;
 
-privileges: names+=(NAME | ALL) (COMMA names+=(NAME | ALL))*;
+privileges: names+=(NAME | ALL | SYSTEM) (COMMA names+=(NAME | ALL | SYSTEM))*;
 
 principal: name | ROOT;
 

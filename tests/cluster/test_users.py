@@ -190,6 +190,8 @@ def test_granting_a_role_twice_is_told() -> None:
 def test_names_of_privileges() -> None:
     assert (READ, Privilege.READ_SCHEMA) == parse_privileges(["READ"])
     assert tuple(Privilege) == parse_privileges(["ALL", "READ_DATA"])
+    assert tuple(Privilege) == parse_privileges(["SECURITY", "SYSTEM", "WRITE", "READ"])
+    assert (Privilege.MANAGE_USER, Privilege.MANAGE_ROLE) == parse_privileges(["SECURITY"])
     with pytest.raises(UserMistake, match="no privilege FLY: there are READ_DATA"):
         parse_privileges(["FLY"])
 

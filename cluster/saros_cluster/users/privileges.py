@@ -48,6 +48,8 @@ _SHORTHANDS = {
     "ALL": frozenset(Privilege),
     "READ": frozenset({Privilege.READ_DATA, Privilege.READ_SCHEMA}),
     "WRITE": frozenset({Privilege.WRITE_DATA, Privilege.WRITE_SCHEMA}),
+    "SYSTEM": frozenset({Privilege.MANAGE_DATABASE, Privilege.MAINTAIN, Privilege.USE_UDF, Privilege.USE_TRIGGER}),
+    "SECURITY": frozenset({Privilege.MANAGE_USER, Privilege.MANAGE_ROLE}),
 }
 _BELOW = ".**"
 
