@@ -358,6 +358,16 @@ def test_an_answer_does_not_tell_whether_there_is_something(engine: Secured) -> 
         assert answers[0].replace("shut", "none") == answers[1], text
 
 
+def test_that_there_are_points_is_data_not_schema(engine: Secured) -> None:
+    engine.allow(Privilege.READ_SCHEMA, "root.a.**")
+    engine.allow(Privilege.READ_DATA, "root.a.shut.t")
+    for text in ("show timeseries root.a.** where time >= 1", "show timeseries where time = 1 or time = 3"):
+        assert ["root.a.shut.t"] == [row[0] for row in engine.ask_as("ann", text)]
+    assert ["root.a.shut"] == [row[0] for row in engine.ask_as("ann", "show devices root.** where time > 0")]
+    assert [[1]] == engine.ask_as("ann", "count timeseries root.** where time > 0")
+    assert [[0]] == engine.ask_as("ann", "count devices root.a.open where time > 0")
+
+
 def test_schema_that_may_not_be_read_does_not_show(engine: Secured) -> None:
     engine.allow(Privilege.READ_SCHEMA, "root.a.open.s")
     assert ["root.a.open.s"] == [row[0] for row in engine.ask_as("ann", "show timeseries")]
