@@ -104,18 +104,21 @@ def gorilla_decode(
                     continue
                 position += one
             else:
-                position += two
+                taken = two
                 if bits >> U(62) == U(3):
                     lead = (bits << two) >> (U(64) - field)
                     size = ((bits << (two + field)) >> (U(64) - field)) + one
                     if lead + size > wide:
                         return -1
                     trail = wide - lead - size
-                    position += header - two
+                    taken = header
+                position += taken
                 if size == U(0) or position + size > limit:
                     return -1
-                word, offset = position >> U(6), position & U(63)
-                bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+                bits <<= taken
+                if taken + size > U(64):
+                    word, offset = position >> U(6), position & U(63)
+                    bits = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
                 position += size
                 value ^= (bits >> (U(64) - size)) << trail
             out[filled] = value

@@ -31,8 +31,8 @@ from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX, Cursor
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
 
-#: Decompressed bytes from which a batch is decoded: the pages of a block of the engine, and still in the second cache.
-_BATCH_BYTES = 1 << 19
+#: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
+_BATCH_BYTES = 1 << 20
 _ROWS_PREFIX_BYTES = 4
 
 
