@@ -10,6 +10,7 @@ Pure: any thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -72,6 +73,8 @@ _ARITHMETIC = frozenset(
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 _NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.TIMESTAMP})
+_PLAIN_NUMBERS = _NUMBERS - {DataType.TIMESTAMP}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -293,13 +296,26 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
         return NULL
     items: list[Scalar] = []
     for item in expression.items:
-        constant = _as_like(bind(item, columns), operand.type, columns.moment)
+        constant = _as_like(bind(_read_as(item, operand.type), columns), operand.type, columns.moment)
         if not isinstance(constant, Constant):
             raise SemanticError(f"{item} in IN (...) is not a constant")
         if constant.value is not None and not _comparable(constant.type, operand.type):
             raise _wrong_type(expression.operand, operand.type, _class_of(constant.type))
         items.append(constant.value)
     return Membership(operand, tuple(items), expression.negated)
+
+
+def _read_as(item: Expression, type_: DataType) -> Expression:
+    """An item of IN as one of the operand's type: a number as a text, and a text as the number in it."""
+    if not isinstance(item, Literal):
+        return item
+    if type_ in _TEXTS and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
+        return Literal(LiteralKind.STRING, item.text, item.text)
+    if type_ in _PLAIN_NUMBERS and isinstance(item.value, str) and _NUMBER.fullmatch(item.value):
+        whole = item.value.lstrip("+-").isdecimal()
+        kind = LiteralKind.INTEGER if whole else LiteralKind.DOUBLE
+        return Literal(kind, int(item.value) if whole else float(item.value), item.value)
+    return item
 
 
 def _like(expression: Like, columns: Columns) -> Bound:
