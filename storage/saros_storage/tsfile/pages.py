@@ -29,6 +29,7 @@ from saros_storage.kernels.merge import rises
 from saros_storage.kernels.words import Stream
 from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX, Cursor
+from saros_storage.tsfile.same_times import decode_times
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
 
 #: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
@@ -40,19 +41,17 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
     """Times and values of pages [first, stop) of a non-aligned chunk, and the bytes decompressed."""
     assert layout.type is not None
     pages = layout.pages[first:stop]
-    rows = _rows(layout, pages)
-    times = np.empty(rows, np.int64)
-    sink = _sink(layout.type, rows)
-    done = 0
+    sink = _sink(layout.type, _rows(layout, pages))
+    streams: list[bytes] = []
     for batch in _batches(layout, data, pages):
-        counts = batch.counts
-        bounds = [_time_bounds(batch, page) for page in range(len(counts))]
-        starts, ends = [start for start, _ in bounds], [end for _, end in bounds]
-        part = times[done : done + sum(counts)]
-        _decode_into(batch, Encoding.TS_2DIFF, DataType.INT64, starts, ends, counts, part)
-        sink.add(batch, ends, counts)
-        done += len(part)
-    _check_times(layout, pages, times)
+        bounds = [_time_bounds(batch, page) for page in range(len(batch.pages))]
+        streams += [bytes(batch.data[start:end]) for start, end in bounds]
+        sink.add(batch, [end for _, end in bounds], batch.counts)
+    try:
+        times = decode_times(tuple(streams), tuple(map(_count, pages)))
+    except DecodeError as error:
+        raise layout.corrupt(str(error)) from error
+    _check_bounds(layout, pages, times)
     return times, sink.column(), _size(pages)
 
 
@@ -66,7 +65,9 @@ def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> 
         part = times[done : done + sum(counts)]
         _decode_into(batch, layout.encoding, DataType.INT64, batch.starts, batch.ends, counts, part)
         done += len(part)
-    _check_times(layout, pages, times)
+    _check_bounds(layout, pages, times)
+    if not rises(times):
+        raise layout.corrupt("the times do not rise")
     return times, _size(pages)
 
 
@@ -186,15 +187,13 @@ def _time_bounds(batch: Batch, page: int) -> tuple[int, int]:
     return cursor.pos, cursor.pos + size
 
 
-def _check_times(layout: ChunkLayout, pages: tuple[PageMeta, ...], times: Int64Array) -> None:
+def _check_bounds(layout: ChunkLayout, pages: tuple[PageMeta, ...], times: Int64Array) -> None:
     lengths = np.array([_count(page) for page in pages], np.int64)
     last = np.cumsum(lengths) - 1
     known = [page.statistics for page in pages if page.statistics]
     heads, tails = times[last - lengths + 1].tolist(), times[last].tolist()
     if heads != [s.start for s in known] or tails != [s.end for s in known]:
         raise layout.corrupt("the times are not those that the statistics say")
-    if not rises(times):
-        raise layout.corrupt("the times do not rise")
 
 
 # --- which rows are present

@@ -1,0 +1,62 @@
+"""Times that several series have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from saros_storage.encoding import DecodeError, encode_times
+from saros_storage.tsfile import same_times
+from saros_storage.tsfile.same_times import decode_times
+from saros_storage.types import Int64Array
+
+
+def pages(*times: Int64Array) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
+    return tuple(encode_times(page) for page in times), tuple(map(len, times))
+
+
+FIRST = np.arange(1_000, dtype=np.int64) * 7
+LATER = np.array([7_000, 7_001, 9_000], np.int64)
+
+
+def test_times_of_pages_come_one_after_the_other() -> None:
+    assert np.array_equal(np.concatenate((FIRST, LATER)), decode_times(*pages(FIRST, LATER)))
+    assert np.array_equal(np.concatenate((LATER, FIRST + 10_000)), decode_times(*pages(LATER, FIRST + 10_000)))
+    streams, counts = pages(FIRST, LATER)
+    with_nothing = decode_times((streams[0], b"", streams[1]), (counts[0], 0, counts[1]))
+    assert np.array_equal(np.concatenate((FIRST, LATER)), with_nothing)
+    assert len(decode_times((), ())) == 0
+
+
+def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
+    times = decode_times(*pages(FIRST, LATER))
+    assert times is decode_times(*pages(FIRST, LATER))
+    assert times is not decode_times(*pages(FIRST))
+    with pytest.raises(ValueError, match="read-only"):
+        times[0] = 1
+
+
+def test_bytes_that_are_cut_elsewhere_are_other_times() -> None:
+    """Two pages of two rows take the bytes of one page of four, if rows are not looked at."""
+    (stream,), _ = pages(np.array([1, 2, 3, 4], np.int64))
+    assert [1, 2, 3, 4] == decode_times((stream,), (4,)).tolist()
+    assert [1, 2] == decode_times((stream,), (2,)).tolist()
+    assert [1, 2, 3, 4] == decode_times((stream,), (4,)).tolist()
+
+
+def test_damaged_times_are_refused_each_time() -> None:
+    (stream,), _ = pages(LATER)
+    backwards, _ = pages(LATER, FIRST)
+    for _ in range(2):
+        with pytest.raises(DecodeError, match="damaged"):
+            decode_times((stream[:10],), (3,))
+        with pytest.raises(DecodeError, match="rise"):
+            decode_times(backwards, (3, 1_000))
+
+
+def test_what_is_kept_is_bounded() -> None:
+    for start in range(20):
+        decode_times(*pages(FIRST + start))
+    large = np.arange(same_times._ROWS_MAX + 1, dtype=np.int64)
+    assert decode_times(*pages(large)) is not decode_times(*pages(large))
+    assert len(same_times._recent.known) <= same_times._KEPT_MAX
