@@ -1,8 +1,9 @@
-"""Processes that Spark keeps for Python, and what they need not look at again.
+"""Processes that Spark keeps for Python: what they need not do again for each task.
 
 Spark's daemon collects cycles after each task and each step of planning, in the process that worked. That looks at all
 that was ever imported there: 40 ms, as much as reading two million values took. So what is alive when the first work of
-ours in a process has ended is taken out of collections for good; what comes later is collected as before.
+ours in a process has ended is taken out of collections for good; what comes later is collected as before. And messages
+of some megabytes come and go all the time: what was freed of them stays with the process (`saros_storage.allocator`).
 
 Elsewhere, as in the process that the user runs, nothing happens. Any thread.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 import gc
 import sys
 from functools import lru_cache
+
+from saros_storage.allocator import keep_freed_memory
 
 _DAEMON = "pyspark.daemon"
 
@@ -26,6 +29,7 @@ def settle() -> None:
 def _settle() -> None:
     gc.collect()
     gc.freeze()
+    keep_freed_memory()
 
 
 @lru_cache(1)
