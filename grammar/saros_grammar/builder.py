@@ -100,7 +100,8 @@ class StatementBuilder:
     def _insert(self, context: Any) -> ast.Insert:
         device = self._exact(context.exactPath())
         columns = context.columns
-        clocks = [i for i, column in enumerate(columns) if column.name() is None]
+        names = [unquote_name(self._expressions.raw(column)).lower() for column in columns]
+        clocks = [i for i, name in enumerate(names) if name in ("time", "timestamp")]
         if len(clocks) > 1:
             raise self._expressions.error(columns[clocks[1]], "the time is in the column list twice")
         clock = clocks[0] if clocks else None
