@@ -270,8 +270,12 @@ class Threads:
         """End the owner's tasks where they stand. By the main task."""
         assert self.current is self.main
         self._paused.pop(owner, None)
-        for task in [t for t in self._tasks if t.owner is owner]:
+        tasks = self.tasks_of(owner)
+        for task in tasks:  # all before the first ends: what ended it, others may hear of
             task.killed = True
+        for task in tasks:
+            if task.done:
+                continue
             task.token += 1
             task.parked = True
             self._push(self.now_ns, task, task.token)
