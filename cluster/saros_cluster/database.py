@@ -25,7 +25,7 @@ from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.loading import Here, abandon, load_file
-from saros_cluster.machine import Lost, Outcome
+from saros_cluster.machine import Lost, Outcome, Overtaken
 from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.notes import Notes, PutNotes
@@ -112,7 +112,7 @@ class HandedOver:
             self._outcome.result(seconds)
         except FutureTimeoutError:
             return None
-        except (StorageError, NotLeader, Busy, NotHere, Lost):
+        except (StorageError, NotLeader, Busy, NotHere, Lost, Overtaken):
             return False
         return True
 

@@ -27,7 +27,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
-from saros_cluster.machine import Lost, Outcome, StateMachine
+from saros_cluster.machine import Lost, Outcome, Overtaken, StateMachine
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -101,6 +101,8 @@ class _Group:
     reads: dict[int, Future[int | None]] = field(default_factory=dict)
     #: Tokens of the snapshots that were made for others.
     snapshots: set[bytes] = field(default_factory=set)
+    #: Up to which entry a snapshot is in the place of what was applied, or is about to be; under the host's lock.
+    overtaken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class GroupHost:
         self._put_all([(group, self._stepping(group, found)) for group, found in by_group.items()])
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
-        """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, NotHere."""
+        """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, Overtaken, NotHere."""
         (future,) = self.propose_all([(group, data)])
         return future
 
@@ -452,7 +454,8 @@ class GroupHost:
     def _install(self, write: Write) -> None:
         """Before the log begins anew: a crash in between leaves a state that is ahead of the log, which is looked for.
 
-        What was handed out to be applied is not wanted any more. Twice is as good as once.
+        What was handed out to be applied is not wanted any more, and nobody learns what came of it. Twice is as good as
+        once.
         """
         snapshot = write.persist.snapshot
         found = self._groups.get(write.group)
@@ -460,6 +463,7 @@ class GroupHost:
             return
         with self._lock:
             self._to_apply = deque(item for item in self._to_apply if item[0] != write.group)
+            found.overtaken = snapshot.position.index
         try:
             found.machine.install(snapshot)
         except OSError as error:
@@ -508,16 +512,21 @@ class GroupHost:
             text = f"applying entry {entries[0].index} failed: {error}"
             self._put_all([(None, partial(self._stop_group, group, text, error))])
             return
-        self._put_all([(group, self._applying(found, entries, outcomes))])
+        with self._lock:  # a snapshot may have come after these were taken; then the machine passed by them
+            overtaken = found.overtaken
+        self._put_all([(group, self._applying(found, entries, outcomes, overtaken))])
 
-    def _applying(self, found: _Group, entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> Event:
+    def _applying(self, found: _Group, entries: Sequence[Entry], outcomes: Sequence[Outcome], overtaken: int) -> Event:
         def applied() -> None:
             found.node.applied(entries[-1].index)
+            _give_up(found, [index for index in found.proposals if index <= overtaken], Overtaken)
             for entry, outcome in zip(entries, outcomes, strict=True):
                 term, future = found.proposals.pop(entry.index, (0, None))
                 if future is not None:
                     _answer(future, outcome if term == entry.term else Lost())
-            _give_up_overtaken(found, entries[-1].term)
+            # Terms never fall in a log: behind an entry of a term, none of an earlier one will come.
+            older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
+            _give_up(found, older, Lost)
 
         return applied
 
@@ -605,10 +614,9 @@ def _answer(future: Future[Outcome], outcome: Outcome) -> None:
         future.set_result(outcome)
 
 
-def _give_up_overtaken(group: _Group, term: int) -> None:
-    """Terms never fall in a log: behind an entry of `term`, none of an earlier one will come."""
-    for index in [i for i, (proposed, _) in group.proposals.items() if proposed < term]:
-        group.proposals.pop(index)[1].set_exception(Lost())
+def _give_up(group: _Group, indices: Sequence[int], why: Callable[[], Exception]) -> None:
+    for index in indices:
+        group.proposals.pop(index)[1].set_exception(why())
 
 
 def _fail(group: _Group, error: Exception) -> None:

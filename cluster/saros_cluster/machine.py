@@ -54,3 +54,10 @@ class Lost(Exception):
 
     def __init__(self) -> None:
         super().__init__("another leader took over before the command was replicated")
+
+
+class Overtaken(Exception):
+    """A snapshot came in place of the entry: nobody here knows whether the command was committed, nor its outcome."""
+
+    def __init__(self) -> None:
+        super().__init__("a snapshot came before the command was applied here")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
-from saros_cluster.machine import Lost
+from saros_cluster.machine import Lost, Overtaken
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -133,6 +133,8 @@ class Proposer:
         except Unreachable as error:
             search.why, search.unknown = str(error), search.unknown or error.sent
             self._leaders.pop(group, None)
+        except Overtaken as error:
+            search.why, search.unknown = str(error), True
         except FutureTimeoutError:
             search.why, search.unknown = "too few replicas answered", True
             self._leaders.pop(group, None)
@@ -179,6 +181,8 @@ class Proposer:
                 return _BUSY
             except UserMistake as error:
                 return _MISTAKE + json.dumps([error.code, str(error)]).encode()
+            except Overtaken as error:
+                raise OutcomeUnknown(group, str(error)) from error
             except FutureTimeoutError:
                 raise OutcomeUnknown(group, "too few replicas answered") from None
             return _DONE

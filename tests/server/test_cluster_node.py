@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,10 @@ from server.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
+from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
+from saros_cluster.machine import Outcome
+from saros_cluster.raft.messages import Entry
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.registering import Registering
 from saros_server import cluster_node
@@ -267,6 +270,33 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")
         written = nodes.node(0).store._parts.host._log._log.written_index
         wait_until(lambda: bool(synced) and synced[-1] >= written)
+    finally:
+        nodes.close()
+
+
+def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entries were handed out, then the snapshot came; the machine passes by what it has from there."""
+    nodes = Nodes(tmp_path, 1, 1)
+    try:
+        nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")
+        store = nodes.node(0).store
+        assert isinstance(store, ClusterDatabase)
+        host = store._parts.host
+        overtaken: list[int] = []
+
+        def pass_by(self: RegionMachine, entries: Sequence[Entry]) -> Sequence[Outcome]:
+            monkeypatch.undo()
+            overtaken.extend(entry.index for entry in entries)
+            with host._lock:
+                host._groups[self.group].overtaken = entries[-1].index
+            return [None] * len(entries)
+
+        monkeypatch.setattr(RegionMachine, "apply", pass_by)
+        nodes.run(0, "insert into root.a.d(time, x) values (2, 2.5)")
+        assert overtaken
+        assert [(1, 1.5), (2, 2.5)] == nodes.run(0, "select x from root.a.d")
     finally:
         nodes.close()
 

@@ -50,7 +50,7 @@ from saros_cluster.growth.rescue import Rescue
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.inflow import Inflow
-from saros_cluster.machine import Lost
+from saros_cluster.machine import Lost, Overtaken
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import Grow
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
@@ -226,7 +226,8 @@ class Worker:
             return
         known = status.membership
         if known.version < wanted.version or (known.version == wanted.version and known.voters != wanted.voters):
-            with suppress(NotLeader, Busy, NotHere, Lost, FutureTimeoutError):  # another one leads; a learner lags
+            # Another one leads, or a learner lags.
+            with suppress(NotLeader, Busy, NotHere, Lost, Overtaken, FutureTimeoutError):
                 self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
             return
         change = topology.change
