@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, creates, open_store, tablet
+from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, creates, open_store, tablet
 from storage.test_tsfile_fuzz import MemoryFile, valid_file
 
 from saros_storage.block import Column
@@ -110,7 +111,7 @@ def test_most_single_flips_are_found() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    store = open_store(tmp_path / "data")
+    store = open_store(tmp_path / "data", replace(OPTIONS, compaction=False))
     store.change_schema(creates())
     for start in (0, 250, 20):
         times = list(range(start, start + 30))
