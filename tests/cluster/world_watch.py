@@ -28,7 +28,7 @@ from saros_cluster.machine import Outcome, StateMachine
 from saros_cluster.meta.machine import MetaMachine, decode_meta_entry
 from saros_cluster.meta.state import Grow
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
+from saros_cluster.raft.messages import TERMS_OF_A_GROUP, Entry, EntryKind, GroupId, Snapshot
 from saros_cluster.raft.ready import Restored, Role
 from saros_storage.disk import FULL_ERRNOS
 from saros_storage.region import Region
@@ -56,7 +56,7 @@ class Watch:
         #: By group and index: whether the entry had an effect, and the code of its error.
         self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
         #: By group, request, and slot with the move that brought it (None: no slot's rows): the index of its effect.
-        self._effects: dict[tuple[GroupId, Request, tuple[int, int] | None], int] = {}
+        self._effects: dict[tuple[GroupId, int, Request, tuple[int, int] | None], int] = {}
         #: Which group a machine is of, where, and what it applied last.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
@@ -201,12 +201,16 @@ class Watch:
             self._check_request(machine, group, entry.index, command)
 
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
-        """For slots that came since, a request is new to the group, though it was there before."""
+        """For slots that came since, a request is new to the group, though it was there before.
+
+        So it is to a group that has the number of one that was given up.
+        """
+        which = at // TERMS_OF_A_GROUP
         tablets = [placed._replace(known=TabletFrame(placed.frame)) for placed in command.mutation.tablets]
         places = machine.replica.partly.get(at, range(len(tablets)))
         slots = {slot for place in places for slot in machine._judge.slots_of(tablets[place])}
         for touched in [(slot, machine.replica.ownership.since(slot)) for slot in sorted(slots)] if tablets else [None]:
-            index = self._effects.setdefault((group, command.request, touched), at)
+            index = self._effects.setdefault((group, which, command.request, touched), at)
             if index != at:
                 raise Broken(f"request {command.request} has its effect in group {group} at {index} and at {at}")
 
