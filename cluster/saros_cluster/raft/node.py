@@ -11,7 +11,7 @@ This module owns the roles and what a follower does; `Leadership` is there while
 what is not durable yet; `EntryLog` is the log, and knows the membership.
 
 Invariants
-  - one vote a term, and it counts when it is durable: the node's own vote too
+  - one vote a term, and it counts when it is durable: the node's own vote too. Who follows a leader has voted for it
   - a leader hears a majority, or steps down; nobody votes against a leader that is heard (but for a transfer)
   - who asks for votes has asked whether it would get them: a node that was cut off does not raise the term
   - a membership is in effect when it is appended, and not any more when it is cut off; nothing else is before it is
@@ -456,16 +456,19 @@ class RaftNode:
 
     # ------------------------------------------------------------------ votes
 
+    def _may_vote(self) -> bool:
+        """Not as long as it has nothing of the group: it may have left it before, and voted in a term that goes on."""
+        return bool(self._log.membership.nodes)
+
     def _answer_pre_vote(self, message: PreVote) -> None:
         is_new = message.term > self.term and not self._hears_leader()
-        granted = is_new and self._log.is_current(message.last_index, message.last_term)
+        granted = is_new and self._may_vote() and self._log.is_current(message.last_index, message.last_term)
         term = message.term if granted else self.term
         self._outbox.send(PreVoteResponse(self._group, self._id, message.sender, term, granted))
 
     def _answer_vote(self, message: Vote) -> None:
-        vote = self._outbox.hard_state.vote
-        is_free = vote == message.sender or (vote is None and self._leader is None)
-        granted = is_free and self._log.is_current(message.last_index, message.last_term)
+        is_free = self._outbox.hard_state.vote in (None, message.sender)
+        granted = is_free and self._may_vote() and self._log.is_current(message.last_index, message.last_term)
         if granted:
             self._outbox.vote(message.sender)
             self._elapsed = 0
@@ -485,6 +488,8 @@ class RaftNode:
             self._follow(message.sender, "it leads")
         elif self._leader != message.sender:
             return False  # a term has one leader
+        if self._outbox.hard_state.vote is None:
+            self._outbox.vote(message.sender)
         self._elapsed = 0
         match message:
             case Append():
