@@ -127,11 +127,13 @@ class GroupChecker:
         self.check(same, f"node {id_} takes {found} at {position.index} for {position}")
 
     def _follows(self, new: Membership, old: Membership) -> None:
+        """One version may have two: who is to vote is a learner before."""
         if old.is_joint:
             self.check(new == old.leaving(), f"{new} follows {old}")
         else:
             same = new.outgoing == old.voters if new.is_joint else new.voters == old.voters
-            self.check(same and new.version > old.version, f"{new} follows {old}")
+            later = (new.version, new.voters != old.voters) > (old.version, False)
+            self.check(same and later, f"{new} follows {old}")
 
     # ------------------------------------------------------------------ reads
 
