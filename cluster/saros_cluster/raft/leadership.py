@@ -166,8 +166,8 @@ class Leadership:
 
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
-        if progress is None or progress.mode is not Mode.REPLICATE or progress.match < log.base_index:
-            return False
+        if progress is None or progress.mode is not Mode.REPLICATE or progress.match < log.membership_index:
+            return False  # it does not know yet that it is in the group: it would not vote
         lacking_bytes = log.bytes_between(progress.match + 1, log.last_index)
         return node in log.membership.learners and lacking_bytes <= _CAUGHT_UP_BYTES
 

@@ -457,7 +457,7 @@ class RaftNode:
     # ------------------------------------------------------------------ votes
 
     def _may_vote(self) -> bool:
-        """Not as long as it has nothing of the group: it may have left it before, and voted in a term that goes on."""
+        """Not while it knows of no members: it may have left the group before, and voted in a term that goes on."""
         return bool(self._log.membership.nodes)
 
     def _answer_pre_vote(self, message: PreVote) -> None:
