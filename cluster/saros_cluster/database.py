@@ -204,7 +204,7 @@ class ClusterDatabase:
         if creates:
             self._registering.create(request, creates, rows, tree, drops, routing)
             # What was created may have been dropped since: rows that went with it are gone too, others are refused.
-            heads = [(part.known or TabletFrame(part.frame)).head for parts in rows.values() for part in parts]
+            heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
             refuse_sent(self.schema, (head.device for head in heads))

@@ -21,7 +21,6 @@ from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
 from saros_storage.schema import AlterSeries, CreateSeries
-from saros_storage.tablet_codec import TabletFrame
 
 #: Things that a sentence lists.
 _LISTED_MAX = 5
@@ -61,7 +60,7 @@ def what(mutation: Mutation) -> str:
     parts = [f"dropping or deleting {', '.join(deletion.patterns)}" for deletion in mutation.deletions]
     parts += [f"schema of {c.device}" for c in mutation.changes if isinstance(c, CreateSeries | AlterSeries)]
     for placed in mutation.tablets:
-        frame = placed.known or TabletFrame(placed.frame)
+        frame = placed.tablet
         parts.append(f"{frame.head.device} from {frame.span.start} to {frame.span.end}")
     return _shortened(parts or ["dropping a database"])
 

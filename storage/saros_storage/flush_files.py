@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,9 +95,8 @@ class FileFlush:
         except OSError:
             for path, file, _ in self._open.values():
                 file.close()
-                self._disk.remove(path + TEMPORARY)
-                self._disk.remove(path + RESOURCE + TEMPORARY)
-            remove(self._disk, written)
+                remove(self._disk, [path])
+            remove(self._disk, [file.path for file in written])
             raise
         return written
 
@@ -175,16 +174,16 @@ def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
         else:  # what is above a partition's folder becomes durable with its manifest
             disk.sync_all(sorted({*kinds, *map(os.path.dirname, kinds)}))
     except OSError:
-        remove(disk, written)
+        remove(disk, [file.path for file in written])
         raise
 
 
-def remove(disk: Disk, written: Sequence[WrittenFile]) -> None:
+def remove(disk: Disk, paths: Iterable[str]) -> None:
     """Do away with files, finished or not."""
-    for file in written:
+    for path in paths:
         for suffix in (RESOURCE, ""):
-            disk.remove(file.path + suffix + TEMPORARY)
-            disk.remove(file.path + suffix)
+            disk.remove(path + suffix + TEMPORARY)
+            disk.remove(path + suffix)
 
 
 def _kept(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:

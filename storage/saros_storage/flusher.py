@@ -335,7 +335,7 @@ class Flusher:
                     continue
                 self._written[id(saving.partition)] = saving
         except OSError:
-            remove(self._disk, [file for saving in begun for file in saving.written])
+            remove(self._disk, [file.path for saving in begun for file in saving.written])
             raise
         finish(self._disk, [file for saving in begun for file in saving.written])
         self._written.update((id(saving.partition), saving) for saving in begun)

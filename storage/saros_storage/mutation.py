@@ -45,6 +45,11 @@ class Placed(NamedTuple):
     frame: bytes | memoryview
     known: TabletFrame | None = None
 
+    @property
+    def tablet(self) -> TabletFrame:
+        """The frame looked into."""
+        return self.known or TabletFrame(self.frame)
+
 
 @dataclass(frozen=True, slots=True)
 class Mutation:

@@ -26,7 +26,7 @@ from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import DeleteDatabase, SchemaTree
 from saros_storage.snapshot import DeviceSpan, FileSource, MemorySource, PartitionSnapshot
 from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import TabletFrame, decode_tablet
+from saros_storage.tablet_codec import decode_tablet
 
 
 class Partitions:
@@ -155,7 +155,7 @@ class Partitions:
                 partition.delete(deletion.patterns, deletion.time, index)
 
     def _write(self, index: int, placed: Placed) -> None:
-        frame = placed.known or TabletFrame(placed.frame)
+        frame = placed.tablet
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval
         if first == last:

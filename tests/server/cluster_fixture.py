@@ -57,9 +57,7 @@ class Nodes:
 
     def lose_messages(self, number: int, *, to: int) -> None:
         """What a node has queued for another, if it ever sent it anything, never arrives."""
-        database = self.node(number).store
-        assert isinstance(database, ClusterDatabase)
-        peers = database._parts.peers
+        peers = self.database(number)._parts.peers
         assert isinstance(peers, GrpcPeers)
         lane = peers._lanes.pop(NodeId(to + 1), None)
         if lane is not None:
@@ -75,6 +73,12 @@ class Nodes:
         node = self.nodes[number]
         assert node is not None
         return node
+
+    def database(self, number: int = 0) -> ClusterDatabase:
+        """What a node's engine works on."""
+        store = self.node(number).store
+        assert isinstance(store, ClusterDatabase)
+        return store
 
     def run(self, number: int, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
         """A statement's rows (times first), from one node."""

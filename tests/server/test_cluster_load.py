@@ -19,7 +19,6 @@ import saros
 from saros_cluster import loading
 from saros_cluster.data.command import Request, carrying_out, decode_command
 from saros_cluster.data.shipments import Abandon, Piece
-from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth.topology import META
 from saros_cluster.loading import LoadedInPart
 from saros_cluster.proposer import NoLeader, Proposer
@@ -72,12 +71,6 @@ def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
         wait_until(lambda n=number: found(cluster, n) == rows)
 
 
-def database(cluster: Nodes, number: int) -> ClusterDatabase:
-    store = cluster.node(number).store
-    assert isinstance(store, ClusterDatabase)
-    return store
-
-
 def staged(cluster: Nodes) -> list[str]:
     """Parts of files, in folders that come and go meanwhile."""
     walks = (os.walk(folder) for folder in cluster.folders)
@@ -97,7 +90,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
         patched.setattr(Routing, "group_at", believed)
         patched.setattr(loading, "FILE_BYTES", 1 << 12)
         # In each slice each plain series, and each aligned device, is a file of its own.
-        assert 5 * SLICES == database(cluster, 1).load(str(source), loading.LoadOptions())
+        assert 5 * SLICES == cluster.database(1).load(str(source), loading.LoadOptions())
     assert not wrong
     assert rows == found(cluster, 0, "strong")
     wait_same(cluster, rows)
@@ -126,7 +119,7 @@ def test_a_file_that_does_not_fit_is_refused_as_a_whole(cluster: Nodes, source: 
 def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, source: Path, tmp_path: Path) -> None:
     """First one that follows, then one that leads."""
     rows = expected(source, tmp_path / "alone")
-    owner = database(cluster, 0).routing.group_at("root.plant", 0)
+    owner = cluster.database(0).routing.group_at("root.plant", 0)
     propose, amid, goes_on = Proposer.propose, threading.Event(), threading.Event()
     sent = 0
 
@@ -146,7 +139,7 @@ def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, sou
         for leads in (False, True):
             assert amid.wait(60)
             amid.clear()
-            leader = database(cluster, 0)._parts.proposer.leader_of(owner)
+            leader = cluster.database(0)._parts.proposer.leader_of(owner)
             for number in (1, 2):
                 if (leader == number + 1) is leads or leader == 1:
                     cluster.stop(number)
@@ -165,7 +158,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     cluster: Nodes, source: Path, tmp_path: Path
 ) -> None:
     rows = expected(source, tmp_path / "alone")
-    store, propose, loads = database(cluster, 0), Proposer.propose, 0
+    store, propose, loads = cluster.database(0), Proposer.propose, 0
 
     def failing(self: Proposer, group: int, data: bytes, seconds: float | None = None) -> None:
         nonlocal loads
@@ -189,7 +182,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
 
 
 def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
-    store = database(cluster, 0)
+    store = cluster.database(0)
     group = store.routing.group_at("root.plant", 0)
     store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
     wait_until(lambda: 3 == len(staged(cluster)))

@@ -16,7 +16,6 @@ from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.database import ClusterDatabase
 from saros_cluster.machine import Outcome
 from saros_cluster.raft.messages import Entry
 from saros_cluster.raft.ready import RaftOptions
@@ -95,8 +94,7 @@ def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_faile
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch, is_schema_group: bool
 ) -> None:
     cluster.run(0, "create database root.a")
-    store = cluster.node(0).store
-    assert isinstance(store, ClusterDatabase)
+    store = cluster.database()
     schema_group = store.routing.schema_group("root.a")
     week = next(w for w in range(64) if is_schema_group == (schema_group == store.routing.group_at("root.a", w)))
     create = Registering.create
@@ -281,9 +279,7 @@ def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
     nodes = Nodes(tmp_path, 1, 1)
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")
-        store = nodes.node(0).store
-        assert isinstance(store, ClusterDatabase)
-        host = store._parts.host
+        host = nodes.database()._parts.host
         overtaken: list[int] = []
 
         def pass_by(self: RegionMachine, entries: Sequence[Entry]) -> Sequence[Outcome]:

@@ -17,7 +17,6 @@ from waiting import wait_until
 
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.database import ClusterDatabase
 from saros_cluster.growth import worker
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Standing, Topology
@@ -35,11 +34,6 @@ SLICES = 12
 
 class Growing(Nodes):
     """A cluster that nodes join."""
-
-    def database(self, number: int = 0) -> ClusterDatabase:
-        store = self.node(number).store
-        assert isinstance(store, ClusterDatabase)
-        return store
 
     @property
     def topology(self) -> Topology:

@@ -95,9 +95,7 @@ class Town:
         self._known = [self.database(group) for group in self.routing().groups]
 
     def database_of(self, number: int) -> ClusterDatabase:
-        cluster = self.nodes.node(number).cluster
-        assert cluster is not None
-        return cluster.database
+        return self.nodes.database(number)
 
     def host(self, number: int) -> GroupHost:
         return self.database_of(number)._parts.host
