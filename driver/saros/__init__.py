@@ -11,6 +11,9 @@ This module is a PEP 249 driver. Importing it is cheap: NumPy, Arrow and the eng
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 from saros.connection import Connection, connect
 from saros.cursor import Cursor
 from saros.errors import (
@@ -85,3 +88,10 @@ __all__ = [
     "paramstyle",
     "threadsafety",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`saros.aio` is there after `import saros`, and is loaded by who asks for it."""
+    if name == "aio":
+        return import_module("saros.aio")
+    raise AttributeError(f"module 'saros' has no attribute {name!r}")

@@ -11,6 +11,7 @@ share a connection.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ R = TypeVar("R")
 _ROWS = 1_000
 
 
-async def connect(target: str, **options: Any) -> AsyncConnection:
+async def connect(target: str | os.PathLike[str], **options: Any) -> AsyncConnection:
     """As `saros.connect`, with its arguments."""
     return AsyncConnection(await asyncio.to_thread(saros.connect, target, **options))
 

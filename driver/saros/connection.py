@@ -9,6 +9,7 @@ Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` 
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import weakref
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
-from saros.target import parse_target
+from saros.target import SCHEME, is_bare_address, parse_target
 from saros_wire.grpc_log import quieten
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Consistency = Literal["strong", "mid", "weak"]
 
 
 def connect(
-    target: str,
+    target: str | os.PathLike[str],
     *,
     user: str | None = None,
     password: str | None = None,
@@ -62,6 +63,7 @@ def connect(
     """
     if timestamps not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    target = os.fspath(target)
     session: Session
     if "://" in target:
         if options:
@@ -74,6 +76,8 @@ def connect(
         return Connection(session, timestamps=timestamps, timeout=timeout)
     if any(value is not None for value in (user, password, consistency, tls_ca)):
         raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
+    if is_bare_address(target) and not os.path.exists(target):
+        raise InterfaceError(f"{target} looks like an address: write {SCHEME}{target}, or ./{target} for a folder")
     from saros_server.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():

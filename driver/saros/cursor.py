@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from saros.errors import InterfaceError
+from saros.errors import InterfaceError, ProgrammingError
 from saros.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Cursor:
         """
         from saros.connection import translated_errors
 
+        if isinstance(parameters, str | bytes) or not hasattr(parameters, "__len__"):
+            raise ProgrammingError("the values for ? stand in a sequence, such as (20.5,)", 2003)
         self._check_open()
         self._finish()
         with translated_errors():

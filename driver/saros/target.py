@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import unquote
 
-from saros.errors import InterfaceError, NotSupportedError
+from saros.errors import InterfaceError
 from saros_wire.protocol import DEFAULT_PORT
 
 SCHEME = "saros://"
@@ -50,9 +50,9 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """See the module. Raises InterfaceError, NotSupportedError (another scheme)."""
+    """See the module. Raises InterfaceError."""
     if not text.startswith(SCHEME):
-        raise NotSupportedError("cannot connect: give a folder, or saros://host:port", 2002)
+        raise InterfaceError("cannot connect: give a folder, or saros://host:port")
     rest, _, fragment = text.removeprefix(SCHEME).partition("#")
     rest, _, query = rest.partition("?")
     authority, _, path = rest.partition("/")
@@ -74,6 +74,11 @@ def parse_target(text: str) -> Target:
             options.get("tls"),
         )
     )
+
+
+def is_bare_address(text: str) -> bool:
+    """Whether somebody may have meant a server: an address, or several, without the scheme."""
+    return re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) is not None
 
 
 def without_password(text: str) -> str:

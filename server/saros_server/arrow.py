@@ -170,6 +170,8 @@ def _as_arrow(values: object) -> pa.Array:
     if isinstance(values, pa.Array):
         return values
     try:
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+            values = values.astype(_arrow_dtype(values.dtype), copy=False)
         if isinstance(values, np.ma.MaskedArray):
             return pa.array(values.data, mask=np.ma.getmaskarray(values))
         if isinstance(values, np.ndarray):
@@ -177,6 +179,12 @@ def _as_arrow(values: object) -> pa.Array:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise UserMistake(f"a column cannot be read as one type: {error}", code=507) from error
+
+
+def _arrow_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy has units of time that Arrow lacks: minutes, hours, weeks, months and years become seconds."""
+    unit, _ = np.datetime_data(dtype)
+    return np.dtype(f"datetime64[{'s' if unit in ('Y', 'M', 'W', 'h', 'm') else unit}]")
 
 
 def _from_arrow(array: pa.Array, unit: TimeUnit) -> Column:

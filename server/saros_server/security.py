@@ -20,27 +20,13 @@ from saros_cluster.users.commands import CreateUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
 from saros_server.certificate_files import CertificateFiles
 from saros_server.configuration import Configuration, ConfigurationError
+from saros_server.data_folder import check_not_foreign
 from saros_server.passwords import Cost, check_password, hash_password, is_outdated, one_time_password
 from saros_storage.disk import LocalDisk
 from saros_storage.folder_lock import FolderLock
-from saros_storage.layout import NODE_FILE, TEMPORARY
 
 FIRST_USER = "root"
 OPEN_WARNING = "open: anyone {} may do everything; {}"
-#: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part.
-_BEFORE_DATA = {
-    "LOCK",
-    "audit",
-    "cluster.json",
-    "groups",
-    "kernels",
-    "log",
-    "lost+found",
-    "meta",
-    "saros.toml",
-    "server.log",
-} | {NODE_FILE + TEMPORARY}
-_CERTIFICATES = (".pem", ".key", ".crt")
 _REMEDY = "`saros user init` makes the first administrator"
 _REMEDY_OF_CLUSTER = "`saros cluster secure` gives a cluster on one machine an administrator (docs/security.md)"
 INSECURE_WARNING = "insecure: what goes over the network can be read and changed by others, passwords and all"
@@ -111,17 +97,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_folder(folder: str) -> None:
-    """Raise ConfigurationError for a data folder in which anybody may write, or that is something else's folder."""
-    if not os.path.isdir(folder):
-        return
-    if os.stat(folder).st_mode & stat.S_IWOTH:
+    """Raise ConfigurationError for a data folder in which anybody may write, UserMistake for what is none at all."""
+    if os.path.isdir(folder) and os.stat(folder).st_mode & stat.S_IWOTH:
         raise ConfigurationError(f"anybody on this machine may write in {folder}: chmod o-w it")
-    names = sorted(os.listdir(folder))
-    foreign = [name for name in names if name not in _BEFORE_DATA and not name.endswith(_CERTIFICATES)]
-    if NODE_FILE not in names and foreign:
-        raise ConfigurationError(
-            f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one"
-        )
+    check_not_foreign(folder)
 
 
 def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str | None:

@@ -27,12 +27,14 @@ from saros_engine.inserting import ColumnBatch
 from saros_engine.result import Result
 from saros_engine.session_context import SessionContext
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
-from saros_server.configuration import ConfigurationError, configuration_file, load
+from saros_server.configuration import Configuration, ConfigurationError, configuration_file, load
+from saros_server.data_folder import cannot_open, check_not_foreign
 from saros_server.node import UNITS, Node
 from saros_server.requests import NO_REQUEST, Request
+from saros_server.serving import serving
 from saros_server.uploads import Uploads
 from saros_storage.capture.frozen import Frozen
-from saros_storage.errors import StoreClosed, UserMistake
+from saros_storage.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
 from saros_storage.types import TimeUnit
@@ -71,7 +73,8 @@ def open_session(
     """A session on the database in `folder`; opens it if this process has not yet.
 
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
-    Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError.
+    Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
+    something else's folder, corrupt).
     """
     if consistency not in CONSISTENCIES:
         raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
@@ -80,7 +83,7 @@ def open_session(
         shared = _nodes.get(key)
         if shared is None:
             loaded = load(file=configuration_file(folder), overrides=options)
-            shared = _nodes[key] = _Shared(Node.open(folder, loaded.values), options=dict(options))
+            shared = _nodes[key] = _Shared(_opened(folder, loaded.values), options=dict(options))
         elif options and dict(options) != shared.options:
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
@@ -89,6 +92,20 @@ def open_session(
     folders = None if files else listed
     context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders)
     return EmbeddedSession(key, shared.node, context)
+
+
+def _opened(folder: str, configuration: Configuration) -> Node:
+    check_not_foreign(folder)
+    try:
+        return Node.open(folder, configuration)
+    except FolderInUse as error:
+        found = serving(folder)
+        if found is None:
+            raise
+        remedy = f"connect to its server, saros://{found.address}, or stop it"
+        raise FolderInUse(folder, found.pid, remedy) from error
+    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise cannot_open(folder, error) from error
 
 
 def _leave(key: str) -> None:

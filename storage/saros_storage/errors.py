@@ -59,9 +59,9 @@ class FolderInUse(StorageError):
 
     code = 2012
 
-    def __init__(self, folder: str, pid: int | None) -> None:
+    def __init__(self, folder: str, pid: int | None, remedy: str = "stop it, or choose another folder") -> None:
         owner = "another process" if pid is None else f"process {pid}"
-        super().__init__(f"data folder {folder} is in use by {owner}: stop it, or choose another folder")
+        super().__init__(f"data folder {folder} is in use by {owner}: {remedy}")
         self.folder = folder
         self.pid = pid
 

@@ -78,6 +78,8 @@ def test_columns_that_cannot_be_stored_are_refused() -> None:
         (np.array([5], np.int64), [5]),
         ([7], [7]),
         (np.array(["1970-01-01T00:00:01"], "datetime64[s]"), [-3_599_000]),
+        (np.array(["1970-01-01T02:05", "NaT"], "datetime64[m]")[:1], [3_900_000]),
+        (np.arange("1970-01-01T02", "1970-01-01T03", dtype="datetime64[30m]"), [3_600_000, 5_400_000]),
         ([dt.datetime(1970, 1, 1, tzinfo=dt.UTC)], [0]),
         (pd.to_datetime(["1970-01-01T01:00:00"]), [0]),
         (pa.array([1_000_000], pa.timestamp("us", tz="UTC")), [1_000]),

@@ -63,7 +63,9 @@ def test_start_status_stop(tmp_path: Path) -> None:
             connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
             assert "sessions  1" in run("status", "--data", data).stdout
         assert "already" in run("start", "--data", data, "--port", "0").stderr
-        assert "is in use by" in run("shell", data, "-e", "show databases").stderr
+        refused = run("shell", data, "-e", "show databases").stderr
+        assert "is in use by" in refused
+        assert f"connect to its server, {target[0]}" in refused
     finally:
         assert 0 == run("stop", "--data", data).returncode
     assert 1 == run("stop", "--data", data).returncode

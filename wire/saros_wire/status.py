@@ -93,7 +93,7 @@ _ROWS = (
     Status(
         2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is part of the dialect and not built yet."
     ),
-    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Give one value of a supported type for each ?."),
+    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Correct what the message names."),
     Status(2004, "INVALID_CONFIGURATION", ErrorClass.PROGRAMMING, "Correct the named option."),
     Status(2005, "WINDOW_LIMIT_EXCEEDED", ErrorClass.PROGRAMMING, "Use larger windows or a shorter range."),
     Status(2006, "STATEMENT_TOO_LARGE", ErrorClass.PROGRAMMING, "Split the statement, or use the columnar insert."),
@@ -103,7 +103,12 @@ _ROWS = (
         2010, "CORRUPT_FILE", ErrorClass.OPERATIONAL, "The file was set aside; restore it from a replica or a backup."
     ),
     Status(2011, "UNSUPPORTED_FILE", ErrorClass.NOT_SUPPORTED, "Rewrite the file with a common encoding."),
-    Status(2012, "FOLDER_IN_USE", ErrorClass.OPERATIONAL, "Stop the other process, or choose another folder."),
+    Status(
+        2012,
+        "FOLDER_IN_USE",
+        ErrorClass.OPERATIONAL,
+        "Stop the other process, connect to its server, or choose another folder.",
+    ),
     Status(2013, "LOG_FAILED", ErrorClass.OPERATIONAL, "The disk failed a write; check it, then restart."),
     Status(2014, "CLOSED", ErrorClass.PROGRAMMING, "Open a new connection."),
     Status(
@@ -153,7 +158,7 @@ _ROWS = (
         "Put the file below one of the server's load_folders, or let the server have one.",
     ),
     Status(
-        2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: it is the database's process that reads."
+        2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: it is the database's process that opens it."
     ),
     Status(2052, "NO_SUCH_BACKUP", ErrorClass.PROGRAMMING, "Look with saros backup list DIR."),
     Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a folder that is empty, or not there."),

@@ -1,0 +1,48 @@
+"""What may become a data folder: nothing that is there for something else. Reads names only; any thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from saros_storage.errors import UserMistake
+from saros_storage.layout import NODE_FILE, TEMPORARY
+
+#: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part.
+_BEFORE_DATA = {
+    "LOCK",
+    "audit",
+    "cluster.json",
+    "groups",
+    "kernels",
+    "log",
+    "lost+found",
+    "meta",
+    "saros.toml",
+    "server.log",
+} | {NODE_FILE + TEMPORARY}
+_CERTIFICATES = (".pem", ".key", ".crt")
+_NO_FOLDER = 2051
+
+
+def check_not_foreign(folder: str) -> None:
+    """Raise UserMistake for a file, for a folder that is something else's, and for one that cannot be read."""
+    if not os.path.lexists(folder):
+        return
+    try:
+        names = sorted(os.listdir(folder))
+    except NotADirectoryError:
+        raise UserMistake(f"{folder} is a file, and a data folder is wanted", code=_NO_FOLDER) from None
+    except OSError as error:
+        raise cannot_open(folder, error) from error
+    foreign = [name for name in names if name not in _BEFORE_DATA and Path(name).suffix not in _CERTIFICATES]
+    if NODE_FILE not in names and foreign:
+        raise UserMistake(
+            f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one", code=_NO_FOLDER
+        )
+
+
+def cannot_open(folder: str, error: OSError) -> UserMistake:
+    """What to say when the operating system refuses."""
+    why = f"{error.filename} is a file" if isinstance(error, FileExistsError) else error.strerror
+    return UserMistake(f"cannot open {folder} as a data folder: {why}", code=_NO_FOLDER)

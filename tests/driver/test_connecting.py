@@ -1,0 +1,78 @@
+"""What `connect` takes, and what it says of what it does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saros
+
+
+def test_a_path_is_a_folder(tmp_path: Path) -> None:
+    with saros.connect(tmp_path / "data") as connection:
+        connection.insert("root.a.d", [1], {"x": [1.5]})
+    with saros.connect(str(tmp_path / "data")) as connection:
+        assert [(1.5,)] == connection.execute("select count(x) / 1 + 0.5 from root.a.d").fetchall()
+
+
+def test_asyncio_is_there_without_another_import() -> None:
+    code = "import sys, saros; assert 'asyncio' not in sys.modules; print(saros.aio.connect.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "connect" == done.stdout.strip()
+    with pytest.raises(AttributeError, match="no attribute 'aoi'"):
+        _ = saros.aoi
+
+
+@pytest.mark.parametrize("unit", ["h", "m", "15m", "W"])
+def test_times_of_any_unit_of_numpy(unit: str, tmp_path: Path) -> None:
+    times = np.arange("2024-01-01", "2024-03-01", dtype=f"datetime64[{unit}]")[:3]
+    with saros.connect(tmp_path / "data", timestamps="epoch") as connection:
+        connection.insert("root.a.d", times, {"x": [1.0, 2.0, 3.0], "at": times})
+        rows = connection.execute("select at from root.a.d").fetchall()
+    expected = times.astype("datetime64[ms]").astype(int).tolist()
+    assert expected == [row[0] for row in rows]
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1:6667", "localhost:6667", "host1:6667,host2:6667"])
+def test_an_address_without_its_scheme_makes_no_folder(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(saros.InterfaceError, match=f"write saros://{target}, or ./{target} for a folder"):
+        saros.connect(target)
+    assert [] == os.listdir(tmp_path)
+    saros.connect(f"./{target}").close()
+    saros.connect(target).close()  # there is one of that name
+
+
+def test_another_scheme_is_a_wrong_target() -> None:
+    with pytest.raises(saros.InterfaceError, match="give a folder, or saros://host:port"):
+        saros.connect("http://127.0.0.1:6667")
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "plant.csv"
+    file.write_text("time,x\n")
+    for target, said in (
+        (file, f"{file} is a file, and a data folder is wanted"),
+        (file / "data", f"cannot open {file / 'data'} as a data folder: {file} is a file"),
+        (tmp_path, f"{tmp_path} is no data folder, and has plant.csv in it: choose an empty or a new one"),
+    ):
+        with pytest.raises(saros.ProgrammingError) as caught:
+            saros.connect(target)
+        assert (2051, said) == (caught.value.code, str(caught.value))
+    assert ["plant.csv"] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("values", [5, "text", None])
+def test_values_stand_in_a_sequence(values: object, tmp_path: Path) -> None:
+    with (
+        saros.connect(tmp_path / "data") as connection,
+        pytest.raises(saros.ProgrammingError, match="the values for \\? stand in a sequence"),
+    ):
+        connection.execute("select x from root.a.d where x > ?", values)  # type: ignore[arg-type]

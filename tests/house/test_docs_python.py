@@ -1,0 +1,43 @@
+"""The examples of the README and of the driver's page run as they stand, from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saros
+
+ROOT = Path(__file__).parents[2]
+
+
+def examples(name: str) -> list[str]:
+    """The Python of a page; what only shows how an error is caught is none."""
+    found = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    return [text for text in found if not text.startswith("except")]
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
+    """What the fragments name that stand below the first example."""
+    monkeypatch.chdir(tmp_path)
+    times = np.arange(10)
+    with saros.connect(tmp_path / "data") as connection, saros.connect(tmp_path / "data") as other:
+        yield {
+            "connection": connection,
+            "other": other,
+            "source": [("root.plant.pump3", times, {"x": times})],
+            "moment": 1,
+        }
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/driver.md"])
+def test_examples_run(page: str, words: dict[str, object]) -> None:
+    for text in examples(page):
+        exec(text, {**words, "saros": saros})
+    with saros.connect("data") as connection:
+        counted = connection.execute("select count(temperature) from root.plant.*").fetchall()
+    assert counted[0][0] >= 1_440
