@@ -133,7 +133,7 @@ class ClusterDatabase:
         self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool)
         self.dropping = Dropping(schema, routes, parts.proposer, self.entries, catching_up, clock)
         self._registering = Registering(schema, routes, self.entries, self.dropping, catching_up)
-        self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up)
+        self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping)
 
     @property
     def routing(self) -> Routing:

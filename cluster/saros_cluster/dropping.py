@@ -22,12 +22,14 @@ from saros_cluster.proposer import DEADLINE_SECONDS, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routes
 from saros_storage.clock import Clock
-from saros_storage.errors import UserMistake
+from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Placed
 from saros_storage.paths import join_nodes, split_path
 
 #: How often something is prepared anew because drops overtake it, or slots move.
 RENEWALS_MAX = 100
+#: How often somebody who waits for a drop looks whether it is over, before it helps.
+_OTHERS_TURNS = 5
 #: A move of slots takes a few trips from node to node.
 MOVE_SECONDS = 0.02
 
@@ -56,16 +58,19 @@ class Dropping:
     def drop(self, command: BeginDrop | BeginDropSeries) -> None:
         """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartlyDone."""
         deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
-        steps: list[Callable[[], None]] = [lambda: self._entries.change_meta(command), self.finish]
-        while steps:
+        self._while_slots_move(lambda: self._entries.change_meta(command), deadline_ns)
+        self._while_slots_move(self.finish, deadline_ns)
+
+    def _while_slots_move(self, act: Callable[[], None], deadline_ns: int) -> None:
+        while True:
             try:
-                steps[0]()
+                act()
             except UserMistake as error:
                 if self._clock.monotonic_ns() > deadline_ns:
                     raise
                 self.prepare_anew(error, ())
             else:
-                del steps[0]
+                return
 
     def finish(self, seconds: float | None = None) -> None:
         """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
@@ -92,6 +97,33 @@ class Dropping:
             self._entries.see([META])
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
             self.finish()
+
+    def await_shown(self, seconds: float) -> None:
+        """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
+
+        The schema goes in one group, points in others, and until then these take points of whoever does not know yet:
+        written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
+        """
+        for _ in range(_OTHERS_TURNS):
+            if not self._is_shown_early():
+                return
+            self._catching_up.pause(MOVE_SECONDS)  # whoever began it is about to end it
+        if self._is_shown_early():
+            deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+            try:
+                self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
+            except StorageError as error:
+                raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
+
+    def _is_shown_early(self) -> bool:
+        """Whether a drop shows that is not over."""
+        shown = max(self._schema.drops.values(), default=0)
+        if shown > self._schema.version:
+            self._entries.see([META])
+        if not any(number <= shown for number in self._schema.pending):
+            return False
+        self._entries.see([META])
+        return any(number <= shown for number in self._schema.pending)
 
     # ------------------------------------------------------------------ what is overtaken
 

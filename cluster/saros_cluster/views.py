@@ -1,6 +1,7 @@
 """What a query sees of the cluster: the regions of this node, and readers at the holders of the others.
 
-    catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot
+    catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot;
+                          and what shows as dropped is gone in all of them, before the answer
                   mid     the same if it is quick, else what is here, and the result is called stale
                   weak    what is here, and what its session was shown before, here or elsewhere: else it is stale
     view          all groups here: one picture of them; else also readers, by the routing of now (`remote`)
@@ -19,7 +20,7 @@ from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import Known
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.dropping import MOVE_SECONDS, RENEWALS_MAX
+from saros_cluster.dropping import MOVE_SECONDS, RENEWALS_MAX, Dropping
 from saros_cluster.growth.topology import META
 from saros_cluster.host import NotHere
 from saros_cluster.peers import Peers
@@ -57,6 +58,7 @@ class Views:
         schema: ClusterSchema,
         peers: Peers,
         catching_up: CatchingUp,
+        dropping: Dropping,
     ) -> None:
         """`client`: what this node's queries are named by."""
         self._node = node
@@ -66,6 +68,7 @@ class Views:
         self._schema = schema
         self._peers = peers
         self._catching_up = catching_up
+        self._dropping = dropping
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._open: WeakSet[RoutedView] = WeakSet()
@@ -81,19 +84,21 @@ class Views:
                 return ReadPoint(stale=not complete, wanted=wanted, horizon=horizon)
             case "mid":
                 try:
-                    return ReadPoint(False, self._catching_up.catch_up_all(MID_SECONDS), horizon=horizon)
+                    return ReadPoint(applied=self._catching_up.catch_up_all(MID_SECONDS), horizon=horizon)
                 except NoLeader:
                     self._catching_up.know(everything, KNOW_SECONDS)
                     return ReadPoint(stale=True, wanted=wanted, horizon=horizon)
             case "strong":
-                return ReadPoint(False, self._catching_up.catch_up_all(STRONG_SECONDS))
+                return ReadPoint(strong=True, applied=self._catching_up.catch_up_all(STRONG_SECONDS))
             case _:
                 raise AssertionError(consistency)
 
     def looked_at_schema(self, point: ReadPoint) -> None:
-        """See `Database.looked_at_schema`."""
+        """See `Database.looked_at_schema`. Raises StorageError (2017)."""
         if point.horizon is not None:
             point.horizon.note(self._catching_up.schema_shown(self._routes.now.groups))
+        if point.strong:
+            self._dropping.await_shown(STRONG_SECONDS)
 
     # ------------------------------------------------------------------ views
 

@@ -306,6 +306,7 @@ class QueryEngine:
     def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         point = self._store.catch_up(session.consistency)
         logical = plan_select(select, self._queries.context(session))
+        self._store.looked_at_schema(point)
         targets = targets_of(select, logical)
         for target in targets:
             authorize_write(target.device, (target.measurement,), self._asked(session.access))

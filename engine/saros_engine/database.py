@@ -58,7 +58,10 @@ class Database(Protocol):
         ...
 
     def looked_at_schema(self, point: ReadPoint) -> None:
-        """A statement that caught up has looked: its session was shown the schema as it is now."""
+        """A statement that caught up has looked: its session was shown the schema as it is now.
+
+        What does not show any more to a strong read is gone when this returns.
+        """
         ...
 
     def view(self, point: ReadPoint) -> ReadView:

@@ -58,6 +58,8 @@ class ReadPoint:
     #: It may be old: older than what was acknowledged, or than what the session was shown. While holders are asked,
     #: it may become so.
     stale: bool = False
+    #: What it does not show will not show to anybody again.
+    strong: bool = False
     #: What must be seen.
     applied: Mapping[int, int] = field(default_factory=dict)
     #: What the session was shown before: to be seen, or else the read is stale.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -16,8 +17,9 @@ from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.dropping import Dropping
 from saros_cluster.machine import Outcome
-from saros_cluster.raft.messages import Entry
+from saros_cluster.raft.messages import Entry, GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.registering import Registering
 from saros_server import cluster_node
@@ -87,6 +89,40 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
     assert [] == cluster.run(2, "show databases")
     cluster.run(0, "insert into root.a.d(time, x) values (6, 6)")
     assert [(6, 6.0)] == cluster.run(2, "select x from root.a.d")
+
+
+def test_what_a_strong_read_finds_dropped_is_gone_in_every_group(
+    cluster: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a group that has not dropped it yet could take a row, and lose it after that was acknowledged."""
+    routing = cluster.database().routing
+    schema_group = routing.schema_group("root.a")
+    week = next(w for w in range(64) if schema_group != routing.group_at("root.a", w))
+    late = routing.group_at("root.a", week)
+    cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
+    has_begun, goes_on, carry_out = threading.Event(), threading.Event(), Dropping._carry_out
+
+    def carry_out_late(self: Dropping, group: GroupId, *arguments: Any) -> None:
+        if group == late and not has_begun.is_set():
+            has_begun.set()
+            assert goes_on.wait(30)
+        carry_out(self, group, *arguments)
+
+    def has_dropped(number: int) -> bool:
+        machine = cluster.database(number)._parts.replicas.machines.get(late)
+        return machine is not None and machine.replica.drops.newest > 0
+
+    monkeypatch.setattr(Dropping, "_carry_out", carry_out_late)
+    dropping = threading.Thread(target=cluster.run, args=(0, "delete timeseries root.a.d.x"))
+    dropping.start()
+    try:
+        assert has_begun.wait(30)
+        wait_until(lambda: cluster.database(0).schema.device("root.a.d") is None)
+        assert [] == cluster.run(1, "select x from root.a.d")
+        assert any(map(has_dropped, range(3)))
+    finally:
+        goes_on.set()
+        dropping.join()
 
 
 @pytest.mark.parametrize("is_schema_group", [True, False], ids=["their own entry", "another group"])
