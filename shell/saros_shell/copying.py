@@ -5,6 +5,7 @@ The file appears under its name only when it is whole.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import saros
+from saros_shell.progress import counted
 from saros_shell.render import RENDERERS
 
 _FORM = re.compile(r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\S+)\s*;?", re.DOTALL | re.IGNORECASE)
@@ -27,7 +29,7 @@ def copy_command(connection: saros.Connection, text: str) -> str:
         if cursor.description is None:
             raise saros.InterfaceError(r"\copy needs a query that gives rows")
         rows = write_result(cursor, target)
-    return f"{rows} rows -> {target}"
+    return f"{counted(rows, 'row')} -> {target}"
 
 
 def write_result(cursor: saros.Cursor, target: Path) -> int:
@@ -40,10 +42,17 @@ def write_result(cursor: saros.Cursor, target: Path) -> int:
         rows = _write_parquet(cursor, part) if kind == "parquet" else _write_text(cursor, part, kind)
         part.replace(target)
     except OSError as error:
-        raise saros.OperationalError(f"cannot write {target}: {error.strerror}", 611) from error
+        raise cannot_write(target, error) from error
     finally:
         part.unlink(missing_ok=True)
     return rows
+
+
+def cannot_write(target: Path, error: OSError) -> saros.Error:
+    """What to say when the operating system refuses."""
+    said = f"cannot write {target}: {error.strerror}"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return saros.OperationalError(said, 611) if full else saros.InterfaceError(said)
 
 
 def _write_text(cursor: saros.Cursor, part: Path, kind: str) -> int:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import saros
-from saros_shell.copying import write_result
+from saros_shell.copying import cannot_write, write_result
 from saros_shell.exported_devices import Device, find_devices
-from saros_shell.progress import Progress
+from saros_shell.progress import Progress, counted
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
 
@@ -38,13 +38,17 @@ def main(arguments: Sequence[str]) -> int:
     if bool(options.patterns) == bool(options.execute):
         sys.stderr.write("saros export: give path patterns, or -e SQL\n")
         return 2
+    if "://" not in options.database and not Path(options.database).exists():
+        sys.stderr.write(f"saros export: there is no database in {options.database}: say where with -d\n")
+        return 2
     try:
         with saros.connect(options.database, time_zone=options.zone, timestamps="epoch") as connection:
             report = run(connection, options)
     except saros.Error as error:
         sys.stderr.write(f"saros export: {error}\n")
         return 1
-    sys.stdout.write(f"{report.rows} rows -> {report.files} file(s)\n")
+    where = f"{counted(report.files, 'file')} in {options.output}" if Path(options.output).is_dir() else options.output
+    sys.stdout.write(f"{counted(report.rows, 'row')} -> {where}\n")
     return 0
 
 
@@ -77,7 +81,9 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
             return Report(1, write_result(cursor, target))
     devices = find_devices(connection, options.patterns)
     if not devices:
-        raise saros.InterfaceError(f"no series match {', '.join(options.patterns)}")
+        raise saros.InterfaceError(
+            f"no series match {', '.join(options.patterns)} (those of a device are root.plant.pump1.*)"
+        )
     where = _where(options)
     progress = Progress(len(devices), quiet=options.quiet)
     if kind == "tsfile":
@@ -112,7 +118,7 @@ def _write_each(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise saros.OperationalError(f"cannot make folder {folder}: {error.strerror}", 611) from error
+        raise cannot_write(folder, error) from error
     report = Report()
     for device in devices:
         report.rows += _write_device(connection, device, where, folder / f"{file_name(device.path)}.{kind}")

@@ -12,11 +12,13 @@ batch written twice changes nothing.
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +28,14 @@ import pyarrow.compute as pc
 
 import saros
 from saros.bulk import BulkWriter
-from saros_shell.progress import Progress
-from saros_shell.sources import SourceBatch, SourceError, SourceOptions, read_source
+from saros_shell.progress import Progress, counted
+from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
 from saros_storage.paths import quote_node
 
 #: Bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
+#: Columns whose types are shown.
+TYPES_SHOWN_MAX = 20
 
 
 @dataclass(slots=True)
@@ -43,6 +47,10 @@ class Report:
     points: int = 0
     bad_rows: int = 0
     bad_files: list[str] = field(default_factory=list)
+    #: Some are bad because their times are written in another way than ISO 8601.
+    bad_times: bool = False
+    #: Arrow's type of each column.
+    types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros import: no such file: {', '.join(missing)}\n")
         return 2
     try:
+        check_device(options.device, options.device_column)
         source = source_options(options)
         with saros.connect(options.database, time_zone=options.zone) as connection:
             report = run(connection, files, source, options)
@@ -63,9 +72,14 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n")
         return 130
-    sys.stdout.write(f"{report.files} files, {report.rows} rows, {report.points} points, {report.bad_rows} bad rows\n")
+    numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
+    sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
+    if report.types:
+        sys.stdout.write(f"columns: {', '.join(type_words(report.types))}\n")
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
+    if report.bad_times:
+        sys.stderr.write("hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'\n")
     return 1 if report.bad_rows else 0
 
 
@@ -84,8 +98,10 @@ def parser() -> argparse.ArgumentParser:
         "--time-column", metavar="NAME", help="default: time, timestamp, datetime or date, else the first"
     )
     made.add_argument("--time-format", metavar="FORMAT", help="strptime format, or epoch; default: ISO 8601 or epoch")
-    made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: the database's)")
+    made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: UTC)")
     made.add_argument("--delimiter", default=None, metavar="C", help="default: , or ; or tab, whichever the header has")
+    made.add_argument("--decimal", default=".", metavar="C", help="mark in numbers, such as , (default: .)")
+    made.add_argument("--encoding", default="utf-8", metavar="NAME", help="of a CSV, such as latin-1 (default: utf-8)")
     made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
     made.add_argument("--columns", metavar="A,B,...", help="only these columns")
     made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="name of a column's series")
@@ -99,6 +115,10 @@ def parser() -> argparse.ArgumentParser:
 
 def source_options(options: argparse.Namespace) -> SourceOptions:
     """The reading half of the arguments. Raises SourceError."""
+    try:
+        codecs.lookup(options.encoding)
+    except LookupError:
+        raise SourceError(f"there is no encoding {options.encoding!r}: utf-8, latin-1 and cp1252 are some") from None
     return SourceOptions(
         time_column=options.time_column,
         time_format=options.time_format,
@@ -110,7 +130,32 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
         types=dict(_pair(text, "--type") for text in options.type),
         batch_rows=options.batch_rows,
         device_column=options.device_column,
+        encoding=options.encoding,
+        decimal=options.decimal,
     )
+
+
+def check_device(template: str, column: str | None) -> None:
+    """Raise SourceError if nothing says what stands for a field of the device's path."""
+    if not template.startswith("root."):
+        raise SourceError(
+            f"--device {template} does not begin with root.: root.a.b, root.a.{{file}} or root.a.{{device}}"
+        )
+    fields = set(re.findall(r"\{[^}]*\}", template))
+    unknown = sorted(fields - {"{file}", "{device}"})
+    if unknown:
+        raise SourceError(f"--device {template}: nothing stands for {unknown[0]}: there are {{file}} and {{device}}")
+    if ("{device}" in fields) != (column is not None):
+        raise SourceError(
+            f"--device {template}: {{device}} in it and --device-column NAME go together: the column holds its values"
+        )
+
+
+def type_words(types: Mapping[str, pa.DataType]) -> list[str]:
+    """What the columns have become, for whoever ran the import to see whether that is what they are."""
+    words = [f"{name} {type_name(type_)}" for name, type_ in types.items()]
+    more = len(words) - TYPES_SHOWN_MAX
+    return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
 
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
@@ -145,10 +190,12 @@ def _load(
             progress.move_to(before + batch.position)
             if batch.stop_row <= done:
                 continue
+            report.types |= {name: column.type for name, column in batch.columns.items()}
             for device, part in by_device(batch, options.device, file):
                 writer.add(device, part.times, part.columns, aligned=options.aligned or None)
             report.rows += batch.times_count
             report.bad_rows += bad.write(batch)
+            report.bad_times |= any(row.reason.endswith(NO_TIME) for row in batch.bad)
             state.note(file, batch.stop_row)
             if state.is_due:
                 writer.flush()

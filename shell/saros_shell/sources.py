@@ -31,8 +31,14 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(i
 _INTEGER = r"^[+-]?\d+$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
+#: Why a row is bad whose time is written in another way.
+NO_TIME = "is no ISO 8601 time"
 #: Bytes of CSV that are parsed at once.
 _BLOCK_BYTES = 4 << 20
+#: What Arrow says of bytes that are none of the encoding's.
+_NOT_TEXT = "invalid UTF8"
+#: What a TsFile begins with.
+_TSFILE = b"TsFile"
 
 
 class SourceError(Exception):
@@ -53,6 +59,8 @@ class SourceOptions:
     types: Mapping[str, str] = field(default_factory=dict)
     batch_rows: int = 50_000
     device_column: str | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +89,23 @@ class SourceBatch:
         return len(self.times)
 
 
+def type_name(type_: pa.DataType) -> str:
+    """What a column of the type is called."""
+    return next((name for name, known in _ARROW_TYPES.items() if known == type_), str(type_))
+
+
 def read_source(file: Path, format_: str | None, options: SourceOptions) -> Iterator[SourceBatch]:
     """The file's batches. Raises SourceError."""
     kind = format_ or ("parquet" if file.suffix.lower() in (".parquet", ".pq") else "csv")
     try:
+        with file.open("rb") as stream:
+            if stream.read(len(_TSFILE)) == _TSFILE:
+                raise SourceError(f"{file} is a TsFile, which is loaded by SQL: load '{file.resolve()}'")
         yield from _read_parquet(file, options) if kind == "parquet" else _read_csv(file, options)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (UnicodeDecodeError, pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, UnicodeDecodeError) or _NOT_TEXT in str(error):
+            said = f"{file} is not {options.encoding}: say how it is written, such as --encoding latin-1"
+            raise SourceError(said) from error
         raise SourceError(f"{file}: {error}") from error
 
 
@@ -98,12 +117,12 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
         ragged.append(BadRow((row.number or 2) - 1, reason, (row.text,)))
         return "skip"
 
-    delimiter = options.delimiter or _guess_delimiter(file)
-    header = _header(file, delimiter)
+    delimiter = options.delimiter or _guess_delimiter(file, options.encoding)
+    header = _header(file, delimiter, options.encoding)
     layout = _Layout(header, options, str(file))
     with pa_csv.open_csv(
         file,
-        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=True, null_values=list(options.nulls)
@@ -130,16 +149,21 @@ def _read_parquet(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
         yield layout.convert(batch, row - batch.num_rows, [], file.stat().st_size * row // total)
 
 
-def _guess_delimiter(file: Path) -> str:
-    with file.open(encoding="utf-8-sig", errors="replace") as stream:
+def _with_mark(encoding: str) -> str:
+    """UTF-8 may begin with a byte order mark, which is no part of the first name."""
+    return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+
+
+def _guess_delimiter(file: Path, encoding: str) -> str:
+    with file.open(encoding=_with_mark(encoding), errors="replace") as stream:
         head = stream.readline()
     return max((",", ";", "\t", "|"), key=head.count)
 
 
-def _header(file: Path, delimiter: str) -> list[str]:
+def _header(file: Path, delimiter: str, encoding: str) -> list[str]:
     import csv
 
-    with file.open(encoding="utf-8-sig", newline="") as stream:
+    with file.open(encoding=_with_mark(encoding), newline="") as stream:
         names = next(csv.reader(stream, delimiter=delimiter), None)
     if not names:
         raise SourceError(f"{file} is empty: a header line is needed")
@@ -204,7 +228,7 @@ class _Layout:
     def _iso(self, text: pa.Array, reasons: dict[int, str]) -> pa.Array:
         zoned = bool(pc.any(pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")).as_py())
         type_ = pa.timestamp("us", tz="UTC") if zoned else pa.timestamp("us")
-        parsed = _cast(text, type_, _ISO, "is no ISO 8601 time", reasons)
+        parsed = _cast(text, type_, _ISO, NO_TIME, reasons)
         return parsed if zoned else self._zoned(parsed)
 
     def _zoned(self, naive: pa.Array) -> pa.Array:
@@ -213,14 +237,15 @@ class _Layout:
     def _column(self, header: str, column: pa.Array, reasons: dict[int, str]) -> pa.Array:
         if not pa.types.is_string(column.type):
             return column.cast(self._types[header]) if header in self._types else column
+        numbers = column if self._options.decimal == "." else pc.replace_substring(column, self._options.decimal, ".")
         if header not in self._types:
-            self._types[header] = _infer(column)
+            self._types[header] = _infer(numbers)
         type_ = self._types[header]
         if pa.types.is_string(type_):
             return column
         pattern = _BOOLEAN if pa.types.is_boolean(type_) else _INTEGER if pa.types.is_integer(type_) else _NUMBER
         before = len(reasons)
-        converted = _cast(pc.utf8_trim_whitespace(column), type_, pattern, f"is no {type_}", reasons, header)
+        converted = _cast(pc.utf8_trim_whitespace(numbers), type_, pattern, f"is no {type_}", reasons, header)
         assert len(reasons) >= before
         return converted
 

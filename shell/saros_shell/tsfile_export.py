@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import saros
 from saros_server.arrow import to_column
+from saros_shell.copying import cannot_write
 from saros_shell.exported_devices import Device
 from saros_shell.progress import Progress
 from saros_storage.block import Column
@@ -45,7 +46,7 @@ def write_tsfile(
             file.close()
         part.replace(target)
     except OSError as error:
-        raise saros.OperationalError(f"cannot write {target}: {error.strerror}", 611) from error
+        raise cannot_write(target, error) from error
     finally:
         part.unlink(missing_ok=True)
     return rows

@@ -11,6 +11,7 @@ import pytest
 
 import saros
 from saros_shell import exporter, importer
+from saros_shell.copying import copy_command
 from saros_storage.disk import LocalDisk
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.types import DataType
@@ -94,3 +95,30 @@ def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert 2 == export("-d", folder, "-o", "x")
     assert 1 == export("-e", "select n from root.a.`d 1`", "-d", folder, "-o", str(tmp_path / "x.unknown"))
     assert [] == list(tmp_path.glob("*.part"))
+
+
+def test_says_where_the_files_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == export("root.**", "-d", folder, "-o", str(tmp_path / "all.xls"))
+    assert 0 == export("root.a.w.*", "-d", folder, "-o", str(tmp_path / "w.csv"))
+    assert f"5 rows -> 2 files in {tmp_path / 'all.xls'}\n3 rows -> {tmp_path / 'w.csv'}\n" == capsys.readouterr().out
+
+
+def test_a_device_is_no_pattern_of_series(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == export("root.a.w", "-d", folder, "-o", str(tmp_path / "w.csv"))
+    assert "no series match root.a.w (those of a device are root.plant.pump1.*)" in capsys.readouterr().err
+
+
+def test_no_database_is_made_to_export_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "dta"
+    assert 2 == export("root.**", "-d", str(wrong), "-o", str(tmp_path / "out"))
+    assert f"saros export: there is no database in {wrong}: say where with -d\n" == capsys.readouterr().err
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_path_that_cannot_be_written_is_no_full_disk(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == export("-e", "select x from root.a.*", "-d", folder, "-o", f"{folder}/none/x.csv")
+    said = f"saros export: cannot write {folder}/none/x.csv: No such file or directory\n"
+    assert said == capsys.readouterr().err
+    with saros.connect(folder) as connection, pytest.raises(saros.InterfaceError, match="cannot write") as caught:
+        copy_command(connection, f"(select x from root.a.*) to {folder}/none/x.csv")
+    assert 2003 == caught.value.code

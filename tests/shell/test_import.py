@@ -31,6 +31,7 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
     output = capsys.readouterr()
     assert "2 bad rows" in output.out
     assert "row 2" in output.err
+    assert "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'" in output.err
     bad = (tmp_path / "p.csv.bad.csv").read_text()
     assert "not a time" in bad
     assert "oops" in bad
@@ -104,3 +105,50 @@ def test_bench_measures_what_it_is_asked_for(tmp_path: Path, capsys: pytest.Capt
     assert 60 <= count <= 100
     assert 0 == bench.main([*arguments, "--queries", "0"])
     assert "points/s" in capsys.readouterr().out
+
+
+def test_files_that_are_not_utf_8_say_how_they_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "ofen.csv"
+    source.write_bytes("zeit;Temp °C;Zustand\n2024-01-01 00:00:00;20,5;läuft\n".encode("latin-1"))
+    arguments = ("--device", "root.a.d", "--time-column", "zeit", str(source))
+    assert 1 == run(tmp_path, *arguments)
+    refused = f"saros import: {source} is not utf-8: say how it is written, such as --encoding latin-1\n"
+    assert refused == capsys.readouterr().err
+    assert 1 == run(tmp_path, *arguments, "--encoding", "latin-0")
+    assert "there is no encoding 'latin-0'" in capsys.readouterr().err
+    assert 0 == run(tmp_path, *arguments, "--encoding", "latin-1", "--decimal", ",")
+    assert "1 file, 1 row, 2 points, 0 bad rows\ncolumns: Temp °C DOUBLE, Zustand TEXT\n" == capsys.readouterr().out
+    assert [(1_704_067_200_000, 20.5, "läuft")] == rows(tmp_path, "select `Temp °C`, Zustand from root.a.d")
+
+
+def test_a_word_of_latin_1_far_down_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "p.csv"
+    source.write_bytes(b"time,x\n" + b"1,ok\n" * 5_000 + "2,ä\n".encode("latin-1"))
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+    assert "is not utf-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("device", "more", "said"),
+    [
+        ("pump", (), "--device pump does not begin with root."),
+        ("root.{pump}", (), "nothing stands for {pump}: there are {file} and {device}"),
+        ("root.{device}", (), "{device} in it and --device-column NAME go together"),
+        ("root.a.d", ("--device-column", "x"), "{device} in it and --device-column NAME go together"),
+    ],
+)
+def test_a_device_that_cannot_be_told_is_refused_before_anything_is_read(
+    device: str, more: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "p.csv"
+    source.write_text("time,x\n1,2\n")
+    assert 1 == run(tmp_path, "--device", device, *more, str(source))
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_tsfile_is_loaded_by_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "p.tsfile"
+    source.write_bytes(b"TsFile\x04\xd2\xff")
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+    assert f"is a TsFile, which is loaded by SQL: load '{source}'" in capsys.readouterr().err
