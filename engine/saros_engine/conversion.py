@@ -115,7 +115,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
     except pa.ArrowInvalid as problem:
         raise UserMistake(f"CAST: {_offender(texts, kinds[target])!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
-        return _yyyymmdd(numbers_of(parsed.cast(pa.int32())))
+        return yyyymmdd(numbers_of(parsed.cast(pa.int32())))
     numbers = numbers_of(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
         # Arrow makes infinities of what is too large; those that are written as such stay.
@@ -139,7 +139,16 @@ def _offender(texts: Arrow, kind: Arrow) -> str:
     return str(texts[low])
 
 
-def _yyyymmdd(days: NumericArray) -> NumericArray:
+def days_of(dates: NumericArray) -> NumericArray:
+    """Days since 1970 of dates as DATE has them."""
+    whole = dates.astype(np.int64)
+    months = (whole // 10_000 - 1970) * 12 + whole // 100 % 100 - 1
+    first: NumericArray = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    return first + whole % 100 - 1
+
+
+def yyyymmdd(days: NumericArray) -> NumericArray:
+    """Dates as DATE has them, of days since 1970."""
     dates = days.astype("datetime64[D]")
     years = dates.astype("datetime64[Y]")
     months = dates.astype("datetime64[M]")

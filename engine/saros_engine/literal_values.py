@@ -34,15 +34,19 @@ def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
     """The values as a column, null where one does not fit; and what is wrong with the first of these."""
-    take = _TAKERS[type_]
     values: list[Scalar] = []
     unfit: list[int] = []
     for row, literal in enumerate(literals):
-        value = None if literal.kind is LiteralKind.NULL else take(literal, type_, zone, unit)
+        value = None if literal.kind is LiteralKind.NULL else value_of(literal, type_, zone, unit)
         if value is None and literal.kind is not LiteralKind.NULL:
             unfit.append(row)
         values.append(value)
     return Column.of(type_, values), _mistake(literals, unfit, type_) if unfit else None
+
+
+def value_of(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Scalar:
+    """The literal as a value of a type; None if it does not fit."""
+    return _TAKERS[type_](literal, type_, zone, unit)
 
 
 def _mistake(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:

@@ -165,7 +165,7 @@ class FillMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """`FILL(PREVIOUS[, bound] | LINEAR | literal)`."""
+    """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine takes a bound of PREVIOUS only."""
 
     method: FillMethod
     value: Expression | None = None

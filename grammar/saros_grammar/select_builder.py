@@ -145,14 +145,12 @@ def _fill(expressions: ExpressionBuilder, clause: Any) -> Fill:
     value = expressions.expression(clause.fill)
     if isinstance(value, PathExpression):
         method = _FILL_WORDS.get(str(value).lower())
-        if method is None or (method is FillMethod.LINEAR and bound is not None):
+        if method is None:
             raise expressions.error(clause.fill, "FILL takes PREVIOUS, LINEAR or a constant", ("PREVIOUS", "LINEAR"))
         return Fill(method, None, bound)
-    if bound is not None:
-        raise expressions.error(clause.bound, "only FILL(PREVIOUS, ...) takes a duration")
     if not isinstance(value, Literal | Parameter):
         raise expressions.error(clause.fill, "FILL takes PREVIOUS, LINEAR or a constant", ("PREVIOUS", "LINEAR"))
-    return Fill(FillMethod.VALUE, value)
+    return Fill(FillMethod.VALUE, value, bound)
 
 
 def _into(expressions: ExpressionBuilder, context: Any) -> Into:

@@ -1,10 +1,10 @@
 """Fill: nulls of the result are replaced, column by column.
 
     previous   the last value above, in the order of the rows; with a bound only if it is at most so far away in time
-    linear     between the value above and the next one below, by time; numbers only; nothing outside of them
+    linear     between the value above and the next one below, by time; numbers, times, dates by days; nothing outside
     value      a constant, where the node has one for the column
 
-Linear keeps rows back until the next value of every number column has come: those that are more than its share of the
+Linear keeps rows back until the next value of every such column has come: those that are more than its share of the
 query's memory go into a file, and only where each block's first values are stays at hand.
 
     blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are given once the 5 has come: 1 2, 3 4
@@ -16,16 +16,19 @@ from collections import deque
 
 import numpy as np
 
+from saros_engine.conversion import days_of, yyyymmdd
 from saros_engine.evaluate import constant_column
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import FillKind, FillNode
 from saros_storage.block import Block, Column
-from saros_storage.types import NUMPY_DTYPE, BoolArray, Float64Array, Int64Array, Scalar
+from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: A value and its time.
+#: A value, as it lies on a line, and its time.
 _Point = tuple[float, int]
+#: Of these too there are lines, of whole ticks and days.
+_WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
 
 
 class FillOperator(PullOperator):
@@ -93,7 +96,7 @@ def _with_value(column: Column, value: Scalar) -> Column:
 
 
 class LinearFillOperator(PullOperator):
-    """LINEAR: rows wait for the next value of each number column."""
+    """LINEAR: rows wait for the next value of each column that has lines."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
@@ -104,7 +107,7 @@ class LinearFillOperator(PullOperator):
         #: Rows of all blocks so far; how many were given; how many wait for no value below them.
         self._rows = self._given = self._settled = 0
         #: Columns that are filled, and of each how many rows there were up to its last value.
-        self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric}
+        self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric or field.type in _WHOLE}
         #: Of each of them the last value above the rows that wait, and the first one of each block that has any.
         self._above: dict[int, _Point] = {}
         self._below: dict[int, deque[tuple[int, _Point]]] = {number: deque() for number in self._known}
@@ -172,7 +175,7 @@ class LinearFillOperator(PullOperator):
             return column
         rows = np.flatnonzero(column.valid)
         missing = np.flatnonzero(~column.valid)
-        known_times, known = times[rows], column.numbers[rows].astype(np.float64)
+        known_times, known = times[rows], _on_line(column, rows)
         above, below = self._above.get(number), self._below[number]
         if above is not None:
             known, known_times = np.insert(known, 0, above[0]), np.insert(known_times, 0, above[1])
@@ -186,7 +189,8 @@ class LinearFillOperator(PullOperator):
         apart = known_times[after] != known_times[after - 1]
         missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
-        values[missing] = _between(known_times, known, times[missing], after).astype(values.dtype)
+        found = _between(known_times, known, times[missing], after)
+        values[missing] = (yyyymmdd(found) if column.type is DataType.DATE else found).astype(values.dtype)
         valid[missing] = True
         return Column(column.type, values, None if valid.all() else valid)
 
@@ -201,12 +205,23 @@ def _edges(valid: BoolArray) -> tuple[int, int] | None:
 
 
 def _point(column: Column, block: Block, row: int) -> _Point:
-    return float(column.numbers[row]), int(block.times[row])
+    return _on_line(column, np.array([row]))[0].item(), int(block.times[row])
 
 
-def _between(known_times: Int64Array, known: Float64Array, times: Int64Array, after: Int64Array) -> Float64Array:
-    """Points on the lines between known points; integers are cut off by the caller's cast."""
+def _on_line(column: Column, rows: Int64Array) -> NumericArray:
+    """Values of some rows as they lie on a line: dates as days, times as ticks, numbers as doubles."""
+    values = column.numbers[rows]
+    if column.type is DataType.DATE:
+        return days_of(values)
+    return values if column.type in _WHOLE else values.astype(np.float64)
+
+
+def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
+    """Points on the lines between known points; of doubles for integers the caller's cast cuts the rest off."""
     before = after - 1
     share = (times - known_times[before]) / (known_times[after] - known_times[before])
     with np.errstate(invalid="ignore", over="ignore"):
-        return known[before] + (known[after] - known[before]) * share
+        steps = (known[after] - known[before]) * share
+    # Whole ones are added as such: a double cannot tell nanoseconds of today apart.
+    added: NumericArray = known[before] + (np.floor(steps).astype(np.int64) if known.dtype.kind == "i" else steps)
+    return added

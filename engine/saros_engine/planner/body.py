@@ -137,7 +137,8 @@ def _raw(body: Body, context: PlanContext) -> Project:
         if body.descending:
             child = Sort(child, (SortItem(InputTime(), descending=True, nulls_first=False),), child.fields)
     project = _project(child, body, columns)
-    sparse = all(_is_null(o.expression) or any_part(o.expression, has_own_points) for o in body.outputs)
+    shown = [output.expression for output in body.outputs]
+    sparse = all(map(_is_null, shown)) or any(any_part(expression, has_own_points) for expression in shown)
     return _without_empty_rows(project, len(body.outputs)) if sparse else project
 
 

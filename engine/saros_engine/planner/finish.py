@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, InputColumn, InputTime, NullTest, Operation
-from saros_engine.literal_values import date_of
-from saros_engine.plan import Field, FillKind, FillNode, Filter, Limit, Node, Project, Sort, SortItem
+from saros_engine.literal_values import date_of, value_of
+from saros_engine.plan import FillKind, FillNode, Filter, Limit, Node, Project, Sort, SortItem
 from saros_engine.planner.body import Output, is_time
 from saros_engine.time_filter import Moment
 from saros_engine.times import duration_ticks
-from saros_grammar.ast import BinaryOperator, Expression, Fill, FillMethod, Literal, Select, SortKey, WithoutNull
+from saros_grammar.ast import (
+    BinaryOperator,
+    Expression,
+    Fill,
+    FillMethod,
+    Literal,
+    LiteralKind,
+    Select,
+    SortKey,
+    WithoutNull,
+)
 from saros_grammar.literals import unquote_name
 from saros_storage.types import DataType, Scalar
 
@@ -23,8 +33,6 @@ _KINDS = {
 }
 #: IoTDB's counts are 64-bit.
 _ROWS_MAX = 2**63 - 1
-_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
-_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 
 
@@ -60,30 +68,33 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
 
 
 def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, first: int = 0) -> Node:
-    """With FILL; constants go to columns from `first` on."""
+    """With FILL; constants go to columns from `first` on. Raises SemanticError for a duration that has no meaning."""
     if fill is None:
         return node
+    if fill.bound is not None and fill.method is not FillMethod.PREVIOUS:
+        raise SemanticError("Only FILL(PREVIOUS) support specifying the time duration threshold.")
     bound = None if fill.bound is None else duration_ticks(fill.bound, moment.unit)
     values: tuple[Scalar, ...] = ()
     if fill.method is FillMethod.VALUE:
         assert isinstance(fill.value, Literal)
-        own = [_fill_value(fill.value, field) for field in node.fields[first:]]
+        own = [_fill_value(fill.value, field.type, moment) for field in node.fields[first:]]
         values = (*([None] * first), *own)
     return FillNode(node, _KINDS[fill.method], values, bound, node.fields, descending)
 
 
-def _fill_value(literal: Literal, field: Field) -> Scalar:
+def _fill_value(literal: Literal, type_: DataType, moment: Moment) -> Scalar:
     """The value for one column; None where it does not go with the column's type."""
-    value, type_ = literal.value, field.type
-    if type_ is DataType.DATE:
-        return date_of(literal)
+    value = literal.value
     if type_ in _TEXTS:
         return value if isinstance(value, str) else literal.text
-    if isinstance(value, bool):
-        return value if type_ is DataType.BOOLEAN else None
-    if isinstance(value, int) and type_ in _INTEGERS:
-        return value
-    return float(value) if isinstance(value, (int, float)) and type_ in _FLOATS else None
+    if literal.kind is LiteralKind.INTEGER and type_ is DataType.DATE:
+        day = literal.text.rjust(8, "0")
+        return date_of(Literal(LiteralKind.STRING, f"{day[:-4]}-{day[-4:-2]}-{day[-2:]}", literal.text))
+    if literal.kind is LiteralKind.STRING and type_ is not DataType.DATE:
+        return None
+    if literal.kind is LiteralKind.INTEGER and type_ is DataType.BOOLEAN:
+        return None
+    return value_of(literal, type_, moment.zone, moment.unit)
 
 
 def without_null(
