@@ -101,29 +101,24 @@ class Dropping:
     def await_shown(self, seconds: float) -> None:
         """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
 
-        The schema goes in one group, points in others, and until then these take points of whoever does not know yet:
+        The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
         written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
         """
+        if max(self._schema.drops.values(), default=0) > self._schema.version:
+            self._entries.see([META])
+        begun = (
+            self._schema.pending.keys()
+        )  # a database does not show from then on, a series as soon as one group tells
         for _ in range(_OTHERS_TURNS):
-            if not self._is_shown_early():
+            if begun.isdisjoint(self._schema.pending):
                 return
             self._catching_up.pause(MOVE_SECONDS)  # whoever began it is about to end it
-        if self._is_shown_early():
-            deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-            try:
-                self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
-            except StorageError as error:
-                raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
-
-    def _is_shown_early(self) -> bool:
-        """Whether a drop shows that is not over."""
-        shown = max(self._schema.drops.values(), default=0)
-        if shown > self._schema.version:
             self._entries.see([META])
-        if not any(number <= shown for number in self._schema.pending):
-            return False
-        self._entries.see([META])
-        return any(number <= shown for number in self._schema.pending)
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        try:
+            self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
+        except StorageError as error:
+            raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
 
     # ------------------------------------------------------------------ what is overtaken
 

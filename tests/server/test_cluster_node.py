@@ -91,8 +91,9 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
     assert [(6, 6.0)] == cluster.run(2, "select x from root.a.d")
 
 
+@pytest.mark.parametrize("drop", ["delete timeseries root.a.d.x", "drop database root.a"])
 def test_what_a_strong_read_finds_dropped_is_gone_in_every_group(
-    cluster: Nodes, monkeypatch: pytest.MonkeyPatch
+    cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str
 ) -> None:
     """Else a group that has not dropped it yet could take a row, and lose it after that was acknowledged."""
     routing = cluster.database().routing
@@ -113,7 +114,7 @@ def test_what_a_strong_read_finds_dropped_is_gone_in_every_group(
         return machine is not None and machine.replica.drops.newest > 0
 
     monkeypatch.setattr(Dropping, "_carry_out", carry_out_late)
-    dropping = threading.Thread(target=cluster.run, args=(0, "delete timeseries root.a.d.x"))
+    dropping = threading.Thread(target=cluster.run, args=(0, drop))
     dropping.start()
     try:
         assert has_begun.wait(30)
