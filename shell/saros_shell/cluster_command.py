@@ -321,7 +321,9 @@ def _add_nodes(options: argparse.Namespace) -> int:
         cluster = _found(options.dir)
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
-        failures = local_cluster.start(cluster, nodes, options.log_level, options.timeout, say)
+        failures: dict[NodeId, str] = {}
+        for node in nodes:  # one after the other: those that serve go on meanwhile
+            failures |= local_cluster.start(cluster, [node], options.log_level, options.timeout, say)
     if failures:
         return _failed("add-node", failures)
     out = cluster_growing.add(cluster, login, nodes, say, wait=not options.no_wait)

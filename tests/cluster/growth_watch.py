@@ -3,7 +3,8 @@
     begin(cluster, "add node 4") -> Watch       poll() until it is None -> Grown
     Watch(...).begin()                          the same on two threads: somebody may be stopped before it is answered
 
-Asks the nodes every few milliseconds, so a stage that is shorter may be missed. One thread.
+Asks the nodes every few milliseconds, so a stage that is shorter may be missed; less often where load is measured,
+since answers cost the nodes something. One thread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from cluster.local_cluster import LocalCluster, NodeFailed
 
 import saros
 
-_POLL_SECONDS = 0.005
+_POLL_SECONDS, _MEASURED_POLL_SECONDS = 0.005, 0.03
 _ASK_SECONDS = 5.0
 CHANGE_SECONDS_MAX = 120.0
 #: The cluster serves all slots with its new nodes when these are over.
@@ -110,13 +111,13 @@ class Watch:
             raise
         return rows
 
-    def wait(self, until: Callable[[str], bool] = lambda _: False) -> str | None:
+    def wait(self, until: Callable[[str], bool] = lambda _: False, pause_s: float = _POLL_SECONDS) -> str | None:
         """Until a stage that is asked for, which is returned, or until the end. Raises NodeFailed."""
         limit = time.monotonic() + CHANGE_SECONDS_MAX
         while (stage := self.poll()) is not None and not until(stage):
             if time.monotonic() > limit:
                 raise NodeFailed(f"{self.statement}: still {stage} after {CHANGE_SECONDS_MAX:.0f} s")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(pause_s)
         return stage
 
     def grown(self) -> Grown:
@@ -140,8 +141,9 @@ def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> 
 def add(cluster: LocalCluster, count: int = 1) -> Grown:
     """So many nodes join. Raises saros.Error, NodeFailed."""
     nodes = [cluster.admit() for _ in range(count)]
-    cluster.start(nodes)
-    cluster.wait_ready(nodes)
+    for node in nodes:  # one after the other, as `saros cluster add-node` does
+        cluster.start([node])
+        cluster.wait_ready([node])
     return _change(cluster, f"add node {', '.join(map(str, nodes))}")
 
 
@@ -154,5 +156,5 @@ def remove(cluster: LocalCluster, node: int) -> Grown:
 
 def _change(cluster: LocalCluster, statement: str, leaving: int | None = None) -> Grown:
     watch = begin(cluster, statement, leaving)
-    watch.wait()
+    watch.wait(pause_s=_MEASURED_POLL_SECONDS)
     return watch.grown()
