@@ -35,11 +35,11 @@ from saros_engine.loading import load_files
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
-from saros_engine.planner.into import targets_of
+from saros_engine.planner.into import source_columns, targets_of
 from saros_engine.queries import Queries
 from saros_engine.result import Result, fixed_result
 from saros_engine.schema_statements import SchemaStatements
-from saros_engine.select_into import write_into, written
+from saros_engine.select_into import check_types, write_into, written
 from saros_engine.session_context import SessionContext
 from saros_engine.show import Shown
 from saros_engine.showing import Showing
@@ -310,6 +310,7 @@ class QueryEngine:
         targets = targets_of(select, logical)
         for target in targets:
             authorize_write(target.device, (target.measurement,), self._asked(session.access))
+        check_types(targets, logical.fields, self._store.schema)
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
             self._count_points(self._writer.insert_columns(device, times, columns, aligned=aligned or None))
@@ -320,8 +321,7 @@ class QueryEngine:
             counts = write_into(execution, targets, write)
         finally:
             execution.close()
-        names = [field.name for field in logical.fields[len(logical.fields) - len(logical.sources) :]]
-        return fixed_result(*written(targets, names, counts))
+        return fixed_result(*written(targets, source_columns(select, logical), counts))
 
     def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
         """Carry out a continuous query for a moment, as the user who created it. Raises what `execute` raises."""

@@ -15,17 +15,44 @@ import numpy as np
 
 from saros_engine.plan import Field
 from saros_engine.planner.into import Target
+from saros_engine.readable_schema import SchemaReader
 from saros_engine.result import Rows
 from saros_storage.block import Block, Column
+from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int64Array, Scalar
 
+_TYPE_MISMATCH = 507
 #: (device, times, columns by measurement, ALIGNED was said) -> written.
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list[int]:
-    """Write all rows; how many points went to each target."""
-    counts = [0] * len(targets)
+#: Columns go to series of other types only where no value loses anything; types are never guessed from values.
+_LOSSLESS: dict[DataType, frozenset[DataType]] = {
+    DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
+    DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
+    DataType.FLOAT: frozenset({DataType.DOUBLE}),
+    DataType.TEXT: frozenset({DataType.STRING}),
+    DataType.STRING: frozenset({DataType.TEXT}),
+    DataType.TIMESTAMP: frozenset({DataType.INT64}),
+}
+
+
+def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: SchemaReader) -> None:
+    """Raise UserMistake 507 for a target whose series is there with a type that the column would be cut to."""
+    for target in targets:
+        device = schema.device(target.device)
+        series = None if device is None else device.find(target.measurement)
+        type_ = fields[target.column + (target.source is not None)].type
+        if series is not None and series.type is not type_ and series.type not in _LOSSLESS.get(type_, ()):
+            message = (
+                f"{target.device}.{target.measurement} is {series.type.name}: a column of {type_.name} does not fit"
+            )
+            raise UserMistake(message, code=_TYPE_MISMATCH)
+
+
+def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list[int | None]:
+    """Write all rows; how many points went to each target, None for those that no row was for."""
+    counts: list[int | None] = [None] * len(targets)
     while (block := rows.next_block()) is not None:
         times = np.zeros(block.rows, np.int64) if block.time is None else block.time
         for numbers in _by_device(targets):
@@ -35,7 +62,8 @@ def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list
                 column = _column(block, targets[number])
                 column = column if chosen is None else column.compress(chosen)
                 points = int(np.count_nonzero(column.present))
-                counts[number] += points
+                if len(column):
+                    counts[number] = points + (counts[number] or 0)
                 if points:
                     columns[targets[number].measurement] = column
             if columns:
@@ -73,15 +101,17 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 
 
 def written(
-    targets: Sequence[Target], names: Sequence[str], counts: Sequence[int]
+    targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """What SELECT INTO answers; `names` are the result columns'."""
+    """What SELECT INTO answers, nothing of targets that no row was for; `names` are the result columns'."""
     by_device = any(target.source is not None for target in targets)
     fields = [Field("SourceDevice", DataType.TEXT)] if by_device else []
     fields += [Field("SourceColumn", DataType.TEXT), Field("TargetTimeseries", DataType.TEXT)]
     fields.append(Field("Written", DataType.INT64))
     rows: list[list[Scalar]] = []
     for target, count in zip(targets, counts, strict=True):
+        if count is None:
+            continue
         source: list[Scalar] = [target.source] if by_device else []
         rows.append([*source, names[target.column], f"{target.device}.{target.measurement}", count])
     return fields, rows

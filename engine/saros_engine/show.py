@@ -37,7 +37,7 @@ from saros_grammar.ast import (
     Unary,
 )
 from saros_storage.block import TextArray
-from saros_storage.paths import PathPattern, parse_pattern, split_path
+from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
 from saros_storage.reading import TimeRange
 from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
@@ -140,9 +140,10 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> Show
         return _one("count(timeseries)", len(found))
     counts: dict[str, int] = {}
     for path in found:
-        nodes = path.split(".")
-        prefix = ".".join(nodes[: statement.level + 1])
-        counts[prefix] = counts.get(prefix, 0) + 1
+        nodes = split_path(path)
+        if len(nodes) > statement.level:
+            prefix = join_nodes(nodes[: statement.level + 1])
+            counts[prefix] = counts.get(prefix, 0) + 1
     fields = (Field("Column", _TEXT), Field("count(timeseries)", _INT64))
     return Shown(fields, [(name, counts[name]) for name in sorted(counts)])
 

@@ -68,6 +68,11 @@ class Output:
     expression: Expression
 
 
+def aliases_of(outputs: Sequence[Output]) -> tuple[str | None, ...]:
+    """The names that the statement gave to columns; None where it gave none."""
+    return tuple(None if output.name == str(output.expression) else output.name for output in outputs)
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """What a body is made from; all expressions are expanded, conditions are joined by AND already."""

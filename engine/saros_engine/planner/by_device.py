@@ -13,7 +13,7 @@ from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, req
 from saros_engine.errors import SemanticError
 from saros_engine.expression import Bound, Constant
 from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
-from saros_engine.planner.body import Body, Output, conjunction, is_time, plan_body
+from saros_engine.planner.body import Body, Output, aliases_of, conjunction, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.windows import with_expressions
@@ -67,7 +67,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
         node = sorted_by(node, order, outputs, ("device",), timed=timed)
     node = limited(node, select.limit, select.offset)
     sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
-    return LogicalPlan(node.fields, timed, node, sources, tuple(sorted(names, key=split_path)))
+    return LogicalPlan(node.fields, timed, node, sources, aliases_of(outputs), tuple(sorted(names, key=split_path)))
 
 
 def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:

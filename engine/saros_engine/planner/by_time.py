@@ -7,7 +7,7 @@ from dataclasses import replace
 from saros_engine.analysis.scope import Scope, names_series, paths_of
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Rows
-from saros_engine.planner.body import Body, Output, conjunction, is_aggregate, is_time, plan_body
+from saros_engine.planner.body import Body, Output, aliases_of, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.levels import MergedScope, members_of_series, of_levels
@@ -59,7 +59,8 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     if order_by and not only_time:
         node = sorted_by(node, order_by, outputs, timed=planned.timed)
     node = limited(node, select.limit, select.offset)
-    return LogicalPlan(node.fields, planned.timed, node, tuple(_source(output.expression, scope) for output in outputs))
+    sources = tuple(_source(output.expression, scope) for output in outputs)
+    return LogicalPlan(node.fields, planned.timed, node, sources, aliases_of(outputs))
 
 
 def _same(expression: Expression) -> Expression:

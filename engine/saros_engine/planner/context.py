@@ -31,12 +31,13 @@ class PlanContext:
 class LogicalPlan:
     """A plan before the optimiser; `timed`: a Time column stands in front of `fields`.
 
-    `sources`: what each column is, but for the names of devices in front; `devices`: of ALIGN BY DEVICE, those that
-    have rows, in path order.
+    `sources`: what each column is, but for the names of devices in front; `aliases`: what the statement calls those
+    that it gives a name; `devices`: of ALIGN BY DEVICE, those that have rows, in path order.
     """
 
     fields: tuple[Field, ...]
     timed: bool
     root: Node
     sources: tuple[Expression, ...] = ()
+    aliases: tuple[str | None, ...] = ()
     devices: tuple[str, ...] = ()

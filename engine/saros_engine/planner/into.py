@@ -4,6 +4,7 @@
     into root.x.::(::)               `::` stands for the source's nodes from there on, or for its measurement
     into root.x_${1}.d(m_${3})       `${i}` stands for node i of the source, root being 0
 
+A series that has an alias in the statement has it as its measurement here, too.
 With ALIGN BY DEVICE each device has its item, in order, or all share one with placeholders; its measurements are the
 columns. A single measurement with a placeholder stands for all columns. Placeholders need a series to stand for: a
 column that is computed has none (of a device there is always the device).
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from saros_engine.errors import SemanticError
 from saros_engine.planner.context import LogicalPlan
 from saros_grammar.ast import Expression, Into, IntoItem, PathExpression, Select
+from saros_grammar.literals import quote_name, unquote_name
 from saros_storage.paths import split_path
 
 _PLACE = re.compile(r"\$\{(\d+)\}")
@@ -67,16 +69,32 @@ def _targets(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
     _check_clauses(select)
     if not plan.sources:
         return ()
+    sources = [_called(source, alias) for source, alias in zip(plan.sources, plan.aliases, strict=True)]
     found: list[Target] = []
     if select.align_by_device:
         items = _items_by_device(select.into, plan.devices)
         for device, item in zip(plan.devices, items, strict=True):
-            pairs = _spread([(item, m) for m in item.measurements], plan.sources)
-            found += [_of_device(device, n, *pair, plan.sources[n]) for n, pair in enumerate(pairs)]
+            pairs = _spread([(item, m) for m in item.measurements], sources)
+            found += [_of_device(device, n, *pair, sources[n]) for n, pair in enumerate(pairs)]
     else:
-        found = _by_column(select.into.items, plan.sources)
+        found = _by_column(select.into.items, sources)
     _check(found)
     return tuple(found)
+
+
+def _called(source: Expression, alias: str | None) -> Expression:
+    if alias is None or not isinstance(source, PathExpression):
+        return source
+    return PathExpression((*source.nodes[:-1], quote_name(alias)))
+
+
+def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
+    """What the answer calls the query's columns: by device what they are, else what their headers say."""
+    names = [field.name for field in plan.fields[len(plan.fields) - len(plan.sources) :]]
+    if not select.align_by_device:
+        return names
+    pairs = zip(names, plan.sources, plan.aliases, strict=True)
+    return [name if alias is None else str(source) for name, source, alias in pairs]
 
 
 def _by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> list[Target]:
@@ -178,6 +196,8 @@ def _filled(template: str, nodes: Sequence[str]) -> str:
         number = int(match[1])
         if number >= len(nodes):
             raise SemanticError(f"{match[0]} of {'.'.join(nodes)}, which ends with ${{{len(nodes) - 1}}}")
-        return nodes[number]
+        return unquote_name(nodes[number])
 
-    return template if template.startswith("`") else _PLACE.sub(node, template)
+    if template.startswith("`") or not _has_place(template):
+        return template
+    return quote_name(_PLACE.sub(node, template))
