@@ -9,11 +9,11 @@ from saros_grammar.ast import AlterKind, AlterTimeseries
 from saros_storage.errors import UserMistake
 from saros_storage.schema import SeriesSchema
 
-_METADATA = 303
+_METADATA = 507
 
 
 def altered(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    """The series after the statement. Raises UserMistake 303."""
+    """The series after the statement. Raises UserMistake 507."""
     return _ALTER[statement.kind](series, statement)
 
 

@@ -23,7 +23,7 @@ from saros_storage import schema
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
 
-_METADATA = 303
+_METADATA = 507
 #: A thousand years, nearly: nanoseconds of it still fit int64.
 _TTL_MS_MAX = 9_000_000_000_000
 

@@ -12,6 +12,7 @@ counts. Functions over a store; any thread.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -21,8 +22,9 @@ from saros_engine.declared_series import series_of
 from saros_engine.readable_schema import SchemaReader
 from saros_grammar import ast
 from saros_storage.errors import UserMistake
-from saros_storage.paths import join_nodes, parse_pattern, split_path
+from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path, split_series
 from saros_storage.schema import (
+    LEGAL_ENCODINGS,
     CreateSeries,
     Deadband,
     DeviceSchema,
@@ -34,7 +36,8 @@ from saros_storage.schema import (
 from saros_storage.types import Compressor, DataType, Encoding
 
 _TEMPLATE, _PLACE = "template", "template on"
-_METADATA, _UNDEFINED, _NOT_SET, _IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED = 303, 512, 513, 515, 516, 524
+_PATH_EXISTS, _METADATA, _CREATING, _UNDEFINED, _NOT_SET = 506, 507, 510, 512, 513
+_IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED, _MEASUREMENT_EXISTS = 515, 516, 524, 527
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def change_templates(store: Database, statement: ast.TemplateStatement) -> int:
             template(store.schema, name)
             if places(store.schema, name):
                 where = ", ".join(places(store.schema, name))
-                raise UserMistake(f"template {name} is set to {where}: unset it before it is dropped", code=_IN_USE)
+                raise UserMistake(f"template {name} is set to {where}: unset it before it is dropped", code=_METADATA)
             store.change_schema([SetEntry(_TEMPLATE, name, None)])
         case ast.SetTemplate():
             _set(store, statement)
@@ -173,6 +176,9 @@ def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[Seri
     if twice is not None:
         raise UserMistake(f"measurement {twice} is in the template twice", code=_METADATA)
     for series in found:
+        if series.encoding not in LEGAL_ENCODINGS[series.type]:
+            message = f"measurement {series.measurement}: encoding {series.encoding.name} does not support"
+            raise UserMistake(f"{message} {series.type.name}", code=_CREATING)
         check_deadband(series.measurement, series, aligned=aligned)
     return found
 
@@ -183,7 +189,7 @@ def _alter(store: Database, statement: ast.AlterTemplate) -> int:
     added = _series(statement.columns, aligned=old.aligned)
     known = next((s.measurement for s in added if old.find(s.measurement) is not None), None)
     if known is not None:
-        raise UserMistake(f"template {old.name} has a measurement {known} already", code=_METADATA)
+        raise UserMistake(f"template {old.name} has a measurement {known} already", code=_MEASUREMENT_EXISTS)
     new = Template(old.name, old.aligned, (*old.series, *added))
     devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
     store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())])
@@ -244,12 +250,16 @@ def _activate(store: Database, path: ast.PathExpression) -> int:
     if path.has_wildcard:
         raise UserMistake(f"{path} is a pattern: a template is activated on one device", code=509)
     device = join_nodes(path.nodes)
+    parent, measurement = split_series(device)
+    above = store.schema.device(parent)
+    if above is not None and measurement in above.series:
+        raise UserMistake(f"Path [{device}] already exist", code=_PATH_EXISTS)
     wanted = template_for(store.schema, device)
     if wanted is None:
         raise UserMistake(f"no template is set to {device} or above it", code=_NOT_SET)
     known = store.schema.device(device)
     if known is not None and wanted.is_used_by(known):
-        raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_METADATA)
+        raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_IN_USE)
     store.change_schema([_creation(device, wanted, known)])
     return len(wanted.series)
 
@@ -271,8 +281,24 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
     if not count:
         name = "a template" if statement.name is None else f"template {statement.name}"
         where = ", ".join(str(path) for path in statement.paths)
+        set_there = any(
+            statement.name in (None, of) and any(_may_lie_below(path, place) for path in statement.paths)
+            for place, of in schema.catalogue.all_of(_PLACE)
+        )
+        if not set_there:
+            raise UserMistake(f"{name} is not set to a prefix of {where}", code=_NOT_SET)
         raise UserMistake(f"no device of {where} uses {name}", code=_NOT_ACTIVATED)
     return count
+
+
+def _may_lie_below(pattern: ast.PathExpression, place: str) -> bool:
+    """Whether the pattern can mean a device at a path or below it."""
+    nodes = split_path(place)
+    head = tuple(itertools.takewhile(lambda node: node != "**", pattern.nodes))
+    if len(head) == len(pattern.nodes) < len(nodes):
+        return False
+    known = min(len(head), len(nodes))
+    return PathPattern(head[:known]).matches(nodes[:known])
 
 
 # ---------------------------------------------------------------------------------------------- writing

@@ -22,7 +22,7 @@ from saros_storage.paths import join_nodes, parse_pattern, split_path, split_ser
 from saros_storage.schema import SeriesSchema, SetEntry
 from saros_storage.types import DEFAULT_COMPRESSOR, DataType, Encoding
 
-_METADATA, _EXISTS, _MISSING = 303, 503, 508
+_METADATA, _EXISTS, _MISSING = 507, 503, 508
 
 
 def planned_views(statement: CreateView, context: PlanContext) -> list[View]:

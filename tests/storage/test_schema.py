@@ -89,14 +89,14 @@ def test_devices_databases_and_children() -> None:
         (CreateSeries("root.other.d", False, (series("t"),)), 504, "no database holds root.other.d"),
         (CreateSeries("root.plant.pump2", False, (series("t"),)), 503, "Path [root.plant.pump2.t] already exist"),
         (CreateSeries("root.plant.pump2", False, (series("pressure"),)), 503, "pressure] already exist"),
-        (CreateSeries("root.plant.pump2", False, (series("x", alias="t"),)), 510, "Alias [t] for Path"),
+        (CreateSeries("root.plant.pump2", False, (series("x", alias="t"),)), 505, "Alias [t] for Path"),
         (CreateSeries("root.plant.pump2", True, (series("x"),)), 511, "not aligned"),
         (CreateSeries("root.plant.pump2.t", False, (series("x"),)), 503, "Path [root.plant.pump2.t] already exist"),
         (CreateSeries("root.plant", False, (series("pump1"),)), 503, "Path [root.plant.pump1] already exist"),
         (CreateSeries("root.plant.n", False, (series("a"), series("a"))), 503, "Path [root.plant.n.a]"),
         (
             CreateSeries("root.plant.n", False, (series("a", tags={"k": "1"}, attributes={"k": "2"}),)),
-            303,
+            507,
             "Tag and attribute shouldn't have the same property key",
         ),
         (
@@ -105,7 +105,7 @@ def test_devices_databases_and_children() -> None:
             "encoding TS_2DIFF does not support BOOLEAN",
         ),
         (AlterSeries("root.plant.pump2", "none"), 508, "does not exist"),
-        (AlterSeries("root.plant.pump2", "t", alias="pressure"), 510, "Alias [pressure]"),
+        (AlterSeries("root.plant.pump2", "t", alias="pressure"), 505, "Alias [pressure]"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )

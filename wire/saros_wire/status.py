@@ -37,21 +37,22 @@ _ROWS = (
     Status(
         301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Read the message; the statement cannot run as it is."
     ),
-    Status(303, "METADATA_ERROR", ErrorClass.PROGRAMMING, "Correct the schema statement as the message says."),
     Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
     Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
     Status(
         504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW DATABASES; create it with CREATE DATABASE."
     ),
+    Status(505, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
+    Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "A series has this path: name a device."),
     Status(
         507,
-        "TYPE_MISMATCH",
+        "METADATA_ERROR",
         ErrorClass.DATA,
-        "Give a value of the series' type (SHOW TIMESERIES), or another encoding.",
+        "Give what goes with the schema: a value of the series' type (SHOW TIMESERIES), another encoding or name.",
     ),
     Status(508, "PATH_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW TIMESERIES; a pattern needs * or **."),
     Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with back-quotes: root.sg.`a.b`."),
-    Status(510, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
+    Status(510, "CREATE_TEMPLATE_ERROR", ErrorClass.PROGRAMMING, "Give the measurement an encoding of its type."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
     Status(512, "UNDEFINED_TEMPLATE", ErrorClass.INTEGRITY, "Look with SHOW DEVICE TEMPLATES."),
     Status(513, "TEMPLATE_NOT_SET", ErrorClass.INTEGRITY, "Look with SHOW PATHS SET DEVICE TEMPLATE; set it first."),
@@ -62,6 +63,12 @@ _ROWS = (
         516, "TEMPLATE_INCOMPATIBLE", ErrorClass.INTEGRITY, "Set templates where there is neither series nor template."
     ),
     Status(524, "TEMPLATE_NOT_ACTIVATED", ErrorClass.INTEGRITY, "Look with SHOW PATHS USING DEVICE TEMPLATE."),
+    Status(
+        527,
+        "MEASUREMENT_ALREADY_EXISTS_IN_TEMPLATE",
+        ErrorClass.INTEGRITY,
+        "Look with SHOW NODES IN DEVICE TEMPLATE; choose another name.",
+    ),
     Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
     Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
     Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),

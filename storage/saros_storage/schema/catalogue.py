@@ -59,11 +59,11 @@ class Catalogue:
         return 0 if entry is None else entry.number
 
     def check(self, kind: str, key: str, text: str | None) -> None:
-        """Raise UserMistake 303 if there is no room for it."""
+        """Raise UserMistake 507 if there is no room for it."""
         if text is not None and len(text) > TEXT_MAX:
-            raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=303)
+            raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=507)
         if (kind, key) not in self.by_key and len(self.by_key) >= ENTRIES_MAX:
-            raise UserMistake(f"there are or were {ENTRIES_MAX} {kind}s and the like: no more are kept", code=303)
+            raise UserMistake(f"there are or were {ENTRIES_MAX} {kind}s and the like: no more are kept", code=507)
 
     def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
         """With an entry more, unless a newer one is known."""

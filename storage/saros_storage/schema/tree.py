@@ -289,7 +289,7 @@ class SchemaTree:
             taken[series.measurement] = None
             if series.alias not in (None, series.measurement):
                 if series.alias in taken:
-                    raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=510)
+                    raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=505)
                 taken[series.alias] = None
             _check_properties(series)
             if series.encoding not in LEGAL_ENCODINGS[series.type]:
@@ -312,7 +312,7 @@ class SchemaTree:
             raise UserMistake(f"Path [{path}] does not exist", code=508)
         known = (None, series.alias, series.measurement)
         if change.alias not in known and change.alias in set(_names(device)):
-            raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=510)
+            raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
         _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
 
     # ------------------------------------------------------------------ effects
@@ -402,4 +402,4 @@ def _names(device: DeviceSchema) -> Iterator[str]:
 
 def _check_properties(series: SeriesSchema) -> None:
     if series.tags.keys() & series.attributes.keys():
-        raise UserMistake("Tag and attribute shouldn't have the same property key", code=303)
+        raise UserMistake("Tag and attribute shouldn't have the same property key", code=507)
