@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint
 from saros_engine.continuous import continuous_queries, last_run
@@ -234,7 +235,24 @@ def _show_views(statement: Show, schema: SchemaReader) -> Shown:
 
 
 def _json(words: Mapping[str, str]) -> str | None:
-    return json.dumps(dict(words), ensure_ascii=False, separators=(",", ":")) if words else None
+    """As IoTDB writes it, the order too: that of Java's hash tables, of as many places as so few words need."""
+    if not words:
+        return None
+    places = 1
+    while len(words) > places * 3 / 4:
+        places *= 2
+    ordered = sorted(words.items(), key=lambda word: _java_hash(word[0]) % places)
+    return json.dumps(dict(ordered), ensure_ascii=False, separators=(",", ":"))
+
+
+@lru_cache(1_000)
+def _java_hash(text: str) -> int:
+    """What Java's tables look at: the hash of a String, over UTF-16, with its halves mixed."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    found = 0
+    for place in range(0, len(units), 2):
+        found = (31 * found + int.from_bytes(units[place : place + 2])) & 0xFFFF_FFFF
+    return found ^ (found >> 16)
 
 
 def _show_child_paths(statement: Show, schema: SchemaReader) -> Shown:
