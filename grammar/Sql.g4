@@ -268,12 +268,13 @@ show
     | SHOW LOGICAL? VIEW path? showClause*                                             # showViews
     | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
-    | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP)       # showPlain
+    | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP | CURRENT_USER
+                | CURRENT_SQL_DIALECT | DATANODES | CONFIGNODES)                       # showPlain
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
     | SHOW what=(SENDERS | RECEIVERS | SYNC)                                           # showSync
     | SHOW CLUSTER (DETAILS | CHANGE)?                                                 # showCluster
-    | SHOW REGIONS (OF databaseWord? path (COMMA path)*)?                              # showRegions
+    | SHOW what=(DATA | SCHEMA)? REGIONS (OF databaseWord? path (COMMA path)*)?        # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
     | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
     | SHOW (DEVICE | SCHEMA)? TEMPLATES                                                # showTemplates
@@ -281,7 +282,7 @@ show
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
     | SHOW what=(PIPES | PIPE | PIPEPLUGINS | PIPESINKS
-                | PIPESINK | PIPESINKTYPE | DATANODES | CONFIGNODES | TOPICS
+                | PIPESINK | PIPESINKTYPE | TOPICS
                 | SUBSCRIPTIONS | MODELS | USER | ROLE) anything*                      # showOther
     ;
 
@@ -385,8 +386,9 @@ name
     : NAME | DURATION | QUOTED_NAME
     | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC
       | ATTRIBUTES | BEFORE | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER
-      | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_TIMESTAMP
-      | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE | DESC | DETAILS | DEVICE | DEVICES
+      | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
+      | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
+      | DESC | DETAILS | DEVICE | DEVICES
       | DISMISS | DROP | ELSE | END | ESCAPE | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
       | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MODEL | MODELS | NODE

@@ -342,13 +342,8 @@ def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
 
 @_text_function("substring", DataType.TEXT, extra=(NUMBERS, NUMBERS), optional=1)
 def _make_substring(call: FunctionCall) -> Evaluator:
-    first = int(float(str(constant_argument(call, 1))))
-    stop = None
-    if len(call.arguments) > 2:
-        length = int(float(str(constant_argument(call, 2))))
-        if length < 0:
-            raise UserMistake("substring: the length must not be negative", code=701)
-        stop = max(first - 1 + length, 0)
+    first = _characters(call, 1)
+    stop = max(first - 1 + _characters(call, 2), 0) if len(call.arguments) > 2 else None
     start = max(first - 1, 0)
 
     def run(columns: Sequence[Column], _: Block) -> Column:
@@ -356,6 +351,14 @@ def _make_substring(call: FunctionCall) -> Evaluator:
         return Column(DataType.TEXT, texts, columns[0].valid)
 
     return run
+
+
+def _characters(call: FunctionCall, place: int) -> int:
+    """An argument that counts characters."""
+    found = constant_argument(call, place)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise UserMistake(f"substring: begin and length are whole numbers from 0, and not {found!r}", code=701)
+    return found
 
 
 @_text_function("replace", DataType.TEXT, extra=(TEXTS, TEXTS))

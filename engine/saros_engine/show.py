@@ -6,11 +6,12 @@ Answers (fields, rows); the coordinator makes a result of them. Pure, but for th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint
+from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint, RegionType
 from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
@@ -301,14 +302,14 @@ def _show_template_set(statement: Show, schema: SchemaReader) -> Shown:
     pattern = _pattern(statement.path)
     set_to = places(schema, template(schema, statement.template).name)
     found = [path for path in set_to if pattern.matches(split_path(path))]
-    return Shown(_texts("ChildPaths"), [(path,) for path in found])
+    return Shown(_texts("Paths"), [(path,) for path in found])
 
 
 def _show_template_using(statement: Show, schema: SchemaReader) -> Shown:
     assert statement.template is not None
     wanted = template(schema, statement.template).name
     found = schema.match_devices(_pattern(statement.path))
-    return Shown(_texts("ChildPaths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
+    return Shown(_texts("Paths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
 
 
 def _show_continuous_queries(_: Show, schema: SchemaReader) -> Shown:
@@ -346,6 +347,21 @@ _NODE_FIELDS = (
     Field("RpcPort", _INT32),
     Field("Version", _TEXT),
     Field("Rack", _TEXT),
+)
+_DATA_NODE_FIELDS = (
+    Field("NodeID", _INT64),
+    Field("Status", _TEXT),
+    Field("RpcAddress", _TEXT),
+    Field("RpcPort", _INT32),
+    Field("DataRegionNum", _INT64),
+    Field("SchemaRegionNum", _INT64),
+)
+_CONFIG_NODE_FIELDS = (
+    Field("NodeID", _INT64),
+    Field("Status", _TEXT),
+    Field("InternalAddress", _TEXT),
+    Field("InternalPort", _INT32),
+    Field("Role", _TEXT),
 )
 #: What only SHOW CLUSTER DETAILS has.
 _DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
@@ -386,10 +402,30 @@ _CHANGE_FIELDS = (
 
 
 def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
-    """SHOW CLUSTER [DETAILS], SHOW CLUSTER CHANGE, SHOW REGIONS [OF DATABASE ...]."""
-    if statement.kind is ShowKind.CLUSTER_CHANGE:
-        return _show_change(cluster.change())
-    return (_show_nodes if statement.kind is ShowKind.CLUSTER else _show_regions)(statement, cluster)
+    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, DATANODES, CONFIGNODES, [DATA] REGIONS [OF DATABASE ...]."""
+    match statement.kind:
+        case ShowKind.CLUSTER_CHANGE:
+            return _show_change(cluster.change())
+        case ShowKind.CLUSTER:
+            return _show_nodes(statement, cluster)
+        case ShowKind.DATANODES:
+            return _show_data_nodes(cluster)
+        case ShowKind.CONFIGNODES:
+            return _show_config_nodes(cluster)
+    return _show_regions(statement, cluster)
+
+
+#: What `show_cluster` shows.
+OF_CLUSTER = frozenset(
+    {
+        ShowKind.CLUSTER,
+        ShowKind.CLUSTER_CHANGE,
+        ShowKind.DATANODES,
+        ShowKind.CONFIGNODES,
+        ShowKind.REGIONS,
+        ShowKind.DATA_REGIONS,
+    }
+)
 
 
 def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
@@ -410,6 +446,27 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
     return Shown(tuple(_NODE_FIELDS[i] for i in kept), [[row[i] for i in kept] for row in rows])
 
 
+def _show_data_nodes(cluster: ClusterInfo) -> Shown:
+    """One row per node, with the regions of which it has a replica: each holds schema and points."""
+    held = Counter(row.node for row in cluster.regions() if row.type is RegionType.DATA)
+    rows: list[Row] = [
+        (row.node, row.status.value, *_host_and_port(row.client), held[row.node], held[row.node])
+        for row in cluster.nodes()
+    ]
+    return Shown(_DATA_NODE_FIELDS, rows)
+
+
+def _show_config_nodes(cluster: ClusterInfo) -> Shown:
+    """One row per node of the meta group; none where there is no such group."""
+    nodes = {node.node: node for node in cluster.nodes()}
+    rows: list[Row] = [
+        (row.node, nodes[row.node].status.value, *_host_and_port(nodes[row.node].internal), row.role.value)
+        for row in cluster.regions()
+        if row.type is RegionType.CONFIG
+    ]
+    return Shown(_CONFIG_NODE_FIELDS, rows)
+
+
 def _show_change(row: ChangeRow | None) -> Shown:
     """One row, or none if nothing changes."""
     if row is None:
@@ -426,6 +483,8 @@ def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = []
     for row in cluster.regions():
+        if row.type is RegionType.CONFIG and statement.kind is ShowKind.DATA_REGIONS:
+            continue
         if patterns and not any(pattern.matches(split_path(d)) for d in row.databases for pattern in patterns):
             continue
         node = nodes[row.node]

@@ -23,7 +23,7 @@ from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.queries import Queries
 from saros_engine.session_context import SessionContext
-from saros_engine.show import Shown, count_schema, show_cluster, show_schema
+from saros_engine.show import OF_CLUSTER, Shown, count_schema, show_cluster, show_schema
 from saros_engine.show_times import Points
 from saros_engine.sync_statements import SyncDesk, show_sync
 from saros_engine.times import format_time
@@ -85,10 +85,15 @@ class Showing:
             case ast.ShowKind.TIME_ZONE:
                 return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
             case ast.ShowKind.CURRENT_TIMESTAMP:
-                return Shown(_texts("CurrentTimestamp"), [(time(self._queries.moment(session).now),)]), HERE
+                now = self._queries.moment(session).now
+                return Shown((Field("CurrentTimestamp", DataType.TIMESTAMP),), [(now,)]), HERE
+            case ast.ShowKind.CURRENT_USER:
+                return Shown(_texts("CurrentUser"), [(session.access.user or None,)]), HERE
+            case ast.ShowKind.CURRENT_SQL_DIALECT:
+                return Shown(_texts("CurrentSqlDialect"), [("TREE",)]), HERE
             case ast.ShowKind.VARIABLES:
                 return Shown(_texts("Variable", "Value"), list(self._variables())), HERE
-            case ast.ShowKind.CLUSTER | ast.ShowKind.CLUSTER_CHANGE | ast.ShowKind.REGIONS:
+            case _ if kind in OF_CLUSTER:
                 return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE

@@ -52,8 +52,6 @@ _AREAS = {
     "partition": "partition tables",
     "system": "system settings",
     "configuration": "configuration",
-    "datanodes": "cluster statements",
-    "confignodes": "cluster statements",
     "reconstruct": "cluster statements",
     "extend": "cluster statements",
     "start": "START",
@@ -245,7 +243,8 @@ class StatementBuilder:
         return ast.Show(ast.ShowKind.CLUSTER, details=context.DETAILS() is not None)
 
     def _show_regions(self, context: Any) -> ast.Show:
-        return ast.Show(ast.ShowKind.REGIONS, databases=self._paths(context.path()))
+        kind = ast.ShowKind.REGIONS if context.what is None else ast.ShowKind.DATA_REGIONS
+        return ast.Show(kind, databases=self._paths(context.path()))
 
     def _show_ttl(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.TTL, databases=self._paths(context.path()))

@@ -157,3 +157,22 @@ def test_variables_are_the_clusters(clustered: Engine) -> None:
     rows = clustered.ask("show variables")[1]
     assert ["ClusterId", "x"] in rows
     assert "DataReplicationFactor" not in [name for name, _ in rows]
+
+
+def test_data_nodes_have_the_regions_of_which_they_keep_a_replica(clustered: Engine) -> None:
+    header = ["NodeID", "Status", "RpcAddress", "RpcPort", "DataRegionNum", "SchemaRegionNum"]
+    rows = [[1, "Running", "a", 6667, 1, 1], [2, "Unknown", "b", 6669, 2, 2]]
+    assert (header, rows) == clustered.ask("show datanodes")
+
+
+def test_config_nodes_are_those_of_the_meta_group(clustered: Engine) -> None:
+    header = ["NodeID", "Status", "InternalAddress", "InternalPort", "Role"]
+    assert (header, [[1, "Running", "a", 6668, "Leader"]]) == clustered.ask("show confignodes")
+
+
+def test_data_and_schema_regions_leave_out_the_meta_group(clustered: Engine) -> None:
+    _, rows = clustered.ask("show regions")
+    assert 4 == len(rows)
+    for what in ("data", "schema"):
+        assert rows[1:] == clustered.ask(f"show {what} regions")[1]
+    assert rows[1:3] == clustered.ask("show data regions of database root.a")[1]
