@@ -9,7 +9,7 @@ looks like is remembered until one of the regions changes. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from saros_cluster.data.command import Known
@@ -82,23 +82,31 @@ class Replicas:
 
     # ------------------------------------------------------------------ all of them
 
-    def flush(self, databases: Sequence[str] | None) -> None:
-        """Put what is in memory into files. Raises what `Region.flush` does."""
-        for machine in self.machines.values():
-            machine.region.flush(databases)
-
-    def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
-        """Merge files, and wait for it; a `MergeHere`."""
-        for machine in self.machines.values():
-            while not stopped():
+    def _in_each(self, act: Callable[[Region], object]) -> None:
+        """Do it in each region; again where a snapshot took its place, not at all in a group that is left meanwhile."""
+        for group, machine in self.machines.items():
+            while self.machines.get(group) is machine:
                 region = machine.region
                 try:
-                    region.merge(databases, full=full, stopped=stopped)
+                    act(region)
                 except StoreClosed:
-                    if machine.region is region:  # else a snapshot took its place
+                    if machine.region is region and self.machines.get(group) is machine:
                         raise
                 else:
                     break
+
+    def flush(self, databases: Sequence[str] | None) -> None:
+        """Put what is in memory into files. Raises what `Region.flush` does."""
+        self._in_each(lambda region: region.flush(databases))
+
+    def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
+        """Merge files, and wait for it; a `MergeHere`."""
+
+        def merge_unless_stopped(region: Region) -> None:
+            if not stopped():
+                region.merge(databases, full=full, stopped=stopped)
+
+        self._in_each(merge_unless_stopped)
 
     def status(self) -> StoreStatus:
         """Figures of the regions together; databases and devices are the cluster's to count."""

@@ -157,13 +157,6 @@ class Chores:
         while any(self._status.current_members(g) for g in self._led()) and self._clock.monotonic_ns() < deadline_ns:
             self._stopped.wait(_POLL_SECONDS)
 
-    def compact_all(self) -> None:
-        """Put everything into files, and let the log forget what it may."""
-        for machine in self._replicas.machines.values():
-            machine.region.flush()
-            machine.save()
-        self._meta.save()
-
     def _tidy_log(self) -> None:
         """Let go of what the log need not keep; the group that keeps most is made to need less."""
         if self._log.bytes > self._options.log_bytes_max:

@@ -38,6 +38,7 @@ from cluster.world_hunt import Figures
 from cluster.world_network import WorldNetwork, WorldPeers
 from cluster.world_threads import Place, Threads, replaced
 from cluster.world_watch import Watch
+from log_cutting import cut_log
 
 from saros_cluster import proposer
 from saros_cluster.cluster_file import ClusterFile, NodeAddress
@@ -519,7 +520,7 @@ class World:
 
     def _compact_all(self, node: ClusterNode) -> None:
         try:
-            node.chores.compact_all()
+            cut_log(node)
         except (DiskFull, OSError, StoreClosed):
             return
 

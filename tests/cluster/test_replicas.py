@@ -23,6 +23,7 @@ from saros_storage.disk import Disk, LocalDisk
 from saros_storage.errors import UserMistake
 from saros_storage.mutation import Deletion, Mutation
 from saros_storage.reading import ReadView, ScanRequest, TimeRange
+from saros_storage.region import Region
 from saros_storage.store import Store
 from saros_storage.types import DataType
 
@@ -182,3 +183,22 @@ def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
         here.freeze(None)
     assert MOVED == meanwhile.value.code
     assert not list((tmp_path / "shelf").iterdir())
+
+
+def test_a_group_that_is_left_meanwhile_does_not_keep_others_from_being_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving, staying = Member(tmp_path / "leaving"), Member(tmp_path / "staying")
+    staying.add(NO_REQUEST, Mutation(creates("root.a.d")))
+    staying.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    node = node_of(leaving, staying)
+    flush = Region.flush
+
+    def flush_late(region: Region, databases: Sequence[str] | None = None) -> None:
+        if region is leaving.machine.region:
+            node.take(GroupId(1)).close()
+        flush(region, databases)
+
+    monkeypatch.setattr(Region, "flush", flush_late)
+    node.flush(None)
+    assert staying.machine.region.status(0).memtable_bytes == 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
@@ -270,7 +271,7 @@ def test_a_node_that_was_away_for_long_gets_snapshots(tmp_path: Path, monkeypatc
         for number in (1, 2):
             opened = cluster.node(number).cluster
             assert opened is not None
-            opened.chores.compact_all()
+            cut_log(opened)
         cluster.run(2, f"delete from root.a.d.x where time = {5 * WEEK + 2}")
         for number in (1, 2):
             cluster.lose_messages(number, to=0)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from log_cutting import cut_log
 from server.cluster_fixture import Nodes, make_folders
 from server.test_security import (
     ANN,
@@ -227,7 +228,7 @@ def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
             cluster.visible(number)
             opened = cluster.node(number).cluster
             assert opened is not None
-            opened.chores.compact_all()
+            cut_log(opened)
         lanes_lost(cluster)
         cluster.start(0)
         cluster.wait_ready()

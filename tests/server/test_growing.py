@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from free_ports import free_addresses
+from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
@@ -402,7 +403,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
     for number in range(4):
         found = cluster.node(number).cluster
         assert found is not None
-        found.chores.compact_all()
+        cut_log(found)
     fifth = cluster.add(tmp_path / "node5")
     wait_until(led_by_the_fourth)
     cluster.change((fifth,))
