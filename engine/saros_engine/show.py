@@ -127,7 +127,7 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> Show
     kind = statement.kind
     where, spans = split_times(statement.where, points.moment)
     if kind is ShowKind.DATABASES:
-        return _one("count(database)", len(schema.match_databases(pattern)))
+        return _one("count", len(schema.match_databases(pattern)))
     if kind is ShowKind.DEVICES:
         devices = _devices(schema, pattern, where)
         return _one("count(devices)", len(devices if spans is None else points.of_devices(devices, spans)))

@@ -84,7 +84,7 @@ def _nodes(corpus: Corpus, paths: Sequence[str]) -> None:
     """Databases, children, nodes and series by level."""
     corpus.query("show databases", ["Database"], [["root.k"], ["root.m"]])
     for pattern, count in (("root.**", 2), ("root.m", 1), ("root.*", 2), ("root.x", 0)):
-        corpus.query(f"count databases {pattern}", ["count(database)"], [[count]])
+        corpus.query(f"count databases {pattern}", ["count"], [[count]])
     for parent in ("root", "root.m", "root.m.h1", "root.m.h2.p1", "root.*", "root.m.*", "root.m.*.p1", "root.x"):
         depth = parent.count(".") + 1
         below = sorted({".".join(p.split(".")[: depth + 1]) for p in paths if fits(f"{parent}.**", p)})
