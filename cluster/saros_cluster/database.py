@@ -39,7 +39,7 @@ from saros_cluster.replicas import Replicas
 from saros_cluster.routing import Routes, Routing
 from saros_cluster.sent import refuse_sent, sender_of
 from saros_cluster.users.commands import Command as UsersCommand
-from saros_cluster.views import Views
+from saros_cluster.views import STRONG_SECONDS, Views
 from saros_storage.capture.frozen import Frozen
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
@@ -259,6 +259,8 @@ class ClusterDatabase:
         if found:
             self.dropping.drop(BeginDropSeries(pattern))
             self.entries.see({self.routing.schema_group(device.database) for device, _ in found})
+        else:
+            self.dropping.await_shown(STRONG_SECONDS)
         return len(found)
 
     def delete_database(self, path: str) -> None:

@@ -92,9 +92,17 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
     assert [(6, 6.0)] == cluster.run(2, "select x from root.a.d")
 
 
-@pytest.mark.parametrize("drop", ["delete timeseries root.a.d.x", "drop database root.a"])
-def test_what_a_strong_read_finds_dropped_is_gone_in_every_group(
-    cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str
+@pytest.mark.parametrize(
+    ("drop", "asked"),
+    [
+        ("delete timeseries root.a.d.x", "select x from root.a.d"),
+        ("delete timeseries root.a.d.x", "show timeseries root.a.**"),
+        ("delete timeseries root.a.d.x", "delete timeseries root.a.d.x"),
+        ("drop database root.a", "select x from root.a.d"),
+    ],
+)
+def test_what_somebody_finds_dropped_is_gone_in_every_group(
+    cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str, asked: str
 ) -> None:
     """Else a group that has not dropped it yet could take a row, and lose it after that was acknowledged."""
     routing = cluster.database().routing
@@ -120,7 +128,8 @@ def test_what_a_strong_read_finds_dropped_is_gone_in_every_group(
     try:
         assert has_begun.wait(30)
         wait_until(lambda: cluster.database(0).schema.device("root.a.d") is None)
-        assert [] == cluster.run(1, "select x from root.a.d")
+        with pytest.raises(UserMistake, match="does not exist") if asked == drop else nullcontext():
+            assert [] == cluster.run(1, asked)
         assert any(map(has_dropped, range(3)))
     finally:
         goes_on.set()
