@@ -29,10 +29,11 @@ import pyarrow as pa
 
 from saros.attempts import SESSION_LOST, Attempts, Failure, Memory, failure_of
 from saros.channels import Lease, read_authority
-from saros.errors import InterfaceError, database_error
+from saros.errors import DatabaseError, InterfaceError, database_error
 from saros.insert_message import Plain, message, parts_of
 from saros.kinds import Kind, kind_of
 from saros.nodes import Nodes
+from saros.remedies import remedy
 from saros.sequences import Sequences
 from saros.target import Target
 from saros_wire import protocol
@@ -162,13 +163,15 @@ class RemoteSession:
             except grpc.RpcError as error:
                 failure = failure_of(error, address)
                 if not failure.retryable:
-                    raise failure.error from None
+                    raise self._explained(str(failure.error), failure.error.code) from None
                 self._failed(address, failure, None)
                 failures.append(failure)
             else:
                 return
-        message = "; ".join(str(failure.error) for failure in failures)
-        raise database_error(message, failures[-1].error.code)
+        raise self._explained("; ".join(str(failure.error) for failure in failures), failures[-1].error.code)
+
+    def _explained(self, message: str, code: int) -> DatabaseError:
+        return database_error(message + remedy(self._target, code, message), code)
 
     # ------------------------------------------------------------------ the driver's Session
 

@@ -70,6 +70,9 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
     ) -> NoReturn:
         """ANTLR's call at a mistake."""
         expected = _readable(_expected_types(recognizer, offendingSymbol, e))
+        before = recognizer.getTokenStream().LT(-1)
+        if offendingSymbol.type == Sql.ROOT and before is not None and _meant(before) == "FROM":
+            offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
         raise _mistake(self._text, offendingSymbol, expected)
 
 

@@ -24,7 +24,8 @@ from saros.captures import RemoteCaptures
 from saros.target import parse_target
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.configuration import ConfigurationError
-from saros_shell.progress import Progress, amount
+from saros_shell.login import password_of
+from saros_shell.progress import Progress, amount, counted
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.making import BackupRun
@@ -158,7 +159,9 @@ def _back_up(options: argparse.Namespace) -> int:
 @contextmanager
 def _source(options: argparse.Namespace) -> Iterator[Source]:
     if options.url is not None:
-        remote = RemoteCaptures(parse_target(options.url))
+        password = password_of(options.url)
+        where = parse_target(options.url).override(user=None, password=password, consistency=None, tls_ca=None)
+        remote = RemoteCaptures(where)
         try:
             yield remote
         finally:
@@ -259,6 +262,7 @@ def _verify(options: argparse.Namespace) -> int:
     problems = len(verdict.problems)
     said = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "all is well"
     sys.stdout.write(
-        f"{options.folder}: {verdict.backups} backups, {verdict.objects} files, {amount(verdict.size)}: {said}\n"
+        f"{options.folder}: {counted(verdict.backups, 'backup')}, {counted(verdict.objects, 'file')},"
+        f" {amount(verdict.size)}: {said}\n"
     )
     return 1 if problems else 0

@@ -32,6 +32,7 @@ from saros_shell import cluster_forcing, cluster_growing, cluster_machines, clus
 from saros_shell.cluster_growing import rows_of
 from saros_shell.cluster_login import Login, login_of, login_options
 from saros_shell.cluster_tables import Told, change_line, group_rows, leaderless, node_rows, table, unreachable
+from saros_shell.progress import counted
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 from saros_wire.protocol import DEFAULT_PORT
@@ -360,10 +361,15 @@ def _remove_node(options: argparse.Namespace) -> int:
             sys.stderr.write("nothing was changed\n")
             return 1
         cluster_growing.remove_lost(cluster, login, nodes, say)
-    else:
-        for node in nodes:
-            cluster_growing.remove(cluster, login, node, say)
-    return max(_end_removed("remove-node", cluster, node, say) for node in nodes)
+        return max(_end_removed("remove-node", cluster, node, say) for node in nodes)
+    left, copies = len(set(cluster.nodes) - set(nodes)), cluster.file.replicas
+    if len(nodes) > 1 and left < copies:
+        raise UserMistake(f"{counted(left, 'node')} would be left for {copies} copies: add nodes first", code=2024)
+    ended = 0
+    for node in nodes:  # each is ended before the next leaves, which may fail
+        cluster_growing.remove(cluster, login, node, say)
+        ended = max(ended, _end_removed("remove-node", cluster, node, say))
+    return ended
 
 
 def _is_confirmed(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], *, yes: bool) -> bool:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 from saros_server.local_cluster import LocalCluster
 from saros_server.security import read_password
+from saros_shell.login import VARIABLE
 from saros_storage.errors import UserMistake
-
-_VARIABLE = "SAROS_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def given_login(options: argparse.Namespace) -> Login | None:
     """Who is named by the options; None: nobody. Raises like `login_of`."""
     if options.user is None:
         return None
-    password = read_password(options.password_file) if options.password_file else os.environ.get(_VARIABLE)
+    password = read_password(options.password_file) if options.password_file else os.environ.get(VARIABLE)
     if not password:
-        raise UserMistake(f"--user needs a password: in {_VARIABLE}, or in a file (--password-file)")
+        raise UserMistake(f"--user needs a password: in {VARIABLE}, or in a file (--password-file)")
     return Login(options.user, password)

@@ -15,6 +15,7 @@ from typing import TextIO
 
 import saros
 from saros.target import without_password
+from saros_shell.login import password_of
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,7 +24,11 @@ def main(arguments: Sequence[str]) -> int:
     try:
         overrides = dict(_pair(text) for text in options.overrides)
         connection = saros.connect(
-            options.target, timeout=options.timeout, time_zone=options.zone, options=overrides or None
+            options.target,
+            password=password_of(options.target),
+            timeout=options.timeout,
+            time_zone=options.zone,
+            options=overrides or None,
         )
     except saros.Error as error:
         sys.stderr.write(f"saros shell: {error}\n")

@@ -19,6 +19,7 @@ from pathlib import Path
 import saros
 from saros_shell.copying import cannot_write, write_result
 from saros_shell.exported_devices import Device, find_devices
+from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
@@ -42,7 +43,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros export: there is no database in {options.database}: say where with -d\n")
         return 2
     try:
-        with saros.connect(options.database, time_zone=options.zone, timestamps="epoch") as connection:
+        with saros.connect(
+            options.database, password=password_of(options.database), time_zone=options.zone, timestamps="epoch"
+        ) as connection:
             report = run(connection, options)
     except saros.Error as error:
         sys.stderr.write(f"saros export: {error}\n")

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 import saros
 from saros.bulk import BulkWriter
+from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
 from saros_storage.paths import quote_node
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         check_device(options.device, options.device_column)
         source = source_options(options)
-        with saros.connect(options.database, time_zone=options.zone) as connection:
+        password = password_of(options.database)
+        with saros.connect(options.database, password=password, time_zone=options.zone) as connection:
             report = run(connection, files, source, options)
     except (saros.Error, SourceError) as error:
         sys.stderr.write(f"saros import: {error}\n")

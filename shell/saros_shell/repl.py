@@ -23,11 +23,14 @@ from saros_shell.completion import SarosCompleter
 from saros_shell.history import open_history
 from saros_shell.lexer import SarosLexer
 from saros_shell.meta import COMMANDS
+from saros_shell.render import display_width
 from saros_shell.runner import StatementRunner
 from saros_shell.session import Session
 from saros_shell.statements import is_complete
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
+#: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
+PAGER_PROMPT = r"-Psarrow keys move, q leaves, \\x: rows as blocks"
 
 
 class Shell:
@@ -62,16 +65,19 @@ class Shell:
         return 0
 
     def _print(self, lines: Iterable[str]) -> None:
-        """Print; more than a screen goes through `less` if there is one."""
-        rows = shutil.get_terminal_size().lines - 2
+        """Print; what is longer than the screen, and a table that is wider, goes through `less` if there is one."""
+        size = shutil.get_terminal_size()
         iterator = iter(lines)
-        head = list(islice(iterator, rows + 1))
+        head = list(islice(iterator, size.lines - 1))
+        long = len(head) > size.lines - 2
+        wide = _is_table(head) and any(display_width(line) > size.columns for line in head)
         pager = shutil.which("less") if self.session.paging and sys.stdout.isatty() else None
-        if len(head) <= rows or pager is None:
+        if pager is None or not (long or wide):
             print_lines(head)
             print_lines(iterator)
             return
-        process = subprocess.Popen([pager, "-FRSX"], stdin=subprocess.PIPE, text=True)  # noqa: S603 - found by which
+        how = ["-RSX", PAGER_PROMPT] if wide else ["-FRSX"]
+        process = subprocess.Popen([pager, *how], stdin=subprocess.PIPE, text=True)  # noqa: S603 - found by which
         assert process.stdin is not None
         try:
             for part in (head, iterator):
@@ -96,6 +102,11 @@ class Shell:
                 return [str(row[0]) for row in cursor.fetchmany(1_000)]
         except saros.Error:
             return []
+
+
+def _is_table(head: list[str]) -> bool:
+    """Whether the second line is the rule below a table's names."""
+    return len(head) > 1 and not head[1].strip("-+")
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -28,7 +28,7 @@ from saros.rounds import RemoteReceiver
 from saros.target import parse_target, without_password
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.configuration import ConfigurationError
-from saros_shell.progress import amount
+from saros_shell.progress import amount, counted
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
@@ -278,6 +278,8 @@ def _status(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(f"sender    {folder.sender_id()}\n")
         sys.stdout.write(f"process   {pid or 'none in the background: saros sync start'}\n")
+        if not found:
+            sys.stdout.write("receivers none: saros sync add-receiver saros://host:port\n")
         for name, status in found.items():
             target = without_password(folder.options(name).target)
             sys.stdout.write("".join(f"{key:<9} {value}".rstrip() + "\n" for key, value in _rows(name, target, status)))
@@ -301,7 +303,7 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     )
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []
-    rows += [("refused", _count(status.conflicts, "device"))] if status.conflicts else []
+    rows += [("refused", counted(status.conflicts, "device"))] if status.conflicts else []
     rows += [("", f"{d}: {_why(owner, why)}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
     for number, ended_ns, files, size, seconds in status.history[:_SHOWN_CONFLICTS]:
         done = f"{_contents(int(files), int(size))} in {seconds:.1f} s"
@@ -310,11 +312,7 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
 
 
 def _contents(count: int, size: int) -> str:
-    return f"{_count(count, 'content')}, {amount(size)}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+    return f"{counted(count, 'content')}, {amount(size)}"
 
 
 def _ago(time_ns: int) -> str:

@@ -69,7 +69,7 @@ def said(error: Exception) -> str:
 
 
 def _no_extra(error: ImportError) -> int:
-    sys.stderr.write(f"saros: this needs `pip install saros[spark]` ({error})\n")
+    sys.stderr.write(f"saros: this needs the extra `spark`: pip install 'saros[spark]' ({error})\n")
     return 2
 
 

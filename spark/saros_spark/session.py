@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+#: Sessions that know the formats: Spark warns of those that are registered again.
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
 def register(spark: SparkSession) -> None:
-    """Make the formats `saros` and `tsfile` known to the session."""
+    """Make the formats `saros` and `tsfile` known to the session. Idempotent."""
+    if spark in _registered:
+        return
     from saros_spark.file_source import TsFileSource
     from saros_spark.source import SarosSource
 
     spark.dataSource.register(SarosSource)
     spark.dataSource.register(TsFileSource)
+    _registered.add(spark)
 
 
 def scan(

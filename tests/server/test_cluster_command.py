@@ -254,6 +254,8 @@ def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
     done = run("remove-node", "--dir", str(directory), "--node", "3")
     assert 0 != done.returncode
     assert "2 nodes would be left for 3 copies of everything: add one first" in done.stderr
+    done = run("remove-node", "--dir", str(directory), "--node", "2", "3")
+    assert (2, True) == (done.returncode, "1 node would be left for 3 copies: add nodes first" in done.stderr)
     assert THREE in cluster_in(directory).nodes
 
 

@@ -43,6 +43,7 @@ from saros_server.security import Security, check_host, set_administrator
 from saros_server.server import Server
 from saros_server.service import POLICIES, Policy
 from saros_server.serving import serving
+from saros_shell import command as shell_command
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile, UserMistake
 from saros_wire import protocol
@@ -70,7 +71,7 @@ class FakeClock:
 class Secured:
     """A server with users root (administrator) and ann, and a clock that stands."""
 
-    def __init__(self, folder: Path, security: Security | None = None) -> None:
+    def __init__(self, folder: Path, security: Security | None = None, host: str = "127.0.0.1") -> None:
         folder.mkdir()
         self.folder = folder
         (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
@@ -78,7 +79,7 @@ class Secured:
         directory.change(CreateUser("root", hash_password(ROOT, CHEAP), administrator=True))
         directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
         self.clock = FakeClock()
-        self.server = Server(str(folder), "127.0.0.1", 0, clock=self.clock, security=security)
+        self.server = Server(str(folder), host, 0, clock=self.clock, security=security)
         self.server.start()
         found = self.server._service.node.directory
         assert found is not None
@@ -499,6 +500,10 @@ def test_good_passwords_are_taken() -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> CertificateFiles:
+    return certificate_in(tmp_path)
+
+
+def certificate_in(tmp_path: Path) -> CertificateFiles:
     key, path = tmp_path / "key.pem", tmp_path / "certificate.pem"
     words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
     more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(path)]
@@ -524,6 +529,55 @@ def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: Certi
         assert tls_version(made.server.address, certificate, ssl.TLSVersion.TLSv1_1) is None
     finally:
         made.server.stop()
+
+
+@pytest.mark.parametrize(
+    ("host", "query", "said"),
+    [
+        ("localhost", "", "; if the server speaks TLS, add /?tls=ca.pem"),
+        ("localhost", "/?tls={other}", "; {other} has not signed the server's certificate"),
+        ("127.0.0.2", "/?tls={own}", "; the server's certificate is for other names: use one of those"),
+    ],
+)
+def test_who_cannot_connect_is_told_what_may_be_missing(
+    host: str, query: str, said: str, tmp_path: Path, certificate: CertificateFiles
+) -> None:
+    (tmp_path / "other").mkdir()
+    names = {"own": certificate.certificate, "other": certificate_in(tmp_path / "other").certificate}
+    made = Secured(tmp_path / "data", Security(tls=certificate, insecure=True), host="0.0.0.0")
+    try:
+        port = made.server.address.rpartition(":")[2]
+        with pytest.raises(saros.OperationalError, match=re.escape(said.format(**names)) + "$"):
+            saros.connect(f"saros://root:{ROOT}@{host}:{port}{query.format(**names)}")
+    finally:
+        made.server.stop()
+
+
+def test_a_server_without_tls_is_called_so(secured: Secured, certificate: CertificateFiles) -> None:
+    with pytest.raises(saros.OperationalError, match=r"the server does not speak TLS: leave tls away$"):
+        saros.connect(f"saros://{secured.server.address}", tls_ca=certificate.certificate)
+
+
+def test_who_names_no_user_is_told_so(secured: Secured) -> None:
+    with pytest.raises(saros.Error, match=r"wrong user or password: name a user, saros://user:password@host:port$"):
+        saros.connect(f"saros://{secured.server.address}")
+    with pytest.raises(saros.Error, match=r"wrong user or password$"):
+        saros.connect(f"saros://root:wrong-one@{secured.server.address}")
+
+
+def test_the_shell_takes_the_password_of_a_user_from_elsewhere(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = f"saros://root@{secured.server.address}"
+    monkeypatch.setenv("SAROS_PASSWORD", ROOT)
+    assert 0 == shell_command.main([target, "-e", "show databases"])
+    monkeypatch.delenv("SAROS_PASSWORD")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("getpass.getpass", {"password of root: ": ROOT}.__getitem__)
+    assert 0 == shell_command.main([target, "-e", "show databases"])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    assert 2 == shell_command.main([target, "-e", "show databases"])
+    assert "saros shell: wrong user or password\n" == capsys.readouterr().err
 
 
 def tls_version(address: str, certificate: CertificateFiles, newest: ssl.TLSVersion) -> str | None:

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import DataSource
 
+import saros_spark
 from saros_spark import options as faces
 from saros_spark.connecting import address_of
 from saros_spark.errors import SourceError
@@ -101,3 +103,20 @@ def test_every_option_is_documented_and_nothing_else(section: str) -> None:
 
     assert set() == known - described(section) - before
     assert set() == described(section) - known
+
+
+def test_a_session_learns_the_formats_once() -> None:
+    """Spark warns of each that is registered again, and every scan asks for it."""
+
+    class Session:
+        def __init__(self) -> None:
+            self.registered: list[str] = []
+            self.dataSource = self
+
+        def register(self, source: type[DataSource]) -> None:
+            self.registered.append(source.name())
+
+    session = Session()
+    for _ in range(2):
+        saros_spark.register(session)  # type: ignore[arg-type]
+    assert ["saros", "tsfile"] == session.registered

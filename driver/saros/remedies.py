@@ -1,0 +1,23 @@
+"""What somebody may have forgotten who could not connect: a user, TLS, the right authority. Pure: any thread."""
+
+from __future__ import annotations
+
+from saros.target import Target
+
+_WRONG_LOGIN = 801
+#: What gRPC says, with and without TLS on this side, and what to do about it.
+_WITHOUT_TLS = (("Socket closed", "if the server speaks TLS, add /?tls=ca.pem"),)
+_WITH_TLS = (
+    ("WRONG_VERSION_NUMBER", "the server does not speak TLS: leave tls away"),
+    ("CERTIFICATE_VERIFY_FAILED", "{tls} has not signed the server's certificate"),
+    ("Hostname Verification", "the server's certificate is for other names: use one of those"),
+)
+
+
+def remedy(target: Target, code: int, said: str) -> str:
+    """What to add to the sentence of a failed connection; often nothing."""
+    if code == _WRONG_LOGIN and not target.user:
+        return ": name a user, saros://user:password@host:port"
+    known = _WITHOUT_TLS if target.tls_ca is None else _WITH_TLS
+    found = next((what for words, what in known if words in said), None)
+    return "" if found is None else f"; {found.format(tls=target.tls_ca)}"
