@@ -100,10 +100,12 @@ def _opened(folder: str, configuration: Configuration) -> Node:
         return Node.open(folder, configuration)
     except FolderInUse as error:
         found = serving(folder)
-        if found is None:
-            raise
-        remedy = f"connect to its server, saros://{found.address}, or stop it"
-        raise FolderInUse(folder, found.pid, remedy) from error
+        remedy = (
+            "stop it, choose another folder, or let `saros start` serve this one to several processes"
+            if found is None
+            else f"connect to its server, saros://{found.address}, or stop it"
+        )
+        raise FolderInUse(folder, error.pid, remedy) from error
     except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
         raise cannot_open(folder, error) from error
 

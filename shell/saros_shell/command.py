@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import TextIO
 
 import saros
-from saros.target import without_password
+from saros.target import SCHEME, without_password
 from saros_shell.login import password_of
+from saros_storage.layout import NODE_FILE
+
+#: Of a folder that was not there: it may be a slip.
+NEW = ", a new database"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the shell; returns the exit code."""
     options = parser().parse_args(arguments)
+    new = not options.target.startswith(SCHEME) and not Path(options.target, NODE_FILE).exists()
     try:
         overrides = dict(_pair(text) for text in options.overrides)
         connection = saros.connect(
@@ -38,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
             return run_script(connection, options)
         from saros_shell.repl import Shell  # prompt_toolkit is for people only
 
-        return Shell(connection, without_password(options.target)).run()
+        return Shell(connection, f"{without_password(options.target)}{NEW if new else ''}").run()
 
 
 def parser() -> argparse.ArgumentParser:

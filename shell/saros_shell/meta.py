@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import saros
 from saros_shell.copying import copy_command
 from saros_shell.render import RENDERERS
 
@@ -74,9 +75,20 @@ def _databases(session: Session, _: str) -> bool:
     return session.runner.run("show databases")
 
 
-@command(r"\d [PATTERN]", "list series (of a path pattern)")
+@command(r"\d [PATTERN]", "list series: of a path pattern, or all below a path")
 def _series(session: Session, pattern: str) -> bool:
+    if pattern and "*" not in pattern and _has_children(session, pattern):
+        pattern += ".**"
     return session.runner.run(f"show timeseries {pattern}")
+
+
+def _has_children(session: Session, path: str) -> bool:
+    """Whether the path is none of a series; a text that is no path has none, and is complained of later."""
+    try:
+        with session.runner.connection.execute(f"show child nodes {path}") as cursor:
+            return cursor.fetchone() is not None
+    except saros.Error:
+        return False
 
 
 @command(r"\dd [PATTERN]", "list devices")

@@ -37,6 +37,7 @@ class Shell:
     """One interactive session."""
 
     def __init__(self, connection: saros.Connection, target: str) -> None:
+        """`target`: what the banner calls the database."""
         self.connection = connection
         self.target = target
         self.session = Session(StatementRunner(connection, self._print, print_lines_to_stderr))

@@ -88,6 +88,8 @@ def test_a_scalar_function_stands_wherever_an_expression_may(engine: Engine) -> 
     assert [["root.a.d", 2]] == engine.ask("select count(tof(t)) from root.a.d align by device")[1]
     with pytest.raises(SemanticError, match="Unknown function: tocelsius"):
         engine.ask("select tocelsius(t) from root.a.d")
+    with pytest.raises(SemanticError, match=r"^Unknown function: avgg; did you mean avg\? Look with SHOW FUNCTIONS$"):
+        engine.ask("select avgg(t) from root.a.d")
     with pytest.raises(UserMistake, match=r"tof takes \(DOUBLE/FLOAT/INT32/INT64\) and was given \(TEXT\)"):
         engine.ask("select tof(s) from root.a.d")
     with pytest.raises(UserMistake, match="tof has no attribute k: there are none"):

@@ -70,6 +70,23 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
         os.close(made.end)
 
 
+def banner(folder: Path) -> str:
+    made = Terminal(str(folder))
+    try:
+        return made.until("Statements end with")
+    finally:
+        made.process.kill()
+        made.process.wait()
+        os.close(made.end)
+
+
+@pytest.mark.slow
+def test_a_database_that_is_new_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert f"on {tmp_path / 'dta'}, a new database." in banner(tmp_path / "dta")
+    assert f"on {tmp_path / 'dta'}." in banner(tmp_path / "dta")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
 def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Terminal) -> None:

@@ -69,3 +69,9 @@ def test_a_file_may_hold_commands_and_leave(piped) -> None:
     assert 0 == code
     assert "root.a" in out
     assert "(2 rows)" not in out
+
+
+@pytest.mark.parametrize("path", ["root.a.d", "root.a", "root.a.d.x", "root.a.d.*", ""])
+def test_a_path_lists_the_series_below_it(piped, path: str) -> None:
+    code, out, _ = piped(f"{INSERT}\n\\d {path}")
+    assert (0, "(1 row)", True) == (code, out[-1], out[-2].startswith("root.a.d.x "))

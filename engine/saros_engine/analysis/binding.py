@@ -10,13 +10,14 @@ Pure: any thread.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from saros_engine.aggregates import aggregate_named
+from saros_engine.aggregates import AGGREGATES, aggregate_named
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.expression import (
     Bound,
@@ -34,7 +35,7 @@ from saros_engine.expression import (
     Operation,
     PatternMatch,
 )
-from saros_engine.functions import function_named
+from saros_engine.functions import FUNCTIONS, function_named
 from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.text import like_pattern
@@ -387,7 +388,10 @@ def is_known(call: Call) -> bool:
 
 def unknown_function(call: Call) -> SemanticError:
     """What is wrong with a call of no function."""
-    return SemanticError(f"Unknown function: {call.name}. Look with SHOW FUNCTIONS")
+    names = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
+    near = difflib.get_close_matches(call.name.lower(), names, n=1, cutoff=0.75)
+    meant = f"; did you mean {near[0]}?" if near else "."
+    return SemanticError(f"Unknown function: {call.name}{meant} Look with SHOW FUNCTIONS")
 
 
 def _call(expression: Call, columns: Columns) -> Bound:
