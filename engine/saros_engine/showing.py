@@ -33,6 +33,13 @@ from saros_storage.read_point import HERE, ReadPoint
 from saros_storage.reading import TimeRange
 from saros_storage.types import DataType
 
+_SETTINGS = (
+    Field("SchemaReplicationFactor", DataType.INT32),
+    Field("DataReplicationFactor", DataType.INT32),
+    Field("TimePartitionOrigin", DataType.INT64),
+    Field("TimePartitionInterval", DataType.INT64),
+)
+
 
 class Showing:
     """See the module."""
@@ -101,7 +108,14 @@ class Showing:
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, self._points(point, session))
         self._store.looked_at_schema(point)
-        return shown, point
+        return self._with_settings(shown) if kind is ast.ShowKind.DATABASES else shown, point
+
+    def _with_settings(self, shown: Shown) -> Shown:
+        """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
+        known = dict(self._cluster.variables()).get("DataReplicationFactor")
+        copies = None if known is None else int(known)
+        settings = (copies, copies, 0, self._store.options.time_partition_interval)
+        return Shown((*shown.fields, *_SETTINGS), [(*row, *settings) for row in shown.rows])
 
     def _points(self, point: ReadPoint, session: SessionContext) -> Points:
         return Points(partial(self._latest_times, point, session.access), self._queries.moment(session))

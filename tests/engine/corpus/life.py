@@ -82,7 +82,10 @@ def schema() -> Corpus:
 
 def _nodes(corpus: Corpus, paths: Sequence[str]) -> None:
     """Databases, children, nodes and series by level."""
-    corpus.query("show databases", ["Database"], [["root.k"], ["root.m"]])
+    settings = ["SchemaReplicationFactor", "DataReplicationFactor", "TimePartitionOrigin", "TimePartitionInterval"]
+    week_ms = 7 * 24 * 3_600_000
+    rows = [[database, 1, 1, 0, week_ms] for database in ("root.k", "root.m")]
+    corpus.query("show databases", ["Database", *settings], rows)
     for pattern, count in (("root.**", 2), ("root.m", 1), ("root.*", 2), ("root.x", 0)):
         corpus.query(f"count databases {pattern}", ["count"], [[count]])
     for parent in ("root", "root.m", "root.m.h1", "root.m.h2.p1", "root.*", "root.m.*", "root.m.*.p1", "root.x"):
