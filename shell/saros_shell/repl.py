@@ -30,7 +30,7 @@ from saros_shell.statements import is_complete
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
 #: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
-PAGER_PROMPT = r"-Psarrow keys move, q leaves, \\x: rows as blocks"
+PAGER_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
 
 
 class Shell:

@@ -580,6 +580,19 @@ def test_the_shell_takes_the_password_of_a_user_from_elsewhere(
     assert "saros shell: wrong user or password\n" == capsys.readouterr().err
 
 
+def test_who_sets_the_own_password_in_the_shell_is_told_to_log_in_anew(
+    secured: Secured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "alter user root set password 'another long one'; show databases"
+    assert 1 == shell_command.main([f"saros://root:{ROOT}@{secured.server.address}", "-e", words])
+    done, said = capsys.readouterr()
+    assert "done\n" == done
+    assert "The session has ended, as it does when its user's password is set: leave (\\q), and log in anew." in said
+    secured.clock.ns += SECOND
+    anew = f"saros://root:another%20long%20one@{secured.server.address}"
+    assert 0 == shell_command.main([anew, "-e", "show databases"])
+
+
 def tls_version(address: str, certificate: CertificateFiles, newest: ssl.TLSVersion) -> str | None:
     host, _, port = address.rpartition(":")
     context = ssl.create_default_context(cafile=certificate.certificate)

@@ -91,7 +91,7 @@ def test_a_database_that_is_new_is_called_so(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
 def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Terminal) -> None:
     terminal.type("select * from root.plant.pump1;\r")
-    cut = terminal.until("arrow keys move, q leaves")
+    cut = terminal.until(r"arrow keys move, q leaves, \x shows rows as blocks")
     assert "root.plant.pump1.column0" in cut
     assert "root.plant.pump1.column8" not in cut
     terminal.type("q")
