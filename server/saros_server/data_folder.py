@@ -8,7 +8,8 @@ from pathlib import Path
 from saros_storage.errors import UserMistake
 from saros_storage.layout import NODE_FILE, TEMPORARY
 
-#: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part.
+#: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part
+#: (hidden files, such as a .gitkeep, too).
 _BEFORE_DATA = {
     "LOCK",
     "audit",
@@ -35,11 +36,15 @@ def check_not_foreign(folder: str) -> None:
         raise UserMistake(f"{folder} is a file, and a data folder is wanted", code=_NO_FOLDER) from None
     except OSError as error:
         raise cannot_open(folder, error) from error
-    foreign = [name for name in names if name not in _BEFORE_DATA and Path(name).suffix not in _CERTIFICATES]
+    foreign = [name for name in names if not _may_be_there(name)]
     if NODE_FILE not in names and foreign:
         raise UserMistake(
             f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one", code=_NO_FOLDER
         )
+
+
+def _may_be_there(name: str) -> bool:
+    return name in _BEFORE_DATA or name.startswith(".") or Path(name).suffix in _CERTIFICATES
 
 
 def cannot_open(folder: str, error: OSError) -> UserMistake:

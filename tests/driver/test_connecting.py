@@ -69,6 +69,13 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     assert ["plant.csv"] == os.listdir(tmp_path)
 
 
+def test_a_folder_that_is_kept_in_git_is_as_good_as_empty(tmp_path: Path) -> None:
+    (tmp_path / ".gitkeep").touch()
+    with saros.connect(tmp_path) as connection:
+        connection.insert("root.a.d", [1], {"x": [1.5]})
+    assert (tmp_path / ".gitkeep").exists()
+
+
 @pytest.mark.parametrize("values", [5, "text", None])
 def test_values_stand_in_a_sequence(values: object, tmp_path: Path) -> None:
     with (
