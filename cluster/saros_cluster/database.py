@@ -257,8 +257,8 @@ class ClusterDatabase:
         """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
-            self.dropping.drop(BeginDropSeries(pattern))
-            self.entries.see({self.routing.schema_group(device.database) for device, _ in found})
+            with self.entries.showing({self.routing.schema_group(device.database) for device, _ in found}):
+                self.dropping.drop(BeginDropSeries(pattern))
         else:
             self.dropping.await_shown(STRONG_SECONDS)
         return len(found)
@@ -283,8 +283,8 @@ class ClusterDatabase:
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
-        self._parts.proposer.propose(META, encode_meta_entry(self.entries.own_request(), Grow(step)))
-        self.entries.see([META])
+        with self.entries.showing([META]):
+            self._parts.proposer.propose(META, encode_meta_entry(self.entries.own_request(), Grow(step)))
 
     def see_all(self) -> None:
         """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""

@@ -18,7 +18,7 @@ from saros_cluster.data.ownership import MOVED
 from saros_cluster.entries import Entries
 from saros_cluster.growth.topology import META
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
-from saros_cluster.proposer import DEADLINE_SECONDS, Proposer
+from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routes
 from saros_storage.clock import Clock
@@ -124,14 +124,23 @@ class Dropping:
 
     def until_taken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
         """Let something be prepared and done, again as often as it is overtaken. Raises what it does at last."""
-        for _ in range(RENEWALS_MAX):
-            try:
-                act()
-            except UserMistake as error:
-                overtaken = error
-                self.prepare_anew(error, devices)
-            else:
-                return
+        try:
+            act()
+        except UserMistake as error:
+            overtaken = error
+        else:
+            return
+        try:
+            for _ in range(RENEWALS_MAX):
+                self.prepare_anew(overtaken, devices)
+                try:
+                    act()
+                except UserMistake as error:
+                    overtaken = error
+                else:
+                    return
+        except NoLeader as error:  # some groups may have done their part before
+            raise OutcomeUnknown(error.group, error.why) from error
         raise overtaken
 
     def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:

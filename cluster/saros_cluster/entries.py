@@ -8,8 +8,9 @@ says so (`partly`). Thread-safe.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.data.command import NO_REQUEST, Request, current_request, encode_command
@@ -17,7 +18,7 @@ from saros_cluster.growth.topology import META
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
 from saros_cluster.partly import raise_failures
-from saros_cluster.proposer import Proposer
+from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
 from saros_storage.errors import StorageError
@@ -80,11 +81,26 @@ class Entries:
 
         By default a command has a number of its own: one request may need several.
         """
-        try:
+        with self.showing([META]):
             self._proposer.propose(META, encode_meta_entry(request or self.own_request(), command))
-        finally:
-            self.see([META])
+
+    @contextmanager
+    def showing(self, groups: Collection[GroupId]) -> Iterator[None]:
+        """What is written to these groups meanwhile shows in this node's schema afterwards.
+
+        Raises OutcomeUnknown if that cannot be seen: then it may be written all the same.
+        """
+        try:
+            yield
+        except StorageError:
+            with suppress(NoLeader):
+                self.see(groups)
+            raise
+        try:
+            self.see(groups)
+        except NoLeader as error:
+            raise OutcomeUnknown(error.group, error.why) from error
 
     def see(self, groups: Iterable[GroupId]) -> None:
-        """Wait until what was just written to these groups shows in this node's schema. Raises NoLeader."""
+        """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
         self._catching_up.catch_up(groups, SEE_SECONDS)

@@ -45,6 +45,8 @@ class NoLeader(StorageError):
 
     def __init__(self, group: GroupId, why: str) -> None:
         super().__init__(f"group {group} has no leader that can be reached: {why}", code=2017)
+        self.group = group
+        self.why = why
 
 
 class OutcomeUnknown(StorageError):

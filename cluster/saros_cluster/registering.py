@@ -68,10 +68,8 @@ class Registering:
         self._entries.see(self._routes.now.groups)
         numbered = self._schema.tree.numbered(changes)
         self._schema.tree.rehearse(numbered)
-        try:
+        with self._entries.showing(self._routes.now.groups):
             self.tell_all(Mutation(numbered), request)
-        finally:
-            self._entries.see(self._routes.now.groups)
 
     def tell_all(self, mutation: Mutation, request: Request) -> None:
         """An entry in each group. One that meets a move of slots is sent to all again.
@@ -119,11 +117,9 @@ class Registering:
                 made = changes_of.CreateDatabase(database)
                 known += [change] if made in known else [made, change]
         mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
-        try:
-            seen = min((drops.get(group, 0) for group in mutations), default=0)
+        seen = min((drops.get(group, 0) for group in mutations), default=0)
+        with self._entries.showing(mutations):
             self._entries.propose_all(mutations, request, routing, seen)
-        finally:
-            self._entries.see(mutations)
 
     def _create_database(self, path: str, wanted: Request | None) -> None:
         """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from waiting import wait_until
 from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.dropping import Dropping
+from saros_cluster.entries import Entries
 from saros_cluster.machine import Outcome
+from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import Entry, GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.registering import Registering
@@ -158,6 +160,32 @@ def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_faile
     assert [] == cluster.run(0, "show timeseries root.a.**")
     cluster.run(0, "insert into root.a.d(time, x) values (5, 2.5)")
     assert [(5, 2.5)] == cluster.run(2, "select x from root.a.d")
+
+
+def test_a_write_that_is_done_has_not_failed_if_its_series_cannot_be_seen(
+    cluster: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.run(0, "create database root.a")
+    propose, see, proposed = Proposer.propose, Entries.see, threading.Event()
+
+    def propose_and_tell(self: Proposer, *arguments: Any) -> None:
+        propose(self, *arguments)
+        proposed.set()
+
+    def see_before(self: Entries, groups: Collection[GroupId]) -> None:
+        if proposed.is_set():
+            raise NoLeader(next(iter(groups)), "the node is stopping")
+        see(self, groups)
+
+    monkeypatch.setattr(Proposer, "propose", propose_and_tell)
+    monkeypatch.setattr(Entries, "see", see_before)
+    insert = "insert into root.a.d(time, x) values (1, 1.5)"
+    with carrying_out((7, 1)), pytest.raises(OutcomeUnknown, match="the node is stopping"):
+        cluster.run(0, insert)
+    monkeypatch.undo()
+    assert [(1, 1.5)] == cluster.run(2, "select x from root.a.d")
+    with carrying_out((7, 1)):
+        cluster.run(1, insert)
 
 
 def test_mistakes_are_told_as_on_one_node(cluster: Nodes) -> None:
