@@ -106,9 +106,8 @@ class Dropping:
         """
         if max(self._schema.drops.values(), default=0) > self._schema.version:
             self._entries.see([META])
-        begun = (
-            self._schema.pending.keys()
-        )  # a database does not show from then on, a series as soon as one group tells
+        # A database shows no more from the first step on, a series as soon as its group has dropped it.
+        begun = self._schema.pending.keys()
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
@@ -124,23 +123,22 @@ class Dropping:
 
     def until_taken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
         """Let something be prepared and done, again as often as it is overtaken. Raises what it does at last."""
-        try:
-            act()
-        except UserMistake as error:
-            overtaken = error
-        else:
-            return
+        overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):
-                self.prepare_anew(overtaken, devices)
                 try:
                     act()
                 except UserMistake as error:
                     overtaken = error
                 else:
                     return
-        except NoLeader as error:  # some groups may have done their part before
+                self.prepare_anew(overtaken, devices)
+        except NoLeader as error:
+            if overtaken is None:
+                raise
+            # Some groups may have done their part before.
             raise OutcomeUnknown(error.group, error.why) from error
+        assert overtaken is not None
         raise overtaken
 
     def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ counts. Functions over a store; any thread.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -282,23 +281,14 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
         name = "a template" if statement.name is None else f"template {statement.name}"
         where = ", ".join(str(path) for path in statement.paths)
         set_there = any(
-            statement.name in (None, of) and any(_may_lie_below(path, place) for path in statement.paths)
+            statement.name in (None, of)
+            and any(PathPattern(path.nodes).reaches(split_path(place)) for path in statement.paths)
             for place, of in schema.catalogue.all_of(_PLACE)
         )
         if not set_there:
             raise UserMistake(f"{name} is not set to a prefix of {where}", code=_NOT_SET)
         raise UserMistake(f"no device of {where} uses {name}", code=_NOT_ACTIVATED)
     return count
-
-
-def _may_lie_below(pattern: ast.PathExpression, place: str) -> bool:
-    """Whether the pattern can mean a device at a path or below it."""
-    nodes = split_path(place)
-    head = tuple(itertools.takewhile(lambda node: node != "**", pattern.nodes))
-    if len(head) == len(pattern.nodes) < len(nodes):
-        return False
-    known = min(len(head), len(nodes))
-    return PathPattern(head[:known]).matches(nodes[:known])
 
 
 # ---------------------------------------------------------------------------------------------- writing

@@ -116,12 +116,19 @@ class PathPattern:
 
     def matches(self, nodes: Sequence[str]) -> bool:
         """Whether the path of these canonical nodes fits, from its first node to its last."""
+        return self.accepts(self._after(nodes))
+
+    def reaches(self, nodes: Sequence[str]) -> bool:
+        """Whether the path of these canonical nodes fits, or one below it may."""
+        return bool(self._after(nodes))
+
+    def _after(self, nodes: Sequence[str]) -> frozenset[int]:
         reached = self.start()
         for node in nodes:
             reached = self.advance(reached, node)
             if not reached:
-                return False
-        return self.accepts(reached)
+                break
+        return reached
 
     # A pattern is an automaton whose state is the set of positions that the nodes so far may have reached: linear in
     # path times pattern whatever the number of `**`. A schema tree walks with it and turns back where the set is empty.

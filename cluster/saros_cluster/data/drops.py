@@ -36,11 +36,7 @@ def reaches(drop: Drop, path: str) -> bool:
     if isinstance(drop, DeleteDatabase):
         taken = split_path(drop.path)
         return nodes[: len(taken)] == taken
-    pattern = parse_pattern(drop.pattern)
-    state = pattern.start()
-    for node in nodes:
-        state = pattern.advance(state, node)
-    return bool(state)
+    return parse_pattern(drop.pattern).reaches(nodes)
 
 
 def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
