@@ -70,6 +70,14 @@ class Growing(Nodes):
         assert isinstance(node, int)
         return node
 
+    def await_change(self, number: int) -> None:
+        """Wait for the end of the change of which this node was told: others may not have heard that it began."""
+        wait_until(lambda: self.run(number, "show cluster change") == [])
+
+    def await_nodes(self, number: int, nodes: list[int]) -> None:
+        """Wait until a node knows that the cluster has exactly these."""
+        wait_until(lambda: nodes == [row[0] for row in self.run(number, "show cluster")])
+
     def change(self, joining: tuple[NodeId, ...] = (), leaving: tuple[NodeId, ...] = ()) -> None:
         self.tell(Begin(joining, leaving))
         wait_until(lambda: self.topology.change is None)
@@ -209,12 +217,12 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> Non
     with pytest.raises(UserMistake, match="the cluster is changing"):
         cluster.run(0, "remove node 3")
     fill(cluster, 1, "root.a.d", 2)
-    wait_until(lambda: cluster.run(0, "show cluster change") == [])
+    cluster.await_change(1)
     wait_until(lambda: [row[2] for row in cluster.run(3, "show cluster")] == ["Running"] * 4)
     assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
     cluster.run(3, "remove datanode 2")
-    wait_until(lambda: cluster.run(0, "show cluster change") == [])
-    assert [1, 3, 4] == [row[0] for row in cluster.run(0, "show cluster")]
+    cluster.await_change(3)
+    cluster.await_nodes(0, [1, 3, 4])
     fill(cluster, 3, "root.a.d", 3)
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
     regions = cluster.run(0, "select region_id, term, applied from information_schema.regions")
@@ -245,8 +253,8 @@ def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
             cluster.start(number)
         wait_until(lambda: "another node answers again" in caplog.messages)
     cluster.run(0, "add node 4")
-    wait_until(lambda: cluster.run(0, "show cluster change") == [])
-    assert [1, 2, 3, 4] == [row[0] for row in cluster.run(3, "show cluster")]
+    cluster.await_change(0)
+    cluster.await_nodes(3, [1, 2, 3, 4])
 
 
 def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
@@ -350,8 +358,8 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         assert heavy in {row[0] for row in planned}
         owners = table.owners.tolist()
         assert owners == cluster.topology.table.owners.tolist()  # nothing has moved yet
-        cluster.run(3, "rebalance cluster by writes")
-        wait_until(lambda: cluster.run(3, "show cluster change") == [])
+        cluster.run(0, "rebalance cluster by writes")
+        cluster.await_change(0)
         moved = [slot for slot, head in enumerate(owners) if head != cluster.topology.table.owners[slot]]
         assert sum(row[2] for row in planned) == len(moved) > 0
         assert before == cluster.run(2, "select count(x) from root.a.d")
@@ -361,7 +369,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         with pytest.raises(UserMistake, match="not a member of region"):
             cluster.run(0, f"migrate region {heavy} from {instead} to {members[1]}")
         cluster.run(0, f"migrate region {heavy} from {members[1]} to {instead}")
-        wait_until(lambda: cluster.run(0, "show cluster change") == [])
+        cluster.await_change(0)
         assert {heavy, instead} == set(cluster.topology.table.groups[heavy].members)
         assert before == cluster.run(instead - 1, "select count(x) from root.a.d")
         wait_until(lambda: leftovers(cluster, members[1] - 1) == [])
@@ -407,7 +415,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
     fifth = cluster.add(tmp_path / "node5")
     wait_until(led_by_the_fourth)
     cluster.change((fifth,))
-    assert [1, 2, 3, 4, 5] == [row[0] for row in cluster.run(4, "show cluster")]
+    cluster.await_nodes(4, [1, 2, 3, 4, 5])
 
 
 def test_a_node_stops_while_it_waits_for_what_another_one_captures(
