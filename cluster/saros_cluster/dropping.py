@@ -20,7 +20,7 @@ from saros_cluster.growth.topology import META
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
 from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routes
+from saros_cluster.routing import Routes, Routing
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Placed
@@ -30,8 +30,10 @@ from saros_storage.paths import join_nodes, split_path
 RENEWALS_MAX = 100
 #: How often somebody who waits for a drop looks whether it is over, before it helps.
 _OTHERS_TURNS = 5
-#: A move of slots takes a few trips from node to node.
-MOVE_SECONDS = 0.02
+#: Who is about to end a drop, or to learn of a move, takes a few trips from node to node.
+TRIPS_SECONDS = 0.02
+#: A write waits so long for its slots, which are on their way, until it asks how far they are.
+_MOVE_SECONDS = 0.25
 
 
 class Dropping:
@@ -63,12 +65,13 @@ class Dropping:
 
     def _while_slots_move(self, act: Callable[[], None], deadline_ns: int) -> None:
         while True:
+            routing = self._routes.now
             try:
                 act()
             except UserMistake as error:
                 if self._clock.monotonic_ns() > deadline_ns:
                     raise
-                self.prepare_anew(error, ())
+                self.prepare_anew(error, (), routing)
             else:
                 return
 
@@ -111,7 +114,7 @@ class Dropping:
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
-            self._catching_up.pause(MOVE_SECONDS)  # whoever began it is about to end it
+            self._catching_up.pause(TRIPS_SECONDS)  # whoever began it is about to end it
             self._entries.see([META])
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         try:
@@ -126,13 +129,14 @@ class Dropping:
         overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):
+                routing = self._routes.now
                 try:
                     act()
                 except UserMistake as error:
                     overtaken = error
                 else:
                     return
-                self.prepare_anew(overtaken, devices)
+                self.prepare_anew(overtaken, devices, routing)
         except NoLeader as error:
             if overtaken is None:
                 raise
@@ -141,11 +145,14 @@ class Dropping:
         assert overtaken is not None
         raise overtaken
 
-    def prepare_anew(self, error: UserMistake, devices: Sequence[str]) -> None:
-        """Learn why groups refused what was prepared for them; raises the error if it is another mistake."""
+    def prepare_anew(self, error: UserMistake, devices: Sequence[str], routing: Routing) -> None:
+        """Learn why groups refused what was prepared for them; raises the error if it is another mistake.
+
+        `routing`: that of before. What is sent while slots are on their way is refused again, and costs a write each.
+        """
         if error.code == MOVED:
-            self._catching_up.pause(MOVE_SECONDS)
-            self._entries.see([META])
+            if not self._routes.await_open(routing, _MOVE_SECONDS):
+                self._entries.see([META])
         elif error.code == OVERTAKEN:
             self._see(devices)
         else:

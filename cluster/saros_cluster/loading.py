@@ -158,13 +158,14 @@ class _Load:
         """Bring a staged file to where it belongs; the drops that the schema shows afterwards."""
         request = part_of(self._request, self._path, staged)
         for _ in range(_ATTEMPTS_MAX):
+            routing = self._cluster.routing
             try:
                 self._ship(staged, request, seen)
             except UserMistake as error:
                 refused = error
                 if error.code != LOST:
                     assert staged.known is not None
-                    self._here.dropping.prepare_anew(error, list(staged.known.devices))
+                    self._here.dropping.prepare_anew(error, list(staged.known.devices), routing)
                     seen = self._make_schema()
             else:
                 return seen

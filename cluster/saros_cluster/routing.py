@@ -2,11 +2,12 @@
 
     tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
 
-Pure: any thread.
+Thread-safe.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -35,6 +36,11 @@ class Routing:
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
         #: Those that own slots: one that is new, or about to end, does not.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether each slot is taken by its group: none has left one, and not come to another yet."""
+        return self.topology.change is None or self.topology.change.is_settled
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
         """The nodes of a group; nobody, if there is none."""
@@ -90,6 +96,7 @@ class Routes:
     def __init__(self, topology: Topology, interval: int) -> None:
         self._interval = interval
         self._now = Routing(topology, interval)
+        self._changed = threading.Condition()
         #: This node was removed from the cluster: its meta group's log does not tell it.
         self.is_removed = False
 
@@ -105,7 +112,14 @@ class Routes:
     def learn(self, topology: Topology) -> None:
         """The meta group's state changed; by one thread at a time."""
         if topology is not self._now.topology:
-            self._now = Routing(topology, self._interval)
+            with self._changed:
+                self._now = Routing(topology, self._interval)
+                self._changed.notify_all()
+
+    def await_open(self, refused: Routing, seconds: float) -> bool:
+        """Wait until there is a newer routing than one by which something was refused, and it is open. Whether so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._now is not refused and self._now.is_open, seconds)
 
 
 def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:

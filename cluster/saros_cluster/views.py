@@ -20,7 +20,7 @@ from saros_cluster.catching_up import CatchingUp
 from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import Known
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.dropping import MOVE_SECONDS, RENEWALS_MAX, Dropping
+from saros_cluster.dropping import RENEWALS_MAX, TRIPS_SECONDS, Dropping
 from saros_cluster.growth.topology import META
 from saros_cluster.host import NotHere
 from saros_cluster.peers import Peers
@@ -177,7 +177,7 @@ class Views:
                 return routing, here, self._replicas.view(here)
             except (UserMistake, NotHere) as error:
                 moved: Exception = error
-                self._catching_up.pause(MOVE_SECONDS)
+                self._catching_up.pause(TRIPS_SECONDS)
         raise moved
 
     def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[Holder]:

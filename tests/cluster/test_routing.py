@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
+from saros_cluster.growth.commands import Begin, Fenced, Go, Opened
+from saros_cluster.growth.steps import apply
 from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.routing import Routing
+from saros_cluster.routing import Routes, Routing
 from saros_storage.block import Column
 from saros_storage.mutation import Placed
 from saros_storage.reading import TimeRange
@@ -51,3 +55,24 @@ def test_the_meta_group_is_of_all_nodes_and_a_data_group_of_its_own() -> None:
         members = ROUTING.members(group)
         assert (group, 3) == (members[0], len(members))
     assert [len(ROUTING.groups_of(node)) for node in NODES] == [3] * 5
+
+
+def test_who_was_refused_waits_for_a_newer_table_by_which_all_slots_are_open() -> None:
+    first = Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in NODES}, 3, 10_000)
+    routes = Routes(first, 100)
+    refused = routes.now
+    assert not routes.await_open(refused, 0.01)
+    fenced = apply(first, Begin(leaving=(NodeId(5),)), 2)
+    assert fenced.change is not None
+    for index, step in enumerate([Go(2), Fenced(2, 0, 17)], 3):
+        fenced = apply(fenced, step, index)
+    routes.learn(fenced)
+    assert not routes.now.is_open
+    assert not routes.await_open(refused, 0.01)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(routes.await_open, refused, 60.0)
+        group = fenced.change.moves[0].target
+        routes.learn(apply(fenced, Opened(2, 0, fenced.wanted[group].version), 5))
+        assert waiting.result()
+    assert routes.now.is_open
+    assert not routes.await_open(routes.now, 0.01)

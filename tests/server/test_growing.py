@@ -14,11 +14,13 @@ import pytest
 from free_ports import free_addresses
 from log_cutting import cut_log
 from server.cluster_fixture import Nodes
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
+from saros_cluster import dropping
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.growth import worker
+from saros_cluster.growth.change import Move
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import GroupHost
@@ -416,6 +418,39 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
     wait_until(led_by_the_fourth)
     cluster.change((fifth,))
     cluster.await_nodes(4, [1, 2, 3, 4, 5])
+
+
+def test_a_write_waits_for_slots_that_are_on_their_way(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not fill the logs with what is refused again and again."""
+    fill(cluster, 0, "root.a.d", 1)
+    joined = cluster.add(tmp_path / "node4")
+    fenced, go_on, describe = threading.Event(), threading.Event(), worker.Worker._describe
+
+    def held(self: worker.Worker, move: Move, node: NodeId) -> object:
+        fenced.set()
+        assert go_on.wait(PATIENCE_S)
+        return describe(self, move, node)
+
+    def entries() -> int:
+        found = cluster.run(0, "select region_id, applied from information_schema.regions where region_id > 0")
+        return sum({group: applied for group, applied in found if applied is not None}.values())
+
+    monkeypatch.setattr(worker.Worker, "_describe", held)
+    monkeypatch.setattr(dropping, "_MOVE_SECONDS", PATIENCE_S)
+    cluster.tell(Begin((joined,)))
+    wait_until(fenced.is_set)
+    before = entries()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(fill, cluster, 0, "root.a.d", 2)
+        time.sleep(1.0)
+        assert not writing.done()
+        assert entries() - before <= SLICES  # one row is refused, once
+        go_on.set()
+        writing.result()
+    wait_until(lambda: cluster.topology.change is None)
+    assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
 
 
 def test_a_node_stops_while_it_waits_for_what_another_one_captures(
