@@ -23,6 +23,7 @@ import pyarrow as pa
 from saros.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.errors import BulkError, InterfaceError
 from saros.insert_message import batch_of
+from saros.owner import Owner
 from saros.session import Session
 
 
@@ -115,6 +116,7 @@ class BulkWriter:
         if batch_rows < 1 or max_in_flight < 1:
             raise InterfaceError("batch_rows and max_in_flight are at least 1")
         self._session = session
+        self._owner = Owner()
         self._callback = progress
         #: Guards what follows; notified when something was put or is over.
         self._changed = threading.Condition()
@@ -148,6 +150,7 @@ class BulkWriter:
         """
         from saros.connection import as_mapping
 
+        self._owner.check()
         batch = batch_of(times, as_mapping(columns))
         if not batch.num_rows:
             return
@@ -161,6 +164,7 @@ class BulkWriter:
 
     def add_row(self, device: str, time: object, values: Mapping[str, object], *, aligned: bool | None = None) -> None:
         """One row of a device; None is an absent point. Waits while too much is held. Raises BulkError."""
+        self._owner.check()
         if all(value is None for value in values.values()):
             return
         with self._changed:
@@ -176,6 +180,7 @@ class BulkWriter:
 
     def flush(self) -> None:
         """Send everything and wait for it. Raises BulkError with what failed since it was last raised."""
+        self._owner.check()
         with self._changed:
             self._queue.begin_flush()
             self._changed.notify_all()
@@ -189,7 +194,7 @@ class BulkWriter:
 
     def close(self) -> None:
         """Flush and end. Raises BulkError. Idempotent."""
-        if self._closed:
+        if self._closed or not self._owner.is_here:
             return
         try:
             self.flush()

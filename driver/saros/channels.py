@@ -2,11 +2,13 @@
 
 One that could not connect is not handed to newcomers.
 
-The dictionary of open channels is the only state of this module. Thread-safe.
+The dictionary of open channels is the only state of this module. A process that was forked begins with none: those of
+its parent are kept, unused, as gRPC could not close them there. Thread-safe.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +49,17 @@ class _Shared:
 
 _lock = threading.Lock()
 _channels: dict[_Key, _Shared] = {}
+_inherited: list[_Shared] = []
+
+
+def _begin_anew() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _inherited.extend(_channels.values())
+    _channels.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Lease:

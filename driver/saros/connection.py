@@ -4,7 +4,8 @@ Connections to the same folder in one process share one node, which closes with 
 durable when it returns (as the folder's `durability` says): there are no transactions, so `commit` does nothing and
 `rollback` is refused.
 
-Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any).
+Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any). A process that
+was forked connects anew: its parent's connections are refused there (`owner.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
+from saros.owner import Owner
 from saros.target import SCHEME, is_bare_address, parse_target
 from saros_wire.grpc_log import quieten
 
@@ -108,6 +110,8 @@ class Connection:
         self._session = session
         self._timestamps = timestamps
         self._timeout = timeout
+        #: Where the connection is of use.
+        self.owner = Owner()
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         #: Held until the end: none may vanish with rows in it.
@@ -193,8 +197,11 @@ class Connection:
     def close(self) -> None:
         """Close the connection and its cursors; what still runs is cancelled. Idempotent.
 
-        Bulk writers are closed first, and may raise BulkError.
+        Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
         """
+        if not self.owner.is_here:
+            self._closed = True
+            return
         with self._lock:
             if self._closed:
                 return
@@ -227,6 +234,7 @@ class Connection:
     def _open_session(self) -> Session:
         if self._closed:
             raise InterfaceError("the connection is closed", 2014)
+        self.owner.check()
         return self._session
 
 

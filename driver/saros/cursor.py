@@ -167,7 +167,8 @@ class Cursor:
     def close(self) -> None:
         """Close; a query that still runs is cancelled. Idempotent."""
         self._closed = True
-        self._finish()
+        if self.connection.owner.is_here:
+            self._finish()
 
     def __enter__(self) -> Self:
         return self
@@ -216,3 +217,4 @@ class Cursor:
     def _check_open(self) -> None:
         if self._closed:
             raise InterfaceError("the cursor is closed", 2014)
+        self.connection.owner.check()

@@ -60,6 +60,18 @@ class _Shared:
 
 _lock = threading.Lock()
 _nodes: dict[str, _Shared] = {}
+_inherited: list[_Shared] = []
+
+
+def _begin_anew() -> None:
+    """In a process that was forked: the folders are its parent's, and are in use."""
+    global _lock
+    _lock = threading.Lock()
+    _inherited.extend(_nodes.values())
+    _nodes.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def open_session(

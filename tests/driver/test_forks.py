@@ -1,0 +1,93 @@
+"""A process that forks: its children's writes are their own, and are not taken for repetitions of each other's.
+
+    parent     connects, writes
+      child    is refused its parent's connection, connects by itself, writes
+
+The processes are real, and apart from this one, which has threads of many kinds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_server.server import Server
+from saros_storage.clock import SystemClock
+
+PROGRAM = """
+import os, sys
+import numpy as np
+import saros
+
+target = sys.argv[1]
+times, values = np.arange(10), {"s": np.arange(10.0)}
+connection = saros.connect(target)
+cursor = connection.execute("show databases")
+writer = connection.bulk_writer()
+connection.insert("root.f.parent", times, values)
+
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except saros.Error as error:
+        return getattr(error, "code", None)
+    return "not refused"
+
+
+for child in range(3):
+    if os.fork() == 0:
+        codes = [
+            refused(connection.insert, "root.f.lost", times, values),
+            refused(connection.execute, "show databases"),
+            refused(cursor.fetchall),
+            refused(writer.add, "root.f.lost", times, values),
+            refused(writer.flush),
+        ]
+        connection.close()
+        try:
+            with saros.connect(target) as own:
+                own.insert(f"root.f.child{child}", times, values)
+        except saros.Error as error:
+            codes.append(error.code)
+        print(*codes, flush=True)
+        os._exit(0)
+    os.wait()
+connection.insert("root.f.parent", times + 10, values)
+writer.close()
+for row in connection.execute("select count(s) from root.f.* align by device").fetchall():
+    print(*row)
+"""
+
+
+def lines(target: str) -> list[str]:
+    """What the program printed."""
+    command = [sys.executable, "-c", PROGRAM, target]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_children_of_a_client_connect_by_themselves_and_no_write_is_lost(tmp_path: Path) -> None:
+    server = Server(str(tmp_path), "127.0.0.1", 0, clock=SystemClock())
+    server.start()
+    try:
+        printed = lines(f"saros://{server.address}")
+    finally:
+        server.stop()
+    refused = ["2014 2014 2014 2014 2014"] * 3
+    written = ["root.f.child0 10", "root.f.child1 10", "root.f.child2 10", "root.f.parent 20"]
+    assert refused + written == printed
+
+
+@pytest.mark.slow
+def test_a_folder_stays_with_the_process_that_opened_it(tmp_path: Path) -> None:
+    printed = lines(str(tmp_path / "data"))
+    assert ["2014 2014 2014 2014 2014 2012"] * 3 + ["root.f.parent 20"] == printed
+    with saros.connect(tmp_path / "data") as connection:
+        assert [(20,)] == connection.execute("select count(s) from root.f.parent").fetchall()
