@@ -47,6 +47,13 @@ def check_conversion(source: DataType, target: DataType) -> None:
         raise UserMistake(f"CAST from {source.name} to {target.name} is not possible", code=701)
 
 
+def always_converts(source: DataType, target: DataType) -> bool:
+    """Whether no value of `source` is an error as `target`."""
+    if source is target or target in _TEXTS:
+        return True
+    return source not in _TEXTS and target in (DataType.DOUBLE, DataType.BOOLEAN)
+
+
 def convert(column: Column, target: DataType) -> Column:
     """The column as `target`. Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit."""
     check_conversion(column.type, target)

@@ -4,22 +4,27 @@
     column = compiled(block)                         block.rows values, a block at a time, in the rows' order
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
-double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend.
-Integers are compared exactly; a FLOAT column is compared with a constant as FLOAT; text by bytes, which is code point
-order. CASE evaluates a result that holds a CAST only on the rows that chose it, so that a guarded CAST cannot fail.
+double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`
+and `%` of whole numbers are whole (`whole_division.py`). Integers are compared exactly; a FLOAT column is compared with
+a constant as FLOAT; text by bytes, which is code point order.
 
-Errors: UserMistake (a value that CAST refuses, a bad regular expression). A compiled expression belongs to one
-operator, so to one thread at a time; without series functions it has no state.
+What can fail, a CAST or a division of whole numbers, is computed only for the rows that ask for it, so that it can be
+guarded: from left to right, the right side of AND for rows that the left one leaves open, of OR likewise; conditions of
+CASE for rows that those before passed over, results for the rows that chose them. A predicate is asked for truth only,
+so there null is as good as false. Series functions see all rows.
+
+Errors: UserMistake (a value that CAST refuses, a division by zero, a bad regular expression). A compiled expression
+belongs to one operator, so to one thread at a time; without series functions it has no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from saros_engine.conversion import check_conversion, convert
+from saros_engine.conversion import always_converts, check_conversion, convert
 from saros_engine.expression import (
     Bound,
     Choice,
@@ -39,7 +44,9 @@ from saros_engine.expression import (
 from saros_engine.function import FunctionKind
 from saros_engine.functions import function_of
 from saros_engine.text import check_pattern, compare_text, is_in, match_text, repeat_text
+from saros_engine.whole_division import divided
 from saros_grammar.ast import BinaryOperator
+from saros_grammar.rebuild import compile_template
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray, Scalar
 
@@ -103,6 +110,9 @@ def compile_expression(expression: Bound) -> Compiled:
 
 def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
     """Which rows satisfy a BOOLEAN expression: true only, neither false nor null."""
+    if isinstance(expression, Operation) and expression.operator is BinaryOperator.AND:
+        left, right = compile_predicate(expression.left), _holding(expression.right)
+        return lambda block: right(block, left(block))
     compiled = compile_expression(expression)
 
     def holds(block: Block) -> BoolArray:
@@ -153,12 +163,36 @@ def _operation(expression: Operation) -> Compiled:
         return _arithmetic(expression)
     if expression.operator in _COMPARISON:
         return _comparison(expression)
-    left, right = compile_expression(expression.left), compile_expression(expression.right)
-    logic = _and if expression.operator is BinaryOperator.AND else _or
-    return lambda block: logic(left(block), right(block))
+    return _logic(expression)
+
+
+def _logic(expression: Operation) -> Compiled:
+    conjunction = expression.operator is BinaryOperator.AND
+    logic = _and if conjunction else _or
+    left = compile_expression(expression.left)
+    if not can_fail(expression.right):
+        plain = compile_expression(expression.right)
+        return lambda block: logic(left(block), plain(block))
+    right = _computed_for(expression.right)
+
+    def run(block: Block) -> Column:
+        known = left(block)
+        decided = known.present & (~known.numbers if conjunction else known.numbers)
+        return logic(known, _spread(right(block, ~decided), ~decided))
+
+    return run
+
+
+def _spread(column: Column, mask: BoolArray) -> Column:
+    """A BOOLEAN column of the rows of a mask as one of all rows, null for the others."""
+    values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
+    values[mask], present[mask] = column.numbers, column.present
+    return Column(DataType.BOOLEAN, values, present)
 
 
 def _arithmetic(expression: Operation) -> Compiled:
+    if expression.type is DataType.INT64:
+        return _whole_arithmetic(expression)
     function = _ARITHMETIC[expression.operator]
     left, right = _double_side(expression.left), _double_side(expression.right)
 
@@ -169,6 +203,16 @@ def _arithmetic(expression: Operation) -> Compiled:
         if values.ndim == 0:
             values = np.full(block.rows, values)
         return Column(DataType.DOUBLE, values, both_valid(a_valid, b_valid))
+
+    return run
+
+
+def _whole_arithmetic(expression: Operation) -> Compiled:
+    left, right = _number_side(expression.left), _number_side(expression.right)
+
+    def run(block: Block) -> Column:
+        (a, a_valid), (b, b_valid) = left(block), right(block)
+        return divided(expression.operator, a, b, both_valid(a_valid, b_valid), block)
 
     return run
 
@@ -208,7 +252,7 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _number_side(expression: Bound) -> _Side:
-    """One side of a comparison in its own type; a constant stays one number, which NumPy fits to the other side."""
+    """One side in its own type; a constant stays one number, which NumPy fits to the other side of a comparison."""
     if isinstance(expression, Constant) and isinstance(expression.value, (bool, int, float)):
         number = expression.value
         return lambda _: (number, None)
@@ -327,7 +371,7 @@ def _pattern(expression: PatternMatch) -> Compiled:
 
 
 def _choice(expression: Choice) -> Compiled:
-    conditions = [compile_predicate(condition) for condition, _ in expression.whens]
+    conditions = [_holding(condition) for condition, _ in expression.whens]
     results = [result for _, result in expression.whens]
     otherwise = expression.otherwise or Constant(None, expression.type)
     branches = [_branch(result, expression.type) for result in (*results, otherwise)]
@@ -335,8 +379,8 @@ def _choice(expression: Choice) -> Compiled:
     def run(block: Block) -> Column:
         # choice[i] is the branch of row i: the first condition that holds, else the last branch.
         choice = np.full(block.rows, len(conditions), np.int64)
-        for number in range(len(conditions) - 1, -1, -1):
-            choice[conditions[number](block)] = number
+        for number, condition in enumerate(conditions):
+            choice[condition(block, choice == len(conditions))] = number
         parts = [branch(block, choice == number) for number, branch in enumerate(branches)]
         chosen = np.argsort(choice, kind="stable")
         order = np.empty(block.rows, np.int64)
@@ -348,12 +392,10 @@ def _choice(expression: Choice) -> Compiled:
 
 def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Column]:
     """A result of CASE, for the rows of a mask only."""
-    compiled = compile_expression(result)
-    # A series function must see every row; a CAST must see only its own.
-    guarded = _holds(result, Conversion) and not _holds_series(result)
+    computed = _computed_for(result)
 
     def run(block: Block, mask: BoolArray) -> Column:
-        column = compiled(block.compress(mask)) if guarded else compiled(block).compress(mask)
+        column = computed(block, mask)
         if column.type is type_:
             return column
         if type_.is_text:
@@ -363,14 +405,67 @@ def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Colu
     return run
 
 
-def _holds_series(expression: Bound) -> bool:
+# ---------------------------------------------------------------------------------------------- some of the rows
+
+
+def can_fail(expression: Bound) -> bool:
+    """Whether a row's values may make it an error."""
+    match expression:
+        case Conversion(operand, type_) if not always_converts(operand.type, type_):
+            return True
+        case Operation(BinaryOperator.DIVIDE | BinaryOperator.MODULO, _, divisor, DataType.INT64):
+            harmless = isinstance(divisor, Constant) and divisor.value not in (None, 0, -1)
+            if not harmless:
+                return True
+    return any(can_fail(part) for part in parts_of(expression))
+
+
+def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
+    """A column of the rows of a mask; what can fail is computed for these only."""
+    if not can_fail(expression):
+        compiled = compile_expression(expression)
+        return lambda block, mask: compiled(block).compress(mask)
+    widened, rest = _series_first(expression)
+    guarded = compile_expression(rest)
+    return lambda block, mask: guarded(widened(block).compress(mask))
+
+
+def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
+    """Which rows of a mask satisfy a BOOLEAN expression; what can fail is computed for these only."""
+    if not can_fail(expression):
+        holds = compile_predicate(expression)
+        return lambda block, mask: mask & holds(block)
+    widened, rest = _series_first(expression)
+    guarded = compile_predicate(rest)
+
+    def run(block: Block, mask: BoolArray) -> BoolArray:
+        found = mask.copy()
+        found[mask] = guarded(widened(block).compress(mask))
+        return found
+
+    return run
+
+
+def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
+    """What computes the series functions in an expression, for all rows, behind a block's columns; and the rest."""
+    calls = list(_series_calls(expression))
+    places = {id(call): number for number, call in enumerate(calls)}
+    rebuild = compile_template(expression, lambda part: places.get(id(part)))
+    if rebuild is None:
+        return lambda block: block, expression
+    compiled = [compile_expression(call) for call in calls]
+    # Counted from the end, since nobody knows here how many columns there are.
+    rest: Bound = rebuild([InputColumn(number - len(calls), call.type) for number, call in enumerate(calls)])
+    return lambda block: Block(block.time, (*block.columns, *(run(block) for run in compiled)), block.rows), rest
+
+
+def _series_calls(expression: Bound) -> Iterator[FunctionCall]:
+    """The calls of series functions that stand in no other one."""
     if isinstance(expression, FunctionCall) and function_of(expression).kind is FunctionKind.SERIES:
-        return True
-    return any(_holds_series(part) for part in parts_of(expression))
-
-
-def _holds(expression: Bound, kind: type) -> bool:
-    return isinstance(expression, kind) or any(_holds(part, kind) for part in parts_of(expression))
+        yield expression
+        return
+    for part in parts_of(expression):
+        yield from _series_calls(part)
 
 
 def parts_of(expression: Bound) -> tuple[Bound, ...]:

@@ -1,7 +1,8 @@
 """Typed expressions over the columns of a block: what analysis makes of the statement's expressions.
 
 A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
-Evaluation is in `evaluate.py`, scalar functions in `functions.py`. Null logic is three-valued; arithmetic gives DOUBLE.
+Evaluation is in `evaluate.py`, scalar functions in `functions.py`. Null logic is three-valued; arithmetic gives DOUBLE,
+but `/` and `%` of whole numbers INT64.
 
 Pure data: any thread.
 """
@@ -67,7 +68,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Two-sided operator: arithmetic (DOUBLE), comparison or logic (BOOLEAN)."""
+    """Two-sided operator: arithmetic (DOUBLE, or INT64 for `/` and `%`), comparison or logic (BOOLEAN)."""
 
     operator: BinaryOperator
     left: Bound

@@ -78,6 +78,15 @@ _ROWS = (
     Status(712, "QUERY_TIMEOUT", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_timeout_ms."),
     Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may be over already."),
     Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Somebody cancelled the query."),
+    Status(
+        750, "NUMERIC_VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The result is more than its type holds: CAST to DOUBLE."
+    ),
+    Status(
+        751,
+        "DIVISION_BY_ZERO",
+        ErrorClass.DATA,
+        "Leave the rows out (WHERE), choose by CASE WHEN, or CAST one side to DOUBLE.",
+    ),
     Status(801, "WRONG_LOGIN_PASSWORD", ErrorClass.OPERATIONAL, "Check user and password; after many errors, wait."),
     Status(803, "NO_PERMISSION", ErrorClass.PROGRAMMING, "Ask an administrator to grant the privilege."),
     Status(804, "USER_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST USER."),

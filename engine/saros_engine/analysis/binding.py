@@ -71,6 +71,9 @@ _ARITHMETIC = frozenset(
         BinaryOperator.MODULO,
     }
 )
+#: Arithmetic that is whole where both sides are.
+_WHOLE = frozenset({BinaryOperator.DIVIDE, BinaryOperator.MODULO})
+_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 _NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.TIMESTAMP})
@@ -227,7 +230,8 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
                 raise _wrong_type(side, bound.type, "INT32, INT64, FLOAT, DOUBLE")
         if is_null(left) or is_null(right):
             return Constant(None, DataType.DOUBLE)
-        return Operation(operator, left, right, DataType.DOUBLE)
+        whole = operator in _WHOLE and left.type in _INTEGERS and right.type in _INTEGERS
+        return Operation(operator, left, right, DataType.INT64 if whole else DataType.DOUBLE)
     return _compare(operator, expression.left, left, expression.right, right, columns.moment)
 
 

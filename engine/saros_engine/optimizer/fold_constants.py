@@ -1,6 +1,6 @@
 """Rule: expressions without columns become constants; a filter that is always true goes, one that never is empties.
 
-Example, s1 + (1 + 2) > now(): 1 + 2 is computed here, once.
+Example, s1 + (1 + 2) > now(): 1 + 2 is computed here, once. What fails (1 / 0) is left for the rows that ask for it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan import Filter, Node, Project, Rows
 from saros_grammar.ast import BinaryOperator
 from saros_storage.block import Block, Column
+from saros_storage.errors import UserMistake
 
 _ONE_ROW = Block(None, (), 1)
 
@@ -56,7 +57,10 @@ def folded(expression: Bound) -> Bound:
             expression = replace(expression, left=left, right=right)
     if isinstance(expression, FunctionCall) or any(not isinstance(part, Constant) for part in _parts(expression)):
         return expression
-    return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
+    try:
+        return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
+    except UserMistake:
+        return expression  # fails for the rows that ask for it; there may be none
 
 
 def _short_cut(expression: Operation, left: Bound, right: Bound) -> Bound | None:

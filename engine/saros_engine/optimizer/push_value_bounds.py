@@ -5,7 +5,8 @@
 Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
 value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. Two things
 would make it unsafe, and then nothing is pushed: a function in the filter that looks back at earlier rows (`diff`), and
-a comparison that rounds what the scan's statistics have exactly (an INT64 with a double of 2^53 or more).
+a comparison that rounds what the scan's statistics have exactly (an INT64 with a double of 2^53 or more). Behind a
+conjunct that can fail none count: whether it does must not depend on how rows lie in pages.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from saros_engine.evaluate import parts_of
+from saros_engine.evaluate import can_fail, parts_of
 from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, Operation
 from saros_engine.function import FunctionKind
 from saros_engine.functions import function_of
@@ -49,7 +50,7 @@ def push_value_bounds(root: Node) -> Node:
 def _push(node: Node) -> Node:
     if not isinstance(node, Filter):
         return node
-    bounds = list(_bounds(node.predicate))
+    bounds = [bound for part in _safe_conjuncts(node.predicate) for bound in _bounds(part)]
     if not bounds or _looks_back(node.predicate):
         return node
     child = node.child
@@ -83,12 +84,21 @@ def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
     return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
 
 
+def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
+    """The conjuncts in front of the first one that can fail."""
+    waiting = [predicate]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Operation) and part.operator is BinaryOperator.AND:
+            waiting += [part.right, part.left]
+        elif can_fail(part):
+            return
+        else:
+            yield part
+
+
 def _bounds(predicate: Bound) -> Iterator[ValueBound]:
     if not isinstance(predicate, Operation):
-        return
-    if predicate.operator is BinaryOperator.AND:
-        yield from _bounds(predicate.left)
-        yield from _bounds(predicate.right)
         return
     operator: BinaryOperator = predicate.operator
     left, right = predicate.left, predicate.right

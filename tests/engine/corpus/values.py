@@ -78,22 +78,45 @@ def _rest(x: float, y: float) -> float:
     return math.fmod(x, y) if y else math.nan
 
 
+def _cut(x: int, y: int) -> int:
+    """Towards zero."""
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+_WHOLE = {"/": _cut, "%": lambda x, y: x - y * _cut(x, y)}
+_BY_ZERO = ("7 / b", "7 % b", "a / 0", "a % 0", "a / (2 / 4)", "1 / 0 + a")
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divided, "%": _rest}
 
 
 def arithmetic() -> Corpus:
     """All pairs of types under all operators; signs, order of operators."""
     corpus = _prepared(
-        "Arithmetic is done in DOUBLE, whatever the types; null with anything is null; by zero there is an infinity\n"
-        "or NaN, and % has the sign of the dividend."
+        "Arithmetic is done in DOUBLE; null with anything is null; by zero there is an infinity or NaN, and % has the\n"
+        "sign of the dividend. But / and % of whole numbers are whole, and by zero an error."
     )
     for sign, run in _ARITHMETIC.items():
         for x, y in itertools.product("abfg", repeat=2):
-            if x <= y or sign in "-/%":  # + and * are the same both ways
+            if sign in _WHOLE and {x, y} <= {"a", "b"}:
+                corpus.error(751, "by zero", f"select {x} {sign} {y} as r from {DEVICE}")
+                _select_where(corpus, f"{x} {sign} {y}", f"{y} != 0", _pair(x, y, _WHOLE[sign]), _not_zero(y))
+            elif x <= y or sign in "-/%":  # + and * are the same both ways
                 _select(corpus, f"{x} {sign} {y}", _pair(x, y, lambda v, w, run=run: run(float(v), float(w))))
     for sql, function in _MIXED:
         _select(corpus, sql, strict(function))
+    for sql in _BY_ZERO:
+        corpus.error(751, "by zero", f"select {sql} as r from {DEVICE}")
     return corpus
+
+
+def _select_where(
+    corpus: Corpus, sql: str, where: str, function: Callable[..., Any], condition: Callable[..., Any]
+) -> None:
+    rows = selected(_present(WORLD), [function], condition)
+    corpus.query(f"select {sql} as r from {DEVICE} where {where}", ["Time", "r"], rows)
+
+
+def _not_zero(name: str) -> Callable[..., Any]:
+    return _pair(name, name, lambda value, _: value != 0)
 
 
 def _pair(x: str, y: str, run: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -117,19 +140,26 @@ _MIXED: tuple[Expectation, ...] = (
     ("a + 1", lambda a: a + 1.0),
     ("1 - a", lambda a: 1.0 - a),
     ("a * 2.5", lambda a: a * 2.5),
-    ("a / 4", lambda a: a / 4),
-    ("a % 5", lambda a: math.fmod(a, 5)),
-    ("a % -5", lambda a: math.fmod(a, -5)),
+    ("a / 4", lambda a: _cut(a, 4)),
+    ("a / -4", lambda a: _cut(a, -4)),
+    ("a / 4.0", lambda a: a / 4),
+    ("a % 5", lambda a: int(math.fmod(a, 5))),
+    ("a % -5", lambda a: int(math.fmod(a, -5))),
+    ("a % 5.0", lambda a: math.fmod(a, 5)),
     ("b % 2.5", lambda b: math.fmod(b, 2.5)),
-    ("7 / b", lambda b: _divided(7.0, float(b))),
+    ("7.0 / b", lambda b: _divided(7.0, float(b))),
+    ("7 / (b - 0)", lambda b: _divided(7.0, float(b))),
     ("a + b * g", lambda a, b, g: a + b * g),
     ("(a + b) * g", lambda a, b, g: (a + b) * g),
     ("a - b - g", lambda a, b, g: a - b - g),
     ("a - (b - g)", lambda a, b, g: a - (b - g)),
     ("a * b + f * g", lambda a, b, f, g: a * b + f * g),
     ("a * (b + f) * g", lambda a, b, f, g: a * (b + f) * g),
-    ("a / 2 / 2", lambda a: a / 2 / 2),
-    ("a / (2 / 4)", lambda a: a / (2 / 4)),
+    ("a / 2 / 2", lambda a: _cut(_cut(a, 2), 2)),
+    ("a / 2 * 2", lambda a: _cut(a, 2) * 2.0),
+    ("a * 2 / 4", lambda a: a / 2),
+    ("a / (2.0 / 4)", lambda a: a * 2.0),
+    ("-(a / 2)", lambda a: -_cut(a, 2)),
     ("2 * a % 5", lambda a: math.fmod(2.0 * a, 5)),
     ("2 + a % 5", lambda a: 2 + math.fmod(a, 5)),
     ("-a + b", lambda a, b: float(-a + b)),
@@ -398,6 +428,14 @@ _CASES: tuple[Expectation, ...] = (
     ("case when f > 1 then f end", lambda f: f if f is not None and f > 1 else None),
     ("1 + case when a > 0 then 1 else 2 end", lambda a: 2.0 if _over(a, 0) else 3.0),
     ("case when t = '10' then cast(t as INT32) else 0 end", lambda t: 10 if t == "10" else 0),
+    ("case when b = 0 then 0 else a / b end",
+     lambda a, b: 0 if b == 0 else None if a is None or b is None else _cut(a, b)),
+    ("case when b = 0 then -1 when a % b = 0 then 1 else 0 end",
+     lambda a, b: -1 if b == 0 else 1 if a is not None and b is not None and a % b == 0 else 0),
+    ("case when b != 0 and 12 / b > 3 then 1 else 0 end", lambda b: 1 if b and _cut(12, b) > 3 else 0),
+    ("case when b = 0 or 12 / b < 2 then 1 else 0 end",
+     lambda b: 1 if b == 0 or (b is not None and _cut(12, b) < 2) else 0),
+    ("case when not (b = 0 or 12 / b < 2) then 1 else 0 end", lambda b: 1 if b and _cut(12, b) >= 2 else 0),
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ All queries are ones that must succeed: what an expression asks of types holds, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from engine.model.asked import Fill, Item, Key, Query
@@ -23,6 +24,7 @@ from engine.model.expressions import (
     Series,
     Time,
     Value,
+    kind_of,
     series_in,
     single,
 )
@@ -77,6 +79,15 @@ def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
         }
         found.append(Write(device, DEVICES[device], times, columns))
     return found
+
+
+def _defined(division: Binary) -> Expression:
+    """Without division of whole numbers by zero, which fails."""
+    if division.operator not in ("/", "%") or kind_of(division) != "whole":
+        return division
+    if isinstance(division.right, Constant):
+        return replace(division, right=Constant(division.right.value or 7))
+    return Case(Binary("!=", division.right, Constant(0)), division, None)
 
 
 #: Aggregates that divide.
@@ -223,7 +234,7 @@ class QueryDrawing:
         match chance.randrange(6):
             case 0 | 1:
                 operator = chance.choice(("+", "-", "*", "/", "%"))
-                return Binary(operator, self._number(depth - 1), self._small(depth - 1))
+                return _defined(Binary(operator, self._number(depth - 1), self._small(depth - 1)))
             case 2:
                 return Negative(self._number(depth - 1))
             case 3:

@@ -98,6 +98,8 @@ class Binary(Expression):
         if self.operator in _ARITHMETIC:
             assert not isinstance(left, str)
             assert not isinstance(right, str)
+            if kind_of(self) == "whole":
+                return _WHOLE_ARITHMETIC[self.operator](int(left), int(right))
             return _ARITHMETIC[self.operator](float(left), float(right))
         if isinstance(self.left, Series) and isinstance(self.right, Constant) and self.left.type == "FLOAT":
             right = single(right)
@@ -254,6 +256,14 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "/": _divided,
     "%": _remainder,
 }
+
+
+def _cut(a: int, b: int) -> int:
+    """Towards zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_WHOLE_ARITHMETIC: dict[str, Callable[[int, int], int]] = {"/": _cut, "%": lambda a, b: a - b * _cut(a, b)}
 _COMPARED: dict[str, Callable[..., bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -309,10 +319,13 @@ def kind_of(expression: Expression) -> str:
             return "truth" if isinstance(value, bool) else "whole" if isinstance(value, int) else "real"
         case Time():
             return "moments"
-        case Binary(operator):
-            return "real" if operator in _ARITHMETIC else "truth"
-        case Negative(inner) | Case(_, inner):
+        case Binary(operator, left, right) if operator in _ARITHMETIC:
+            whole = operator in _WHOLE_ARITHMETIC and kind_of(left) == kind_of(right) == "whole"
+            return "whole" if whole else "real"
+        case Negative(inner):
             return kind_of(inner)
+        case Case(_, inner):
+            return "real" if kind_of(inner) == "whole" else kind_of(inner)
         case Function(name, inner) | Aggregate(name, (inner, *_)):
             return "whole" if name in _WHOLE else kind_of(inner) if name in _OF_ARGUMENT else "real"
         case _:
