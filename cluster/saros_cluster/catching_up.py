@@ -34,7 +34,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import NoLeader
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
 from saros_storage.read_point import schema_of, split

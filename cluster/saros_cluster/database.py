@@ -36,7 +36,8 @@ from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.registering import Registering, devices_of
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes, Routing
+from saros_cluster.routes import Routes
+from saros_cluster.routing import Routing
 from saros_cluster.sent import refuse_sent, sender_of
 from saros_cluster.users.commands import Command as UsersCommand
 from saros_cluster.views import STRONG_SECONDS, Views

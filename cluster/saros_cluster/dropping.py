@@ -20,7 +20,8 @@ from saros_cluster.growth.topology import META
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
 from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routes, Routing
+from saros_cluster.routes import Routes
+from saros_cluster.routing import Routing
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Placed

@@ -21,7 +21,8 @@ from saros_cluster.entries import Entries
 from saros_cluster.growth.topology import META
 from saros_cluster.meta.state import CreateDatabase
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routes, Routing
+from saros_cluster.routes import Routes
+from saros_cluster.routing import Routing
 from saros_storage import schema as changes_of
 from saros_storage.errors import UserMistake
 from saros_storage.mutation import Mutation, Placed

@@ -2,12 +2,11 @@
 
     tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
 
-Thread-safe.
+Pure: any thread.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -88,38 +87,6 @@ class Routing:
             places = np.flatnonzero(numbers == number)
             part = TabletFrame(encode_tablet(_rows(tablet, places)))
             yield self.group_at(database, number), Placed(placed.depth, part.frame, part)
-
-
-class Routes:
-    """The routing of now: as the meta group's log had it last, as far as this node has applied it. Thread-safe."""
-
-    def __init__(self, topology: Topology, interval: int) -> None:
-        self._interval = interval
-        self._now = Routing(topology, interval)
-        self._changed = threading.Condition()
-        #: This node was removed from the cluster: its meta group's log does not tell it.
-        self.is_removed = False
-
-    @property
-    def now(self) -> Routing:
-        """Take it once for each thing that is done."""
-        return self._now
-
-    def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """See `Routing.members`, as of now."""
-        return self._now.members(group)
-
-    def learn(self, topology: Topology) -> None:
-        """The meta group's state changed; by one thread at a time."""
-        if topology is not self._now.topology:
-            with self._changed:
-                self._now = Routing(topology, self._interval)
-                self._changed.notify_all()
-
-    def await_open(self, refused: Routing, seconds: float) -> bool:
-        """Wait until there is a newer routing than one by which something was refused, and it is open. Whether so."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._now is not refused and self._now.is_open, seconds)
 
 
 def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:

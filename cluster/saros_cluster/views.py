@@ -31,7 +31,8 @@ from saros_cluster.remote.questions import ReadTarget
 from saros_cluster.remote.remote_reader import Holder
 from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes, Routing
+from saros_cluster.routes import Routes
+from saros_cluster.routing import Routing
 from saros_scheduler.task import QueryId
 from saros_storage.errors import UserMistake
 from saros_storage.read_point import Horizon, ReadPoint

@@ -19,7 +19,7 @@ from saros_cluster.loads import LOADS, LoadMeter, SlotLoads, united
 from saros_cluster.placement.balancer import Loads, Owners, balanced_by_load, rebalanced, totals
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import PartitionTable
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_engine.cluster_info import PlannedMove
 from saros_grammar.ast import Measure
 from saros_server.other_nodes import Ask, ask_each

@@ -13,7 +13,7 @@ from saros_cluster.growth.steps import NO_SUCH_NODE, NOT_NOW
 from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_engine.cluster_info import PlannedMove
 from saros_grammar.ast import Measure
 from saros_server.balancing import Balancing

@@ -47,7 +47,7 @@ from saros_cluster.remote.opening import opener
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.remote.underlays import Underlays
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.users.cluster_directory import ClusterDirectory

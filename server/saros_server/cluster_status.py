@@ -22,7 +22,7 @@ from saros_cluster.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_cluster.transport.handshake import Identity
 from saros_engine.cluster_info import ChangeRow, Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
 from saros_storage.errors import UserMistake

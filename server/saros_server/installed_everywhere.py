@@ -9,7 +9,7 @@ import json
 
 from saros_cluster.peers import BadRequest, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_engine.extensions.installed import FUNCTIONS, check_installed
 from saros_storage.errors import UserMistake
 

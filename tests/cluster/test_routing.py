@@ -10,7 +10,8 @@ from saros_cluster.growth.commands import Begin, Fenced, Go, Opened
 from saros_cluster.growth.steps import apply
 from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.routing import Routes, Routing
+from saros_cluster.routes import Routes
+from saros_cluster.routing import Routing
 from saros_storage.block import Column
 from saros_storage.mutation import Placed
 from saros_storage.reading import TimeRange

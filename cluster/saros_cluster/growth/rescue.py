@@ -28,7 +28,7 @@ from saros_cluster.peers import BadRequest, CallHandler, RemoteError, Unreachabl
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_storage.errors import UserMistake
 
 logger = logging.getLogger(__name__)

@@ -59,7 +59,7 @@ from saros_cluster.proposer import Proposer
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
-from saros_cluster.routing import Routes
+from saros_cluster.routes import Routes
 from saros_storage.capture.shelf import Shelf
 from saros_storage.clock import Clock
 from saros_storage.disk import Disk
