@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_storage.block import Column, TextArray
+from saros_storage.compression import compress
 from saros_storage.encoding import encode, encode_times, encodings_for
 from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.snapshot import DeviceSpan
 from saros_storage.tsfile.access import ChunkMeta
 from saros_storage.tsfile.format import uvar, vstr
 from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.survey import survey
 from saros_storage.tsfile.writer import PAGE_TEXT_BYTES_MAX, AlignedColumn, TsFileSummary, TsFileWriter
 from saros_storage.types import NUMPY_DTYPE, Compressor, DataType, Encoding, Scalar
 
@@ -135,6 +137,57 @@ def test_aligned_columns_with_nulls_come_back(type_: DataType) -> None:
     assert [c.to_list() for c in block.columns] == [sparse, dense, [None] * 25, late]
     assert size > 0
     assert index.series["d"].statistics is None
+
+
+def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, int]]:
+    """Encoding and bytes of each chunk of a series of the only device."""
+    (device,) = survey(reader)
+    (series,) = (series for series in device.series if series.measurement == measurement)
+    return [(chunk.encoding, chunk.stored) for chunk in series.chunks]
+
+
+RNG = np.random.default_rng(7)
+#: What sensors tell, and the share of GORILLA's bytes that it may take at most.
+SENSORS = {
+    "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.PLAIN, 0.7),
+    "a square wave": (np.where(np.arange(10_000) // 900 % 2 == 0, 0.1, -0.1), Encoding.GORILLA, 1.0),
+    "zeros": (np.zeros(10_000), Encoding.GORILLA, 1.0),
+}
+
+
+@pytest.mark.parametrize("sensor", SENSORS)
+@pytest.mark.parametrize("aligned", [False, True])
+def test_of_gorilla_and_plain_numbers_get_what_is_smaller(sensor: str, aligned: bool) -> None:
+    values, expected, share = SENSORS[sensor]
+    gorilla = len(compress(LZ4, encode(Encoding.GORILLA, DataType.DOUBLE, values)))
+    sheet, times = Sheet(page_rows=10_000), np.arange(10_000, dtype=np.int64)
+    if aligned:
+        column = Column(DataType.DOUBLE, values)
+        sheet.writer.write_aligned("root.d", times, [AlignedColumn("s", column.type, Encoding.GORILLA, LZ4, column)])
+    else:
+        sheet.writer.write_series("root.d", "s", DataType.DOUBLE, Encoding.GORILLA, LZ4, times, values)
+    reader = sheet.reader()
+    ((encoding, size),) = chunks_of(reader, "s")
+    assert expected is encoding
+    assert size <= gorilla * share + 1_600  # with the times, or the bitmap
+    assert list(zip(times.tolist(), values.tolist(), strict=True)) == rows_of(reader, "root.d", "s")
+
+
+def test_a_column_that_begins_with_nulls_is_judged_by_its_values() -> None:
+    decimals, _, _ = SENSORS["three decimals"]
+    times = np.arange(20_000, dtype=np.int64)
+    column = Column(DataType.DOUBLE, np.concatenate((np.zeros(10_000), decimals)), times >= 10_000)
+    sheet = Sheet(page_rows=10_000)
+    sheet.writer.write_aligned("root.d", times, [AlignedColumn("s", column.type, Encoding.GORILLA, LZ4, column)])
+    assert Encoding.PLAIN is chunks_of(sheet.reader(), "s")[0][0]
+
+
+def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:
+    decimals, _, _ = SENSORS["three decimals"]
+    sheet = Sheet(page_rows=10_000).series(
+        "root.d", "s", DataType.DOUBLE, 0, decimals.tolist(), encoding=Encoding.CHIMP
+    )
+    assert Encoding.CHIMP is chunks_of(sheet.reader(), "s")[0][0]
 
 
 def test_page_ranges_can_be_read_alone() -> None:

@@ -13,6 +13,8 @@ An aligned device's columns pair with its time column chunk by chunk, so each mu
 that a call leaves out gets an empty chunk there; one that first appears late gets its missing empty chunks in a chunk
 group of their own just before the call's. Give all columns from the start and neither happens.
 
+Of a declared encoding PLAIN may become what is written (`choice.py`); each chunk says what it has.
+
 Memory: encoded data leaves in batches of about 1 MiB; what stays is statistics and offsets per chunk. Not here: syncing
 and closing the file. Belongs to one thread.
 """
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +36,7 @@ from saros_storage.reading import Statistics
 from saros_storage.snapshot import DeviceSpan
 from saros_storage.tsfile import statistics as stats
 from saros_storage.tsfile.bloom import BloomFilter
+from saros_storage.tsfile.choice import chosen_encoding
 from saros_storage.tsfile.chunk import RawChunk
 from saros_storage.tsfile.device_id import (
     Segments,
@@ -137,6 +140,7 @@ class TsFileWriter:
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
         self._in_group.add(measurement)
+        encoding = chosen_encoding(encoding, compressor, type_, values)
         pages = []
         for start, stop in _cut(len(times), self._page_rows, (values,)):
             part_times, part = _slice(times, values, start, stop)
@@ -241,6 +245,8 @@ class TsFileWriter:
         valid = column.column.valid
         if valid is not None and valid.all():
             valid = None
+        encoding = chosen_encoding(column.encoding, column.compressor, column.type, column.column.values, valid)
+        column = replace(column, encoding=encoding)
         pages = [self._value_page(times, column, valid, start, stop) for start, stop in bounds]
         empty = not any(page.statistics.count for page in pages)
         self._write_chunk(device, _value_header(column), [] if empty else pages)
