@@ -1,6 +1,7 @@
 """Generate: the points that a function makes of the child's rows, once it has seen all of them.
 
-Rows in which an argument is null are no points. What is kept back is accounted to the query.
+Rows in which an argument is null are no points, unless the function takes its arguments apart. What is kept back is
+accounted to the query.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class GenerateOperator(PullOperator):
         super().__init__("Generate", context, (child,), detail=node.call.name)
         self._child = child
         self._arguments = [compile_expression(argument) for argument in node.call.arguments]
-        self._function = POINT_FUNCTIONS[node.call.name].make(node.call, context.time_unit)
+        function = POINT_FUNCTIONS[node.call.name]
+        self._function, self._apart = function.make(node.call, context.time_unit), function.apart
         #: The arguments' points so far.
         self._parts: list[Points] = []
         #: What the function made of them, and how much of it was given.
@@ -47,7 +49,7 @@ class GenerateOperator(PullOperator):
     def _points(self, block: Block) -> Points:
         columns = tuple(argument(block) for argument in self._arguments)
         points = Points(block.times, columns)
-        if all(column.valid is None for column in columns):
+        if self._apart or all(column.valid is None for column in columns):
             return points
         present = np.logical_and.reduce([column.present for column in columns])
         kept = points.take(np.flatnonzero(present))

@@ -1,6 +1,7 @@
 """What a function is whose points are not its argument's: the contract of `POINT_FUNCTIONS`.
 
-Such a function sees its arguments whole: the rows in which all of them are present, in rising time. It answers points
+Such a function sees its arguments whole: the rows in which all of them are present, in rising time, or all rows if it
+takes its arguments `apart`. It answers points
 at times of its own, rising too, all present. It is checked once, by analysis, and made once per operator.
 
 Pure: any thread.
@@ -19,7 +20,7 @@ from saros_storage.types import DataType, Int64Array, TimeUnit
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Times, rising, and columns of as many values, all present."""
+    """Times, rising, and columns of as many values, all present but in arguments that are taken apart."""
 
     times: Int64Array
     columns: tuple[Column, ...]
@@ -42,6 +43,8 @@ class PointFunction:
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
     #: The function with a call's attributes, in a time unit.
     make: Callable[[FunctionCall, TimeUnit], Generator]
+    #: Whether each argument counts by itself, so that rows stay in which one is null.
+    apart: bool = False
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
         """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""

@@ -50,8 +50,9 @@ def point_function(
     *,
     series: int = 1,
     allowed: frozenset[DataType] = NUMBERS,
+    apart: bool = False,
 ) -> PointFunction:
-    """One over `series` arguments; `result` None: the type of the first."""
+    """One over `series` arguments, perhaps `apart`; `result` None: the type of the first."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *[allowed] * series)
@@ -61,7 +62,7 @@ def point_function(
     def made(call: FunctionCall, unit: TimeUnit) -> Generator:
         return make(attributes_of(call), unit)
 
-    return PointFunction(name, result_type, made)
+    return PointFunction(name, result_type, made, apart)
 
 
 def without_nan(points: Points) -> Points:

@@ -301,7 +301,7 @@ def _runs(
         def run(points: Points) -> Points:
             times = points.times
             steps = np.diff(times)
-            gap = _mode(steps) if given is None else given
+            gap = mode(steps) if given is None else given
             firsts = np.concatenate([[0], np.flatnonzero(steps != gap) + 1]) if len(times) else np.empty(0, np.int64)
             counts = np.diff(np.append(firsts, len(times)))
             long = (counts - 1) * gap >= shortest
@@ -312,7 +312,7 @@ def _runs(
     return PointFunction(name, result_type, make)
 
 
-def _mode(steps: Int64Array) -> int:
+def mode(steps: Int64Array) -> int:
     """The most frequent one, the smallest of equally frequent ones; 1 of none."""
     values, counts = np.unique(steps, return_counts=True)
     return int(values[np.argmax(counts)]) if len(values) else 1
