@@ -144,6 +144,11 @@ class ClusterInfo(Protocol):
         """This one."""
         ...
 
+    @property
+    def replicas(self) -> int:
+        """How many copies there are of everything."""
+        ...
+
     def nodes(self) -> Sequence[NodeRow]:
         """All nodes, by id."""
         ...
@@ -153,7 +158,7 @@ class ClusterInfo(Protocol):
         ...
 
     def variables(self) -> Sequence[tuple[str, str]]:
-        """What SHOW VARIABLES tells of the cluster: name and value."""
+        """What SHOW VARIABLES tells of the cluster beside `replicas`: name and value."""
         ...
 
     def change(self) -> ChangeRow | None:
@@ -212,6 +217,11 @@ class OneNode:
         """See `ClusterInfo.node`."""
         return _SELF
 
+    @property
+    def replicas(self) -> int:
+        """See `ClusterInfo.replicas`."""
+        return 1
+
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
         return (NodeRow(_SELF, NodeStatus.RUNNING, None, None, self._version),)
@@ -236,7 +246,7 @@ class OneNode:
 
     def variables(self) -> Sequence[tuple[str, str]]:
         """See `ClusterInfo.variables`."""
-        return (("DataReplicationFactor", "1"), ("SlotNum", str(SLOTS)))
+        return (("SlotNum", str(SLOTS)),)
 
     def change(self) -> ChangeRow | None:
         """See `ClusterInfo.change`."""

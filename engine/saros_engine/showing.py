@@ -112,8 +112,7 @@ class Showing:
 
     def _with_settings(self, shown: Shown) -> Shown:
         """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
-        known = dict(self._cluster.variables()).get("DataReplicationFactor")
-        copies = None if known is None else int(known)
+        copies = self._cluster.replicas
         settings = (copies, copies, 0, self._store.options.time_partition_interval)
         return Shown((*shown.fields, *_SETTINGS), [(*row, *settings) for row in shown.rows])
 
@@ -151,6 +150,7 @@ class Showing:
             ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
             ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
             ("Parallelism", str(self._options.parallelism)),
+            ("DataReplicationFactor", str(self._cluster.replicas)),
             *self._cluster.variables(),
         ]
 

@@ -200,14 +200,17 @@ class ClusterStatus:
             lag=None if found is None else max(found.commit - found.applied, 0),
         )
 
+    @property
+    def replicas(self) -> int:
+        """See `ClusterInfo.replicas`."""
+        return self._routes.now.table.replicas
+
     def variables(self) -> Sequence[tuple[str, str]]:
         """See `ClusterInfo.variables`."""
-        table = self._routes.now.table
         return (
             ("ClusterId", self._identity.cluster),
             ("NodeId", str(self._node)),
-            ("DataReplicationFactor", str(table.replicas)),
-            ("SlotNum", str(len(table.owners))),
+            ("SlotNum", str(len(self._routes.now.table.owners))),
         )
 
     def change(self) -> ChangeRow | None:

@@ -72,6 +72,19 @@ class _Saving:
     written: list[WrittenFile] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Ending:
+    """How a saving is made to count."""
+
+    saving: _Saving
+    #: The last entry that files have then.
+    flushed: int
+    manifest: Manifest
+    #: Whether there are tombstones that the manifest before had not.
+    deletes: bool
+    sources: list[FileSource] = field(default_factory=list)
+
+
 class Journal(Protocol):
     """Where the entries are logged that a region applies."""
 
@@ -383,37 +396,43 @@ class Flusher:
 
     def _commit(self, batch: Sequence[_Saving]) -> None:
         with self._lock:
-            flushed = [self._complete_up_to(saving.partition, saving.frozen) for saving in batch]
-            before = [saving.partition.manifest for saving in batch]
-            manifests = [
-                replace(_grown(saving.partition.manifest, saving, index), tombstones=saving.partition.tombstones)
-                for saving, index in zip(batch, flushed, strict=True)
-            ]
+            endings = [self._ending(saving) for saving in batch]
             saved = {id(saving.partition) for saving in batch}
             aside = [item for item in self._aside if id(item[0]) in saved]
             self._aside = [item for item in self._aside if id(item[0]) not in saved]
         self._journal.sync_due()
-        folders = [saving.partition.folder for saving in batch]
-        if len(batch) == 1:
-            save_manifest(self._disk, folders[0], manifests[0])
+        manifests = {ending.saving.partition.folder: ending.manifest for ending in endings}
+        if len(manifests) == 1:
+            save_manifest(self._disk, *manifests.popitem())
         else:
-            save_manifests(self._disk, dict(zip(folders, manifests, strict=True)))
+            save_manifests(self._disk, manifests)
         for owner, path in aside:
             move_aside(self._disk, owner.folder, path)
-        sources = [[self._source(written) for written in saving.written] for saving in batch]
+        for ending in endings:
+            ending.sources = [self._source(written) for written in ending.saving.written]
         with self._lock:
-            for saving, index, manifest, files in zip(batch, flushed, manifests, sources, strict=True):
-                # Not `manifest`: a file may have been found damaged meanwhile.
-                current = _grown(saving.partition.manifest, saving, index)
-                saving.partition.install(replace(current, tombstones=manifest.tombstones), files, saving.frozen)
-                if saving.frozen is not None:
-                    self._partitions.memory_bytes -= saving.frozen.bytes
-                self.bytes_written += sum(written.entry.size for written in saving.written)
+            for ending in endings:
+                self._install(ending)
             self._partitions.changed()
             self._lock.notify_all()
-        for saving, manifest, old in zip(batch, manifests, before, strict=True):
-            if saving.written or manifest.tombstones != old.tombstones:
-                self._changed(saving.partition)
+        for ending in endings:
+            if ending.saving.written or ending.deletes:
+                self._changed(ending.saving.partition)
+
+    def _ending(self, saving: _Saving) -> _Ending:
+        partition = saving.partition
+        flushed = self._complete_up_to(partition, saving.frozen)
+        manifest = replace(_grown(partition.manifest, saving, flushed), tombstones=partition.tombstones)
+        return _Ending(saving, flushed, manifest, manifest.tombstones != partition.manifest.tombstones)
+
+    def _install(self, ending: _Ending) -> None:
+        saving, partition = ending.saving, ending.saving.partition
+        # Not the saved manifest: a file may have been found damaged meanwhile.
+        current = _grown(partition.manifest, saving, ending.flushed)
+        partition.install(replace(current, tombstones=ending.manifest.tombstones), ending.sources, saving.frozen)
+        if saving.frozen is not None:
+            self._partitions.memory_bytes -= saving.frozen.bytes
+        self.bytes_written += sum(written.entry.size for written in saving.written)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
         """The last entry that the files have, once `memtable` is in them."""

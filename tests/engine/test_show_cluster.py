@@ -48,6 +48,7 @@ class TwoNodes:
     """Implements `ClusterInfo`."""
 
     node = TWO
+    replicas = 2
 
     def nodes(self) -> Sequence[NodeRow]:
         return NODES
@@ -156,7 +157,9 @@ def test_variables_tell_of_the_cluster(alone: Engine) -> None:
 def test_variables_are_the_clusters(clustered: Engine) -> None:
     rows = clustered.ask("show variables")[1]
     assert ["ClusterId", "x"] in rows
-    assert "DataReplicationFactor" not in [name for name, _ in rows]
+    assert ["DataReplicationFactor", "2"] in rows
+    clustered.ask("create database root.a")
+    assert ["root.a", 2, 2] == clustered.ask("show databases")[1][0][:3]
 
 
 def test_data_nodes_have_the_regions_of_which_they_keep_a_replica(clustered: Engine) -> None:
