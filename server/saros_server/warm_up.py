@@ -21,8 +21,8 @@ from saros_storage.kernels.jit import Kernel
 
 logger = logging.getLogger(__name__)
 
-#: Modules of kernels: windows and merging, and the encodings that are a type's default.
-_KERNELS = ("windows", "merge", "ts2diff", "gorilla")
+#: Modules of kernels: windows and merging, and the encodings and the compressor that are a default.
+_KERNELS = ("windows", "merge", "ts2diff", "gorilla", "varint", "lz4")
 
 
 class WarmUp:

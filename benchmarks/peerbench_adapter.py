@@ -1,0 +1,206 @@
+"""Saros as one more peer of the common workload in `../shared/peerbench`, beside which its goals are stated.
+
+    SAROS_DURABILITY=fsync python benchmarks/peerbench_adapter.py --peer saros --profile small --phases bulk,query
+
+    saros            served by a process of its own, one client on the same machine
+    saros-embedded   in the client's process
+
+All arguments are those of the workload's `bench.py`, and data lies below PEERBENCH_ROOT. `SAROS_DURABILITY` is the
+database's own option (fsync if it is not set), and stands in the results. SAROS_PEERBENCH_ALIGNED=no makes devices that
+are not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import saros
+from saros_server.serving import serving
+
+WORKLOAD = Path(__file__).resolve().parents[2] / "shared" / "peerbench"
+sys.path.insert(0, str(WORKLOAD))
+
+import adapters  # noqa: E402 (found beside the repository)
+from adapters.base import Adapter  # noqa: E402
+
+TYPES = {"d": "DOUBLE", "i": "INT64", "b": "BOOLEAN", "t": "TEXT"}
+READ_LAST = {"DOUBLE": float, "INT64": int, "BOOLEAN": "true".__eq__, "TEXT": str}
+PORT = 16667
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Embedded(Adapter):
+    """In the client's process."""
+
+    name = "saros-embedded"
+    bulk_rows = 100_000
+    durability = os.environ.get("SAROS_DURABILITY", "fsync")
+    aligned = os.environ.get("SAROS_PEERBENCH_ALIGNED", "yes") == "yes"
+
+    @property
+    def folder(self):
+        return os.path.join(self.dir, "data")
+
+    def start(self):
+        self.reconnect()
+
+    def connect(self):
+        """A connection of its own."""
+        return saros.connect(self.folder, timestamps="epoch", options={"durability": self.durability})
+
+    def reconnect(self):
+        self.connection = self.connect()
+        self.cursor = self.connection.cursor()
+        self.writers = {}
+
+    def stop(self):
+        self.connection.close()
+
+    def create(self):
+        listed = ", ".join(f"{name} {TYPES[kind]}" for name, kind in self.w.schema)
+        for device in map(self.device, range(self.w.devices)):
+            if self.aligned:
+                self.cursor.execute(f"create aligned timeseries {device}({listed})")
+                continue
+            for name, kind in self.w.schema:
+                self.cursor.execute(f"create timeseries {device}.{name} {TYPES[kind]}")
+
+    def device(self, number):
+        return f"root.g{self.w.group_of(number)}.d{number}"
+
+    def disk_bytes(self):
+        """What lies in files of points and of their place; the log's segments are kept for reuse, and told apart."""
+        files = [file for file in Path(self.folder).rglob("*") if file.is_file() and "log" not in file.parts]
+        return sum(file.stat().st_blocks * 512 for file in files)
+
+    # ------------------------------------------------------------------ writing
+
+    def send(self, payload, conn=None):
+        connection = conn or self.connection
+        if len(payload) == 1:
+            batch = payload[0]
+            connection.insert(self.device(batch.device), batch.times, batch.cols)
+            return
+        writer = self.writers.get(connection)
+        if writer is None:
+            writer = self.writers[connection] = connection.bulk_writer()
+        for batch in payload:
+            writer.add(self.device(batch.device), batch.times, batch.cols)
+        writer.flush()
+
+    def flush(self):
+        self.cursor.execute("flush")
+
+    def settle(self):
+        self.cursor.execute("merge")
+
+    # ------------------------------------------------------------------ reading
+
+    def rows(self, text, *values):
+        """Times and columns of a device, without the paths."""
+        columns = self.cursor.execute(text, values).fetch_numpy()
+        times = columns.pop("Time")
+        return times, {path.rpartition(".")[2]: column for path, column in columns.items()}
+
+    def q1(self, dev, s, t):
+        return self.cursor.execute(f"select {s} from {self.device(dev)} where time = ?", (t,)).fetchone()[1]
+
+    def q2(self, dev, a, b):
+        return self.rows(f"select * from {self.device(dev)} where time >= ? and time < ?", a, b)
+
+    def q3(self, dev, s, a, b, thr):
+        text = f"select {s} from {self.device(dev)} where time >= ? and time < ? and {s} > ?"
+        times, columns = self.rows(text, a, b, thr)
+        return times, columns[s]
+
+    def q4(self, dev, s, a, b):
+        text = f"select count({s}), avg({s}), max_value({s}) from {self.device(dev)} where time >= ? and time < ?"
+        return self.cursor.execute(text, (a, b)).fetchone()
+
+    def q5(self, dev, s, a, b, thr):
+        text = (
+            f"select count({s}), avg({s}), max_value({s}) from {self.device(dev)} "
+            f"where time >= ? and time < ? and {s} > ?"
+        )
+        return self.cursor.execute(text, (a, b, thr)).fetchone()
+
+    def windows(self, functions, source, devs, a, b, win):
+        """Array of series, functions and windows."""
+        text = f"select {functions} from {source} group by ([{a}, {b}), {win}ms)"
+        columns = self.cursor.execute(text).fetch_numpy()
+        named = functions.split(", ")
+        return np.array(
+            [[columns[part.replace("(", f"({self.device(dev)}.")] for part in named] for dev in devs], dtype=np.float64
+        )
+
+    def q6a(self, devs, s, a, b, win):
+        return self.windows(f"avg({s})", self.device(devs[0]), devs, a, b, win)[:, 0]
+
+    def q6b(self, devs, s, a, b, win):
+        return self.windows(f"avg({s})", "root.**", devs, a, b, win)[:, 0]
+
+    def q7(self):
+        answer = {}
+        table = self.cursor.execute("select last * from root.**").fetch_numpy()
+        for moment, path, value, kind in zip(*table.values(), strict=True):
+            _, _, device, name = path.split(".")
+            answer.setdefault(int(device[1:]), (int(moment), {}))[1][name] = READ_LAST[kind](value)
+        return answer
+
+    def q8(self, devs, s, a, b, win):
+        source = f"root.g{self.w.group_of(devs[0])}.*"
+        return self.windows(f"avg({s}), min_value({s}), max_value({s})", source, devs, a, b, win)
+
+    def q9(self, dev, t, n):
+        return self.rows(f"select * from {self.device(dev)} where time < ? order by time desc limit {n}", t)
+
+    def q10(self, dev):
+        return self.rows(f"select * from {self.device(dev)}")
+
+
+class Served(Embedded):
+    """By a server on the same machine."""
+
+    name = "saros"
+    network = True
+
+    def start(self):
+        environment = {**os.environ, "SAROS_DURABILITY": self.durability}
+        command = [sys.executable, "-m", "saros_server", "start", "--foreground", "--data", self.folder]
+        self.spawn([*command, "--port", str(PORT)], env=environment, stdin=subprocess.DEVNULL)
+        atexit.register(self.proc.kill)
+        while serving(self.folder) is None:
+            if self.proc.poll() is not None:
+                raise RuntimeError(f"the server did not start: see {self.dir}/server.log")
+            time.sleep(0.05)
+        self.reconnect()
+
+    def connect(self):
+        return saros.connect(f"saros://127.0.0.1:{PORT}", timestamps="epoch")
+
+    def stop(self):
+        self.connection.close()
+        Adapter.stop(self)
+
+    def server_cpu(self):
+        """Of the server's process; it has no children."""
+        fields = Path(f"/proc/{self.proc.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / TICKS
+
+
+def main():
+    sys.modules["adapters.saros_"] = sys.modules[__name__]
+    adapters.REGISTRY.update({"saros": ("saros_", "Served"), "saros-embedded": ("saros_", "Embedded")})
+    runpy.run_path(str(WORKLOAD / "bench.py"), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
