@@ -12,6 +12,7 @@ import pytest
 from saros_engine.expression import FunctionCall
 from saros_engine.points import POINT_FUNCTIONS, Points, spectrum
 from saros_storage.block import Column
+from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
 
 CHANCE = np.random.default_rng(7)
@@ -76,6 +77,81 @@ def test_wavelets_lose_nothing(method: str, layer: str) -> None:
     assert np.allclose(0, still[8:])
 
 
+def test_cross_correlation() -> None:
+    x, y = drawn(6), drawn(6)
+    sums = [sum(x[i] * y[i + shift] for i in range(6) if 0 <= i + shift < 6) / 6 for shift in range(5, -6, -1)]
+    assert np.allclose(sums, values_of("xcorr", x, y))
+
+
+def test_partial_correlation_solves_yule_walker() -> None:
+    values = np.array(drawn(40))
+    less = values - values.mean()
+    covariances = [less[: 40 - k] @ less[k:] / (40 - k) for k in range(9)]
+    expected = [1.0]
+    for order in range(1, 9):
+        matrix = [[covariances[abs(i - j)] for j in range(order)] for i in range(order)]
+        expected.append(np.linalg.solve(matrix, covariances[1 : order + 1])[-1])
+    assert np.allclose(expected, values_of("pacf", values.tolist(), lag="8"))
+    assert len(values_of("pacf", values.tolist())) == 17  # 10 log10(40), and the lag of nothing
+
+
+def test_ljung_box_is_the_tail_of_chi_squared() -> None:
+    """The density integrated by Simpson's rule."""
+    values = np.array(drawn(30))
+    less = values - values.mean()
+    statistic = 0.0
+    for lag, found in enumerate(values_of("qlb", values.tolist(), lag="12"), 1):
+        statistic += (less[:-lag] @ less[lag:] / (less @ less)) ** 2 / (30 - lag) * 30 * 32
+        if lag < 3:
+            continue  # whose density is steep at 0
+        x = np.linspace(0, statistic, 20_001)
+        density = x ** (lag / 2 - 1) * np.exp(-x / 2) / (2 ** (lag / 2) * math.gamma(lag / 2))
+        weights = np.ones(20_001)
+        weights[1:-1:2], weights[2:-1:2] = 4, 2
+        assert math.isclose(1 - density @ weights * (x[1] - x[0]) / 3, found, abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 6, 7])
+def test_symmetry(window: int) -> None:
+    values = drawn(12)
+
+    def distance(i: int, j: int) -> float:
+        if j <= i:
+            return 0.0
+        inside = min(distance(i + 1, j), distance(i, j - 1), distance(i + 1, j - 1))
+        return (values[i] - values[j]) ** 2 + inside
+
+    expected = [distance(i, i + window - 1) for i in range(13 - window)]
+    assert np.allclose(expected, values_of("ptnsym", values, window=str(window)))
+
+
+@pytest.mark.parametrize("period", [2, 7, 24, 90])
+@pytest.mark.parametrize("count", [400, 5_000])
+def test_period_of_a_wave_with_noise(period: int, count: int) -> None:
+    wave = 100 + 10 * np.sin(2 * math.pi * np.arange(count) / period + 1) + CHANCE.normal(0, 0.3, count)
+    assert [period] == values_of("period", wave.tolist())
+
+
+def test_curve_passes_through_its_points_smoothly() -> None:
+    times = [0, 10, 25, 30, 60, 75, 80, 100]
+    heights = drawn(8)
+    curve = dict(run("spline", times, heights, points="101"))
+    assert list(range(101)) == list(curve)
+    assert np.allclose(heights, [curve[t] for t in times])
+    finer = dict(run("spline", [t * 1_000 for t in times], heights, points="100001"))
+    for at in (10_000, 25_000, 60_000, 80_000):  # the slopes on both sides are one
+        assert math.isclose(finer[at] - finer[at - 1], finer[at + 1] - finer[at], rel_tol=1e-2, abs_tol=1e-6)
+
+
+def test_parts_fit_their_lines() -> None:
+    values = [*np.arange(30) * 0.5, *(15 - np.arange(31) * 2.0)]
+    found = run("segment", range(61), values, error="0.01", output="all")
+    starts = [time for time, _ in run("segment", range(61), values, error="0.01")]
+    assert np.allclose(values, [value for _, value in found])
+    assert starts[0] == 0
+    assert len(starts) == 2
+
+
 def test_envelope_finds_the_beat() -> None:
     """(2 + cos(2 pi 3 t)) cos(2 pi 20 t), 100 points a second: 2 at 0 hertz, and half of 1 at 3."""
     seconds = np.arange(0, 1, 0.01)
@@ -83,3 +159,20 @@ def test_envelope_finds_the_beat() -> None:
     found = dict(run("envelope", (np.arange(100) * 10).tolist(), values.tolist()))
     assert list(range(50)) == list(found)
     assert np.allclose([2.0, 0.0, 0.0, 0.5, 0.0], [found[k] for k in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "attributes"),
+    [
+        ("deconv", 500_001, {}),
+        ("ptnsym", 600_000, {"window": "30"}),
+        ("segment", 20_001, {}),
+        ("pacf", 20_000, {"lag": "10001"}),
+        ("qlb", 10_003, {}),
+    ],
+)
+def test_what_would_take_too_long_is_refused(name: str, count: int, attributes: dict[str, str]) -> None:
+    columns = [[1.0] * count] * (2 if name == "deconv" else 1)
+    with pytest.raises(UserMistake, match=name) as caught:
+        run(name, range(count), *columns, **attributes)
+    assert caught.value.code == 2005

@@ -6,6 +6,7 @@ sampling     EQUAL_SIZE_BUCKET_..._SAMPLE, M4
 profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
 spectrum     of the library: FFT, CONV, DWT, ...
+shape        of the library: XCORR, PERIOD, SEGMENT, ...
 quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 """
 
@@ -17,11 +18,12 @@ from saros_engine.points.profile import PROFILE
 from saros_engine.points.quality import QUALITY
 from saros_engine.points.sampling import SAMPLING
 from saros_engine.points.selectors import SELECTORS
+from saros_engine.points.shape import SHAPE
 from saros_engine.points.signal import SIGNAL
 from saros_engine.points.spectrum import SPECTRUM
 
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
 POINT_FUNCTIONS: dict[str, PointFunction] = {
-    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *QUALITY)
+    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY)
 }

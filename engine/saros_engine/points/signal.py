@@ -330,15 +330,20 @@ def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
         count = len(values)
-        if count <= _PRODUCTS_MAX:
-            sums = np.correlate(values, values, "full")
-        else:
-            spectrum = np.fft.rfft(values, 2 * count)
-            half = np.fft.irfft(spectrum * spectrum.conj(), 2 * count)[:count]
-            sums = np.concatenate((half[:0:-1], half))
+        half = shifted_products(values)
+        sums = np.concatenate((half[:0:-1], half))
         return made_points(np.arange(1, 2 * count, dtype=np.int64), DataType.DOUBLE, sums / count)
 
     return run
+
+
+def shifted_products(values: Float64Array) -> Float64Array:
+    """The sum of the products of the values and themselves, shifted by 0, 1, ... points."""
+    count = len(values)
+    if count <= _PRODUCTS_MAX:
+        return np.correlate(values, values, "full")[count - 1 :] if count else values
+    spectrum = np.fft.rfft(values, 2 * count)
+    return np.fft.irfft(spectrum * spectrum.conj(), 2 * count)[:count]
 
 
 SIGNAL = (

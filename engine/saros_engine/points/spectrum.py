@@ -34,8 +34,8 @@ _MAX = (1 << 63) - 1
 _SPECTRUM_MAX = 1 << 23
 #: Up to so many products are added one by one, which is exact for whole numbers; more go by the spectrum.
 _PRODUCTS_MAX = 1 << 24
-#: DECONV takes time by the product of its series' lengths.
-_DIVISION_MAX = 1 << 28
+#: DECONV takes time by the length of its series, step by step, and by their product.
+_DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
 _NANOSECOND = TimeUnit.NANOSECOND
 
 
@@ -205,10 +205,10 @@ def _make_deconv(attributes: Attributes, _: TimeUnit) -> Generator:
         divisor = np.trim_zeros(divisor, "b")
         if not len(divisor):
             raise UserMistake("deconv: the second series has nothing but zeros to divide by", code=751)
-        if len(dividend) * len(divisor) > _DIVISION_MAX:
+        if len(dividend) > _DIVIDEND_MAX or len(dividend) * len(divisor) > _DIVISION_MAX:
             raise UserMistake(
-                f"deconv: {len(dividend):,} by {len(divisor):,} points are too many; their product may be"
-                f" {_DIVISION_MAX:,}",
+                f"deconv: {len(dividend):,} by {len(divisor):,} points are too many; the first series may have"
+                f" {_DIVIDEND_MAX:,}, the product be {_DIVISION_MAX:,}",
                 code=2005,
             )
         quotient, rest = _divided(dividend, divisor)
