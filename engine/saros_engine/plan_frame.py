@@ -15,7 +15,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from saros_engine.analysis.binding import constant, may_be_given
@@ -35,6 +35,8 @@ from saros_storage.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
+#: What most fields hold, and no part is below.
+_LEAVES = frozenset({type(None), str, bool, int, float})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +184,16 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """A tree's dataclasses, those above before those below."""
+    """A tree's dataclasses that have fields, those above before those below."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting += part
-        elif is_dataclass(part):
+        names = field_names(type(part))
+        if names:
             yield part
-            below = [getattr(part, name) for name in field_names(type(part))]
-            waiting += [one for one in below if one is not None and not isinstance(one, str | int | float)]
+            for name in names:
+                below = getattr(part, name)
+                if type(below) not in _LEAVES:
+                    waiting.append(below)
+        elif isinstance(part, tuple):
+            waiting += part
