@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -152,6 +154,68 @@ def test_parts_fit_their_lines() -> None:
     assert len(starts) == 2
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_times_are_repaired_at_the_least_cost(seed: int) -> None:
+    """All ways to match points and times in order, one by one."""
+    chance = np.random.default_rng(seed)
+    times = np.unique(np.arange(0, 70, 10) + chance.integers(-4, 5, 7) * chance.integers(0, 2, 7)) * 10_000
+    times = np.delete(times, chance.integers(1, len(times) - 1)).tolist()
+    found = run("timestamprepair", times, times, interval="100000")
+
+    @lru_cache(None)
+    def least(i: int, j: int) -> int:
+        if i == len(even) or j == len(times):
+            return 100_000 * (len(even) - i + len(times) - j)
+        moved = abs(even[i] - times[j]) + least(i + 1, j + 1)
+        return min(moved, 100_000 + least(i + 1, j), 100_000 + least(i, j + 1))
+
+    offsets = Counter(time % 100_000 for time in times)
+    offset = max(offsets, key=lambda one: offsets[one])
+    start = times[0] - (times[0] - offset) % 100_000
+    even = list(range(start, times[-1] + 100_000, 100_000))
+    cost = sum(abs(time - int(value)) for time, value in found)
+    cost += 100_000 * (len(even) - len(found) + len(times) - len(found))
+    assert cost == least(0, 0)
+    assert {time for time, _ in found} <= set(even)
+    assert [value for _, value in found] == sorted(value for _, value in found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_speeds_are_brought_within_bounds(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    times = np.cumsum(chance.integers(1, 4, 60)).tolist()
+    values = (np.cumsum(chance.normal(0, 0.3, 60)) + 9 * (chance.random(60) < 0.15)).tolist()
+    window = 5 * float(np.median(np.diff(times)))
+    expected: list[float] = []
+    for k, (time, value) in enumerate(zip(times, values, strict=True)):
+        ahead = [i for i in range(k + 1, 60) if times[i] <= time + window]
+        allowed = [values[i] + speed * (time - times[i]) for i in ahead for speed in (-0.5, 0.7)]
+        asked = sorted([value, *allowed])[len(ahead)]
+        if expected:
+            step = time - times[k - 1]
+            asked = max(min(asked, expected[-1] + 0.7 * step), expected[-1] - 0.5 * step)
+        expected.append(asked)
+    found = run("valuerepair", times, values, minSpeed="-0.5", maxSpeed="0.7")
+    assert np.allclose(expected, [value for _, value in found])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_speeds_are_brought_to_change_little(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    times = np.cumsum(chance.integers(1, 4, 60))
+    values = np.cumsum(chance.normal(0, 0.3, 60)) + 9 * (chance.random(60) < 0.1)
+    found = values.tolist()
+    while True:
+        changes = np.diff(np.diff(found) / np.diff(times)) - 0.1
+        at = int(np.abs(changes).argmax())
+        if abs(changes[at]) < 3 * 0.4:
+            break
+        before, after = float(times[at + 1] - times[at]), float(times[at + 2] - times[at + 1])
+        found[at + 1] += np.sign(changes[at]) * max(0.4, abs(changes[at]) / 3) * before * after / (before + after)
+    got = run("valuerepair", times.tolist(), values.tolist(), method="LsGreedy", center="0.1", sigma="0.4")
+    assert np.allclose(found, [value for _, value in got])
+
+
 def test_envelope_finds_the_beat() -> None:
     """(2 + cos(2 pi 3 t)) cos(2 pi 20 t), 100 points a second: 2 at 0 hertz, and half of 1 at 3."""
     seconds = np.arange(0, 1, 0.01)
@@ -167,6 +231,7 @@ def test_envelope_finds_the_beat() -> None:
         ("deconv", 500_001, {}),
         ("ptnsym", 600_000, {"window": "30"}),
         ("segment", 20_001, {}),
+        ("timestamprepair", 20_001, {}),
         ("pacf", 20_000, {"lag": "10001"}),
         ("qlb", 10_003, {}),
     ],

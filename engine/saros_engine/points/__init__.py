@@ -7,6 +7,7 @@ profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
 spectrum     of the library: FFT, CONV, DWT, ...
 shape        of the library: XCORR, PERIOD, SEGMENT, ...
+repair       of the library: TIMESTAMPREPAIR, VALUEREPAIR
 quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 """
 
@@ -16,6 +17,7 @@ from saros_engine.points.intervals import INTERVALS
 from saros_engine.points.point_function import PointFunction, Points
 from saros_engine.points.profile import PROFILE
 from saros_engine.points.quality import QUALITY
+from saros_engine.points.repair import REPAIR
 from saros_engine.points.sampling import SAMPLING
 from saros_engine.points.selectors import SELECTORS
 from saros_engine.points.shape import SHAPE
@@ -25,5 +27,5 @@ from saros_engine.points.spectrum import SPECTRUM
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
 POINT_FUNCTIONS: dict[str, PointFunction] = {
-    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY)
+    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY, *REPAIR)
 }

@@ -107,7 +107,7 @@ def _timeliness(_: Attributes) -> _Share:
 
 def _validity(_: Attributes) -> _Share:
     def share(times: Int64Array, values: Float64Array) -> float | None:
-        whole = _bridged(times, values)
+        whole = bridged(times, values)
         if whole is None:
             return None
         with np.errstate(all="ignore"):
@@ -119,11 +119,15 @@ def _validity(_: Attributes) -> _Share:
 
 
 def _outliers(values: Float64Array) -> int:
-    distances = np.abs(values - np.median(values))
-    return int(np.count_nonzero(distances > _OUTLIER_DEVIATIONS * _DEVIATION * np.median(distances)))
+    return int(np.count_nonzero(np.abs(values - np.median(values)) > _OUTLIER_DEVIATIONS * deviation(values)))
 
 
-def _bridged(times: Int64Array, values: Float64Array) -> Float64Array | None:
+def deviation(values: Float64Array) -> float:
+    """The median distance from the median, scaled to be a normal distribution's standard deviation."""
+    return _DEVIATION * float(np.median(np.abs(values - np.median(values))))
+
+
+def bridged(times: Int64Array, values: Float64Array) -> Float64Array | None:
     """Values that are not finite, on the line through the finite ones around them, or the two nearest at an end."""
     finite = np.flatnonzero(np.isfinite(values))
     if len(finite) == len(values):
