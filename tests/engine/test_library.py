@@ -216,6 +216,30 @@ def test_speeds_are_brought_to_change_little(seed: int) -> None:
     assert np.allclose(found, [value for _, value in got])
 
 
+def test_outliers_have_few_others_near() -> None:
+    values = np.round(np.array(drawn(60)), 1).tolist()  # with many that are as far as the distance
+    alone = set()
+    for start in range(0, 51, 7):
+        part = values[start : start + 10]
+        alone |= {start + i for i, v in enumerate(part) if sum(abs(v - w) <= 0.5 for w in part) < 3}
+    found = run("outlier", range(60), values, r="0.5", k="3", w="10", s="7")
+    assert [(i, values[i]) for i in sorted(alone)] == found
+
+
+def test_thinly_settled_places() -> None:
+    x, y = drawn(12), drawn(12)
+    gaps = [[math.hypot(a - c, b - d) for c, d in zip(x, y, strict=True)] for a, b in zip(x, y, strict=True)]
+    reaches = [sum(max(gap, sorted(row)[2]) for gap in row) for row in gaps]
+    assert np.allclose([sum(reaches) / reach / 2 for reach in reaches], values_of("lof", x, y, k="2"))
+
+
+def test_coefficients_solve_yule_walker() -> None:
+    values = np.array(drawn(50))
+    products = [values[: 50 - k] @ values[k:] / (50 - k) for k in range(5)]
+    matrix = [[products[abs(i - j)] for j in range(4)] for i in range(4)]
+    assert np.allclose(np.linalg.solve(matrix, products[1:]), values_of("ar", values.tolist(), p="4"))
+
+
 def test_envelope_finds_the_beat() -> None:
     """(2 + cos(2 pi 3 t)) cos(2 pi 20 t), 100 points a second: 2 at 0 hertz, and half of 1 at 3."""
     seconds = np.arange(0, 1, 0.01)
@@ -234,6 +258,10 @@ def test_envelope_finds_the_beat() -> None:
         ("timestamprepair", 20_001, {}),
         ("pacf", 20_000, {"lag": "10001"}),
         ("qlb", 10_003, {}),
+        ("ar", 20_000, {"p": "10001"}),
+        ("outlier", 200_000, {"s": "1"}),
+        ("twosidedfilter", 600_000, {"len": "1000"}),
+        ("lof", 30_000, {}),
     ],
 )
 def test_what_would_take_too_long_is_refused(name: str, count: int, attributes: dict[str, str]) -> None:

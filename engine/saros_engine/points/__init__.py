@@ -7,12 +7,14 @@ profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
 spectrum     of the library: FFT, CONV, DWT, ...
 shape        of the library: XCORR, PERIOD, SEGMENT, ...
+anomaly      of the library: OUTLIER, TWOSIDEDFILTER, LOF
 repair       of the library: TIMESTAMPREPAIR, VALUEREPAIR
 quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 """
 
 from __future__ import annotations
 
+from saros_engine.points.anomaly import ANOMALY
 from saros_engine.points.intervals import INTERVALS
 from saros_engine.points.point_function import PointFunction, Points
 from saros_engine.points.profile import PROFILE
@@ -27,5 +29,6 @@ from saros_engine.points.spectrum import SPECTRUM
 __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
 POINT_FUNCTIONS: dict[str, PointFunction] = {
-    f.name: f for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY, *REPAIR)
+    f.name: f
+    for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY, *REPAIR, *ANOMALY)
 }

@@ -2,6 +2,7 @@
 
     XCORR               two series, one shifted by -(n - 1) to n - 1 points, at times 1, 2, ...
     PACF QLB            a series and itself, shifted: partial correlation at its points' times; p values at the lags
+    AR                  how each point comes of those before it, at times 1, 2, ...
     PERIOD              how many points a period has, at time 0
     PTNSYM SEGMENT      parts that are symmetric, or nearly straight, at the times where they begin
     SPLINE              a curve through the points (Akima), at times of an even pace
@@ -22,14 +23,14 @@ import numpy as np
 from saros_engine.function import Attributes, choice_attribute, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, Points
 from saros_engine.points.profile import doubles, made_points, point_function
-from saros_engine.points.signal import shifted_products
+from saros_engine.points.signal import mode, shifted_products
 from saros_engine.points.spectrum import convolved
 from saros_engine.windows import WINDOWS_MAX
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
 
 _DOUBLE = DataType.DOUBLE
-#: PACF and QLB take time by the square of their lags.
+#: PACF, AR and QLB take time by the square of their lags.
 _LAG_MAX = 10_000
 #: PTNSYM takes time by the points and the square of its window.
 _SYMMETRY_MAX = 1 << 29
@@ -44,9 +45,9 @@ def _or_zero(points: Points, number: int = 0) -> Float64Array:
     return np.where(np.isfinite(values) & points.columns[number].present, values, 0.0)
 
 
-def _require_lag(name: str, lag: int) -> None:
+def _require_lag(name: str, lag: int, key: str = "lag") -> None:
     if lag > _LAG_MAX:
-        raise UserMistake(f"{name}: 'lag' would be {lag}; at most {_LAG_MAX:,} is taken: name one", code=2005)
+        raise UserMistake(f"{name}: '{key}' would be {lag}; at most {_LAG_MAX:,} is taken: name one", code=2005)
 
 
 # ---------------------------------------------------------------------------------------------- shifted
@@ -74,14 +75,14 @@ def _make_pacf(attributes: Attributes, _: TimeUnit) -> Generator:
         _require_lag("pacf", lag)
         products = shifted_products(values - values.mean())[: lag + 1]
         with np.errstate(all="ignore"):
-            found = _partial(products / (count - np.arange(lag + 1)))
+            found = _predicted(products / (count - np.arange(lag + 1)))[0]
         return made_points(points.times[: lag + 1], _DOUBLE, found)
 
     return run
 
 
-def _partial(covariances: Float64Array) -> Float64Array:
-    """Durbin's recursion: the last coefficient of each order's prediction; NaN where there is none."""
+def _predicted(covariances: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Durbin's recursion: the last coefficient of each order's prediction, and all of the last order's."""
     found = np.ones(len(covariances))
     weights = np.empty(0)
     for order in range(1, len(covariances)):
@@ -89,7 +90,38 @@ def _partial(covariances: Float64Array) -> Float64Array:
         missing = covariances[order] - weights @ before[::-1]
         found[order] = last = missing / (covariances[0] - weights @ before)
         weights = np.append(weights - last * weights[::-1], last)
-    return found
+    return found, weights
+
+
+def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
+    order = integer_attribute("ar", attributes, "p", 1, low=1)
+
+    def run(points: Points) -> Points:
+        known = np.isfinite(doubles(points))
+        values = _evenly(points.times[known], doubles(points)[known])
+        if len(values) <= order:
+            return made_points(points.times[:0], _DOUBLE, values[:0])
+        _require_lag("ar", order, "p")
+        products = shifted_products(values)[: order + 1]
+        with np.errstate(all="ignore"):
+            weights = _predicted(products / (len(values) - np.arange(order + 1)))[1]
+        return made_points(np.arange(1, order + 1), _DOUBLE, weights)
+
+    return run
+
+
+def _evenly(times: Int64Array, values: Float64Array) -> Float64Array:
+    """The values with those of a line where points are missing in the most frequent step."""
+    if len(times) < 2:
+        return values
+    steps = np.diff(times)
+    gaps = np.maximum(steps // mode(steps), 1)
+    if int(gaps.sum()) > WINDOWS_MAX:
+        raise UserMistake(
+            f"ar: with what is missing there are {gaps.sum():,} points; at most {WINDOWS_MAX:,}", code=2005
+        )
+    within = np.arange(int(gaps.sum())) - np.repeat(np.cumsum(gaps) - gaps, gaps)
+    return np.append(np.repeat(values[:-1], gaps) + within * np.repeat(np.diff(values) / gaps, gaps), values[-1])
 
 
 def _make_qlb(attributes: Attributes, _: TimeUnit) -> Generator:
@@ -346,6 +378,7 @@ def _tangent(x: Float64Array, y: Float64Array, at: float) -> float:
 SHAPE = (
     point_function("xcorr", _DOUBLE, _make_xcorr, series=2, apart=True),
     point_function("pacf", _DOUBLE, _make_pacf, lambda a: integer_attribute("pacf", a, "lag", -1)),
+    point_function("ar", _DOUBLE, _make_ar, lambda a: integer_attribute("ar", a, "p", 1, low=1)),
     point_function("qlb", _DOUBLE, _make_qlb, lambda a: integer_attribute("qlb", a, "lag", 0, low=0)),
     point_function("period", DataType.INT32, _make_period),
     point_function("ptnsym", _DOUBLE, _make_ptnsym, _check_ptnsym),
