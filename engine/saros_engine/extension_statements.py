@@ -53,8 +53,10 @@ def show_functions(catalogue: Catalogue) -> Shown:
     kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
     kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
     kinds |= dict.fromkeys(POINT_FUNCTIONS, "built-in series function")
-    own = [(name.upper(), kind, "", "AVAILABLE") for name, kind in kinds.items()]
-    rows: list[Row] = [*sorted([*own, *function_rows(catalogue)])]
+    registered = function_rows(catalogue)
+    hidden = {row[0] for row in registered}
+    own = [(name.upper(), kind, "", "AVAILABLE") for name, kind in kinds.items() if name.upper() not in hidden]
+    rows: list[Row] = [*sorted([*own, *registered])]
     return Shown(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), rows)
 
 

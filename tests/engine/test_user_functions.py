@@ -12,6 +12,7 @@ from engine.installed_package import install, install_example
 
 from saros_engine.errors import EngineError, ExtensionFailed, SemanticError
 from saros_engine.options import EngineOptions
+from saros_engine.points import POINT_FUNCTIONS
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType
@@ -94,6 +95,19 @@ def test_a_scalar_function_stands_wherever_an_expression_may(engine: Engine) -> 
         engine.ask("select tof(s) from root.a.d")
     with pytest.raises(UserMistake, match="tof has no attribute k: there are none"):
         engine.ask("select tof(t, 'k'='v') from root.a.d")
+
+
+def test_what_was_registered_before_saros_had_it_stays(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.ask("create function steady as 'fahrenheit'")
+    monkeypatch.setitem(POINT_FUNCTIONS, "steady", POINT_FUNCTIONS["spread"])
+    assert [[1, 32.0], [2, 212.0]] == engine.ask("select steady(t) from root.a.d")[1]
+    assert [[2]] == engine.ask("select count(steady(t)) from root.a.d where steady(t) > 0")[1]
+    shown = [row for row in engine.ask("show functions")[1] if row[0] == "STEADY"]
+    assert [["STEADY", "external UDTF", "fahrenheit", "AVAILABLE"]] == shown
+    engine.ask("drop function steady")
+    assert [[0, 100.0]] == engine.ask("select steady(t) from root.a.d")[1]
+    with pytest.raises(UserMistake, match="is a function of Saros, and stays"):
+        engine.ask("drop function steady")
 
 
 def test_a_series_function_carries_its_state_over_blocks(engine: Engine) -> None:

@@ -68,9 +68,9 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
     """The change of DROP FUNCTION. Raises UserMistake 2082."""
-    if is_built_in(name):
-        raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
     if catalogue.get(KIND, name.upper()) is None:
+        if is_built_in(name):
+            raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
         raise UserMistake(f"function {name} doesn't exist: look with SHOW FUNCTIONS", code=_MISSING)
     return [SetEntry(KIND, name.upper(), None)]
 
@@ -98,12 +98,15 @@ def calls_registered(expression: Expression) -> bool:
 
 
 def resolved(expression: Expression, catalogue: Catalogue) -> Expression:
-    """The expression with calls that know their functions. Raises UserMistake 1200 for one that this node has not."""
+    """The expression with calls that know their functions. Raises UserMistake 1200 for one that this node has not.
+
+    A name that was registered before Saros had a function of it means what was registered.
+    """
     children = children_of(expression)
     changed = [resolved(child, catalogue) for child in children]
     if any(new is not old for new, old in zip(changed, children, strict=True)):
         expression = rebuilt(expression, changed)
-    if not isinstance(expression, Call) or is_built_in(expression.name):
+    if not isinstance(expression, Call):
         return expression
     text = catalogue.get(KIND, expression.name.upper())
     if text is None:

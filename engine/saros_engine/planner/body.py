@@ -168,7 +168,9 @@ def _where(body: Body) -> list[Expression]:
 
 def makes_points(expression: Expression) -> bool:
     """Whether the expression is a call of a function that makes points of its own."""
-    return isinstance(expression, Call) and expression.name.lower() in POINT_FUNCTIONS
+    if not isinstance(expression, Call) or isinstance(expression, RegisteredCall):
+        return False
+    return expression.name.lower() in POINT_FUNCTIONS
 
 
 #: Functions of a series that give one value per row, as CASE needs it.
@@ -179,10 +181,10 @@ def has_own_points(expression: Expression) -> bool:
     """Whether the expression is a call of a function whose points are not its argument's."""
     if not isinstance(expression, Call):
         return False
-    name, function = expression.name.lower(), function_named(expression)
+    function = function_named(expression)
     if function is None:
-        return name in POINT_FUNCTIONS
-    return function.kind is FunctionKind.SERIES and name not in _ROW_BY_ROW
+        return makes_points(expression)
+    return function.kind is FunctionKind.SERIES and expression.name.lower() not in _ROW_BY_ROW
 
 
 def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext) -> tuple[Node, Columns]:
