@@ -222,6 +222,6 @@ def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, af
     share = (times - known_times[before]) / (known_times[after] - known_times[before])
     with np.errstate(invalid="ignore", over="ignore"):
         steps = (known[after] - known[before]) * share
-    # Whole ones are added as such: a double cannot tell nanoseconds of today apart.
-    added: NumericArray = known[before] + (np.floor(steps).astype(np.int64) if known.dtype.kind == "i" else steps)
+        # Whole ones are added as such: a double cannot tell nanoseconds of today apart.
+        added: NumericArray = known[before] + (np.floor(steps).astype(np.int64) if known.dtype.kind == "i" else steps)
     return added
