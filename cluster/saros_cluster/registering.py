@@ -75,9 +75,11 @@ class Registering:
     def tell_all(self, mutation: Mutation, request: Request) -> None:
         """An entry in each group. One that meets a move of slots is sent to all again.
 
-        What came too early for slots that were about to come, or too late for some that were gone, missed them.
+        What came too early for slots that were about to come, or too late for some that were gone, missed them. A
+        deletion has its effect on these only: what was written elsewhere since the first time is to stay.
         """
-        requests = itertools.chain([request], iter(self._entries.own_request, None))
+        again = itertools.repeat(request) if mutation.deletions else iter(self._entries.own_request, None)
+        requests = itertools.chain([request], again)
 
         def tell() -> None:
             routing = self._routes.now

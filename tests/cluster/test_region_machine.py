@@ -615,6 +615,33 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     assert {0: 2} == member.points("root.b.d")
 
 
+def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
+    """It is sent again for slots that were on their way; what was written to others since the first time stays."""
+    member, request = Member(tmp_path), Request(7, 1)
+    deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
+    member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
+    member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
+    member.transfer(Fence(1, (member.slot("root.b", 0),)))
+    member.transfer(LetGo(1))
+    assert member.add(request, deletion, known=Known(1, 0)) is None
+    member.add(NO_REQUEST, write("root.a.d", 1, 1, 5), known=Known(1, 0))
+    member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
+    member.add(NO_REQUEST, write("root.b.d", 0, 2, 1))
+    refused = member.add(request, deletion, known=Known(1, 0))
+    assert isinstance(refused, UserMistake)
+    assert MOVED == refused.code
+    assert member.add(request, deletion, known=Known(2, 2)) is None
+    member.add(NO_REQUEST, write("root.b.d", 1, 1, 7))
+    assert member.add(request, deletion, known=Known(2, 2)) is None
+    for save in (lambda: None, lambda: member.machine.save(first=2)):
+        assert {1: 5} == member.points("root.a.d")
+        assert {1: 7} == member.points("root.b.d")
+        save()
+        member.restart()
+    assert {1: 5} == member.points("root.a.d")
+    assert {1: 7} == member.points("root.b.d")
+
+
 def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_either(tmp_path: Path) -> None:
     """The state on the disk is older than the drop; what was made anew is newer."""
     member = Member(tmp_path)

@@ -205,11 +205,15 @@ class Watch:
 
         So it is to a group that has the number of one that was given up.
         """
-        which = at // TERMS_OF_A_GROUP
+        which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(known=TabletFrame(placed.frame)) for placed in command.mutation.tablets]
-        places = machine.replica.partly.get(at, range(len(tablets)))
+        places = replica.partly.get(at, range(len(tablets)))
         slots = {slot for place in places for slot in machine._judge.slots_of(tablets[place])}
-        for touched in [(slot, machine.replica.ownership.since(slot)) for slot in sorted(slots)] if tablets else [None]:
+        if command.mutation.deletions:
+            here = {replica.ownership.slot(*partition.key) for partition in replica.region.partitions}
+            slots |= {slot for slot in here if replica.ownership.owns(slot)} - replica.spared.get(at, frozenset())
+        on_slots = tablets or command.mutation.deletions
+        for touched in [(slot, replica.ownership.since(slot)) for slot in sorted(slots)] if on_slots else [None]:
             index = self._effects.setdefault((group, which, command.request, touched), at)
             if index != at:
                 raise Broken(f"request {command.request} has its effect in group {group} at {index} and at {at}")

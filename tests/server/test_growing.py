@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from free_ports import free_addresses
@@ -18,7 +19,9 @@ from waiting import PATIENCE_S, wait_until
 
 from saros_cluster import dropping
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.entries import Entries
 from saros_cluster.growth import worker
 from saros_cluster.growth.change import Move
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
@@ -26,9 +29,11 @@ from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.host import GroupHost
 from saros_cluster.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.mutation import Mutation
 from saros_storage.region import Region
 
 WEEK = 7 * 86_400_000
@@ -451,6 +456,23 @@ def test_a_write_waits_for_slots_that_are_on_their_way(
         writing.result()
     wait_until(lambda: cluster.topology.change is None)
     assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
+
+
+def test_a_deletion_that_is_sent_again_because_slots_move_spares_what_was_written_since(
+    cluster: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    propose_all, written = Entries.propose_all, []
+
+    def meets_a_move(entries: Entries, mutations: Mapping[GroupId, Mutation], *rest: Any) -> None:
+        propose_all(entries, mutations, *rest)
+        if not written and any(mutation.deletions for mutation in mutations.values()):
+            written.append(cluster.run(1, "insert into root.a.d(time, x) values (1, 5)"))
+            raise UserMistake("slots have moved", code=MOVED)
+
+    monkeypatch.setattr(Entries, "propose_all", meets_a_move)
+    cluster.run(0, "delete from root.a.d.x")
+    assert [(1, 5.0)] == cluster.run(2, "select x from root.a.d")
 
 
 def test_a_node_stops_while_it_waits_for_what_another_one_captures(

@@ -40,10 +40,14 @@ _CACHED_DATABASES = 65_536
 
 
 class Effect(NamedTuple):
-    """What is carried out, and of which of the entry's tablets: their places; None: of all."""
+    """What is carried out.
+
+    `places`: of which of the entry's tablets; None: of all. `spared`: slots that have had its deletions before.
+    """
 
     mutation: Mutation
     places: list[int] | None
+    spared: frozenset[int]
 
 
 class Judge:
@@ -63,15 +67,21 @@ class Judge:
         if drop_of(mutation.changes) is not None and command.drop <= replica.drops.newest:
             return None
         places: list[int] | None = None
+        spared: frozenset[int] = frozenset()
         if replica.requests.is_known(request, index):
             places, creates = self._unseen(request, index, mutation)
-            if not (places or creates or self._unseen_loads(request, index, mutation)):
+            deletions = mutation.deletions
+            if deletions:
+                spared, others = self._seen_slots(request, index)
+                deletions = deletions if others else ()
+            if not (places or creates or deletions or self._unseen_loads(request, index, mutation)):
                 return None
-            mutation = replace(mutation, changes=creates, tablets=[mutation.tablets[place] for place in places])
+            tablets = [mutation.tablets[place] for place in places]
+            mutation = replace(mutation, changes=creates, deletions=deletions, tablets=tablets)
         self._check_slots(mutation, command.known)
         if lost is not None:
             raise lost
-        return Effect(self._checked(mutation, command.drop), places)
+        return Effect(self._checked(mutation, command.drop), places, spared)
 
     # ------------------------------------------------------------------ slots and requests
 
@@ -107,6 +117,14 @@ class Judge:
                     database = new[0] if new else schema.database_of(device)
                     found.append((change, [] if database is None else [ownership.slot(database, 0)]))
         return found
+
+    def _seen_slots(self, request: Request, index: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Of the group's slots of which something is here: those that have had a repeated request, and the others."""
+        covers, ownership = self._replica.requests.covers, self._replica.ownership
+        here = frozenset(ownership.slot(*partition.key) for partition in self._replica.region.partitions)
+        owned = frozenset(slot for slot in here if ownership.owns(slot))
+        seen = frozenset(slot for slot in owned if covers(request, index, slot, ownership.since(slot)))
+        return seen, owned - seen
 
     def _unseen_loads(self, request: Request, index: int, mutation: Mutation) -> bool:
         """Whether it brings a file for a slot that has not had it."""

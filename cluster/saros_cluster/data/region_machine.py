@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from saros_cluster.data.command import Command, decode_command
 from saros_cluster.data.drops import drop_of
-from saros_cluster.data.judging import Judge
+from saros_cluster.data.judging import Effect, Judge
 from saros_cluster.data.moving import move, remove_left
 from saros_cluster.data.ownership import LEFT, LetGo, Ownership
 from saros_cluster.data.replica import Replica, Underlay
@@ -274,7 +274,9 @@ class RegionMachine:
             if effect is not None:
                 if effect.places is not None:
                     replica.partly[index] = effect.places
-                self._carry_out(index, command, effect.mutation)
+                if effect.spared:
+                    replica.spared[index] = effect.spared
+                self._carry_out(index, command, effect)
                 return None
             refused = None
         replica.skip(index, command.mutation)
@@ -290,16 +292,16 @@ class RegionMachine:
         places = replica.partly.get(index)
         if places is not None:
             mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
-        replica.take_effect(index, mutation)
+        replica.take_effect(index, mutation, replica.spared.get(index, frozenset()))
 
-    def _carry_out(self, index: int, command: Command, mutation: Mutation) -> None:
-        replica = self.replica
+    def _carry_out(self, index: int, command: Command, effect: Effect) -> None:
+        replica, mutation = self.replica, effect.mutation
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
                 replica.ownership.forget(change.path)
         schema = replica.region.schema
         told = [exact for change in mutation.changes for exact in replica.told.exactly(change, schema)]
-        replica.take_effect(index, mutation)
+        replica.take_effect(index, mutation, effect.spared)
         replica.requests.remember(command.request, index, command.known.inbound)
         drop = drop_of(command.mutation.changes)  # what it drops may not be here
         if drop is not None:

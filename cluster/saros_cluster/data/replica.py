@@ -2,7 +2,7 @@
 
     region       points and schema              shipments    files that come through the log
     ownership    which slots, since when        told         what others hear of the schema
-    requests     which had their effect         judged, reached, released, skipped, partly: how far, and what passed by
+    requests     which had their effect         judged, reached, skipped, ...: how far, and what passed by
     drops        which were carried out
 
 `RegionMachine` changes it, entry by entry, and puts another one in its place when a snapshot comes; others look at it:
@@ -13,7 +13,7 @@ Everything is done under the region's lock: public methods that look take it, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from saros_cluster.data.command import Known
 from saros_cluster.data.drops import Drops
@@ -66,6 +66,8 @@ class Replica:
         self.skipped = list(state.skipped)
         #: Of the same: by entry, the places of those of its tablets that had an effect.
         self.partly = {index: list(places) for index, places in state.partly}
+        #: Likewise, the slots that their deletions spared.
+        self.spared = {index: frozenset(slots) for index, slots in state.spared}
         self.requests = Requests(state.requests, state.arrived_requests)
         self.drops = Drops.of_words(state.drops)
         self.told = SchemaTold(state.index, ownership, self.drops, told)
@@ -93,15 +95,21 @@ class Replica:
         for staged in mutation.loads:
             self.shipments.drop_of(staged)
 
-    def take_effect(self, index: int, mutation: Mutation) -> None:
-        """What is loaded is the region's from now on; what has left the group is spared: who gets it does it, too."""
+    def take_effect(self, index: int, mutation: Mutation, spared: Collection[int] = ()) -> None:
+        """What is loaded is the region's from now on.
+
+        Nothing goes of slots that are `spared`, nor of those that have left the group: who gets these does it, too.
+        """
         for staged in mutation.loads:
             self.shipments.load(staged)
         ownership = self.ownership
-        if ownership.fences:
-            self.region.take_effect(
-                index, mutation, lambda d, number: ownership.is_still(ownership.slot(d, number), index)
-            )
+
+        def is_spared(database: str, number: int) -> bool:
+            slot = ownership.slot(database, number)
+            return slot in spared or ownership.is_still(slot, index)
+
+        if ownership.fences or spared:
+            self.region.take_effect(index, mutation, is_spared)
         else:
             self.region.take_effect(index, mutation)
         self.region.freeze_large()
@@ -126,11 +134,13 @@ class Replica:
             needed = min(needed, self.reached + 1, *(i for i in (shipped, self.removing) if i is not None))
             self.skipped = [index for index in self.skipped if index >= needed]
             self.partly = {index: places for index, places in self.partly.items() if index >= needed}
+            self.spared = {index: slots for index, slots in self.spared.items() if index >= needed}
             return GroupState(
                 index=self.judged,
                 released=needed - 1,
                 skipped=tuple(self.skipped),
                 partly=tuple(self.partly.items()),
+                spared=tuple((index, sorted(slots)) for index, slots in self.spared.items()),
                 requests=tuple(self.requests.dump()),
                 arrived_requests=tuple(self.requests.dump_arrived()),
                 drops=self.drops.words(),

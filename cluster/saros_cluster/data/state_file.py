@@ -6,7 +6,7 @@
 
 Entries up to `released` are in the partitions' files; the log need not have them, and if it has, they are passed by.
 Those behind it up to `index` are applied again, without being checked again; `skipped` had no effect among
-them, and `partly` only with some of their tablets.
+them, `partly` only with some of their tablets, and the deletions of others `spared` some slots.
 
 The region lies in the folder of its `generation`: a snapshot of another member is put into a new one, and is in effect
 once this file names it. `installed` is the place in the log of the last one, which the log itself may not have reached.
@@ -42,6 +42,7 @@ class GroupState:
     released: int = 0
     skipped: tuple[int, ...] = ()
     partly: Sequence[tuple[int, Sequence[int]]] = ()
+    spared: Sequence[tuple[int, Sequence[int]]] = ()
     #: As `Requests.dump` and `dump_arrived` give them.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
     arrived_requests: Sequence[tuple[int, int, Sequence[Had]]] = field(default=(), repr=False)
@@ -67,6 +68,7 @@ def encode_state(state: GroupState) -> bytes:
         "installed": None if state.installed is None else encode_position(state.installed),
         "skipped": state.skipped,
         "partly": state.partly,
+        "spared": state.spared,
         "requests": state.requests,
         "arrived_requests": [(e, i, [had.words() for had in found]) for e, i, found in state.arrived_requests],
         "drops": state.drops,
@@ -92,7 +94,8 @@ def decode_state(path: str, data: bytes) -> GroupState:
         index=int(words["index"]),
         released=int(words["released"]),
         skipped=tuple(map(int, words["skipped"])),
-        partly=tuple((int(index), [int(place) for place in places]) for index, places in words["partly"]),
+        partly=_numbered(words["partly"]),
+        spared=_numbered(words.get("spared", ())),  # files of before have none
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
             (int(e), int(i), tuple(map(Had.of_words, found))) for e, i, found in words["arrived_requests"]
@@ -103,6 +106,10 @@ def decode_state(path: str, data: bytes) -> GroupState:
         schema=schema,
         ownership=words["ownership"],
     )
+
+
+def _numbered(words: Any) -> tuple[tuple[int, list[int]], ...]:
+    return tuple((int(index), [int(number) for number in numbers]) for index, numbers in words)
 
 
 def load_state(disk: Disk, path: str) -> GroupState:
