@@ -82,7 +82,7 @@ def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
 def to_array(values: object) -> pa.Array:
     """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507)."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf" and values.ndim == 1:
-        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
+        return pa.array(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     try:

@@ -396,6 +396,8 @@ class RemoteOutcome:
         self._stale = False
         self._again = again
         self._closed = False
+        #: Whether all was read: nothing is left to be cancelled.
+        self._over = False
         head = answer.head
         self._schema = pa.ipc.read_schema(pa.py_buffer(head.schema)) if head.schema else pa.schema([])
 
@@ -448,6 +450,7 @@ class RemoteOutcome:
 
     def _end(self) -> None:
         """The node has said all."""
+        self._over = True
         found = dict(self._answer.stream.trailing_metadata() or ()).get(protocol.END_KEY)
         if isinstance(found, bytes):
             end = client_pb2.ResultEnd.FromString(found)
@@ -466,4 +469,5 @@ class RemoteOutcome:
     def close(self) -> None:
         """See `Outcome.close`."""
         self._closed = True
-        self._answer.stream.cancel()
+        if not self._over:
+            self._answer.stream.cancel()

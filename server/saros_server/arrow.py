@@ -195,10 +195,11 @@ def _from_arrow(array: pa.Array, unit: TimeUnit) -> Column:
     if target is None:
         raise UserMistake(f"columns of Arrow type {type_} cannot be stored", code=507)
     data_type, storage_type = target
-    try:
-        array = array.cast(storage_type)
-    except pa.ArrowInvalid as error:
-        raise UserMistake(f"a value does not fit {data_type.name}: {error}", code=2008) from error
+    if type_ != storage_type:
+        try:
+            array = array.cast(storage_type)
+        except pa.ArrowInvalid as error:
+            raise UserMistake(f"a value does not fit {data_type.name}: {error}", code=2008) from error
     valid: BoolArray | None = None
     if array.null_count:
         valid = np.asarray(array.is_valid())
@@ -207,6 +208,7 @@ def _from_arrow(array: pa.Array, unit: TimeUnit) -> Column:
     return Column(data_type, _numbers(array, data_type), valid)
 
 
+@lru_cache
 def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] | None:
     """Our type for an Arrow type, and the Arrow type whose buffers are ours."""
     t: Any = pa.types
@@ -233,7 +235,8 @@ def _text(array: pa.Array) -> TextArray:
 
 def _numbers(array: pa.Array, type_: DataType) -> NumericArray:
     if type_ is DataType.BOOLEAN:
-        return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False))
+        filled = array.fill_null(False) if array.null_count else array
+        return np.asarray(filled.to_numpy(zero_copy_only=False))
     dtype = {DataType.DATE: np.int32, DataType.TIMESTAMP: np.int64}.get(type_) or array.type.to_pandas_dtype()
     numbers = _numbers_at(array, dtype)
     return _yyyymmdd(numbers) if type_ is DataType.DATE else numbers
