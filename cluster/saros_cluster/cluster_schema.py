@@ -78,6 +78,15 @@ class ClusterSchema:
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
         return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
 
+    @property
+    def seen(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that whoever writes by the tree has seen: one that the meta group has told of, too.
+
+        What that has not told of lies behind moves of which it has not told either: series that such a drop took may be
+        another group's to tell of by now, and still be in the tree.
+        """
+        return {group: min(number, self.version) for group, number in self.drops.items()}
+
     def known(self, group: GroupId) -> int:
         """The entry up to which a group has told; 0: it has not."""
         return self._known.get(group, 0)

@@ -162,7 +162,7 @@ class ClusterDatabase:
 
     def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
         """See `Database.hand_over`: those that are one entry of a group which is led here."""
-        drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
+        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
         tree, routing = self.schema, self.routing
         ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
@@ -189,7 +189,7 @@ class ClusterDatabase:
     def _write(self, request: Request, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
         if creates:
             self._registering.look(creates)
-        drops = self._parts.schema.drops  # before the tree is looked at: what it says must show there
+        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
         tree = self.schema
         if creates:
             tree = tree.rehearse(creates, [frame.head.device for frame in frames])
@@ -241,8 +241,8 @@ class ClusterDatabase:
                 abandon(self._parts.proposer, group, name)
 
     def drops_seen(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that shows in the schema."""
-        return self._parts.schema.drops
+        """By group, the newest drop that shows in the schema (`ClusterSchema.seen`)."""
+        return self._parts.schema.seen
 
     # ------------------------------------------------------------------ deleting
 

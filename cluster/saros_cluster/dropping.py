@@ -95,10 +95,9 @@ class Dropping:
         for number, drop in pending:
             self._proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
 
-    def await_over(self, paths: Sequence[str], drops: Mapping[GroupId, int]) -> None:
+    def await_over(self, paths: Sequence[str]) -> None:
         """Nothing is made under a drop that is not over: end it. `paths`: databases and devices that are to be."""
-        if max(drops.values(), default=0) > self._schema.version:
-            self._entries.see([META])
+        self._hear_of_all()
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
             self.finish()
 
@@ -108,8 +107,7 @@ class Dropping:
         The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
         written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
         """
-        if max(self._schema.drops.values(), default=0) > self._schema.version:
-            self._entries.see([META])
+        self._hear_of_all()
         # A database shows no more from the first step on, a series as soon as its group has dropped it.
         begun = self._schema.pending.keys()
         for _ in range(_OTHERS_TURNS):
@@ -122,6 +120,11 @@ class Dropping:
             self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
         except StorageError as error:
             raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
+
+    def _hear_of_all(self) -> None:
+        """Have been told by the meta group of what shows as dropped."""
+        if max(self._schema.drops.values(), default=0) > self._schema.version:
+            self._entries.see([META])
 
     # ------------------------------------------------------------------ what is overtaken
 

@@ -58,7 +58,7 @@ class Registering:
         asked_before = itertools.chain([current_request.get() != NO_REQUEST], itertools.repeat(True))
 
         def make() -> None:
-            drops = self._schema.drops
+            drops = self._schema.seen
             tree = self._rehearse(changes, asked_before=next(asked_before))
             self.create(request, changes, {}, tree, drops, self._routes.now)
 
@@ -104,11 +104,11 @@ class Registering:
     ) -> None:
         """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
 
-        `tree`: the schema afterwards; `drops`: those that showed before it was looked at; `routing`: who gets what.
+        `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
-        self._dropping.await_over([*(c.path for c in made_databases), *devices], drops)
+        self._dropping.await_over([*(c.path for c in made_databases), *devices])
         for created in made_databases:
             self._create_database(created.path, None if devices else request)
         by_group: dict[GroupId, list[SchemaChange]] = {}

@@ -281,6 +281,17 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
         assert schema.tree.device("root.a.d") is None
 
 
+def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
+    """The group that tells of it may have given the series away, before the drop, and not say that they are gone."""
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 3)
+    schema.learn_news(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))
+    schema.learn_news(GroupId(2), told([], drop=2))
+    assert ({1: 5, 2: 2}, {1: 3, 2: 2}) == (schema.drops, schema.seen)
+    schema.agree(["root.a"], {}, 6)
+    assert {1: 5, 2: 2} == schema.seen
+
+
 def test_what_a_group_does_not_tell_any_more_is_gone() -> None:
     schema = ClusterSchema()
     schema.agree(["root.a", "root.b"], {}, 1)
