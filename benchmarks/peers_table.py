@@ -1,17 +1,18 @@
 """What `peerbench_adapter.py` and the peers' adapters measured, as one table of goals: Markdown.
 
-    python benchmarks/peers_table.py RESULTS.jsonl ...
+    python benchmarks/peers_table.py [--others CORES] RESULTS.jsonl ...
 
-A goal is a ratio to the best peer of a kind, in the same sweep: of rates at least so much, of times and bytes at most.
-Cells are best / median over the rounds. Rounds that are marked as one durability are compared with their own kind only
-where the goal says so.
+A goal is a ratio to the best peer of a kind: of rates at least so much, of times and bytes at most. Cells are best /
+median over the rounds, and CPU seconds of client and server. `--others`: rounds beside which other processes took more
+than so many processors are left out. Ours count with the durability that the goal is about.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import statistics
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ OURS = ("saros", "saros-embedded")
 
 @dataclass(frozen=True)
 class Goal:
-    """`field` of `phase` (of a query: its name and a field) at a size, and the ratio to the best of `peers`."""
+    """A field of a phase (in the phase `query`: a query's name) at a size, and the ratio asked to the best of peers."""
 
     name: str
     what: str
@@ -79,10 +80,10 @@ GOALS = [
 class Results:
     """Records by (peer, profile, phase)."""
 
-    def __init__(self, files):
+    def __init__(self, files, others_max):
         self._found = defaultdict(list)
         for record in (json.loads(line) for file in files for line in Path(file).read_text().splitlines()):
-            if "error" not in record["result"]:
+            if "error" not in record["result"] and (record["other_cores"] or 0) <= others_max:
                 key = (record["peer"], record["profile"], record["phase"])
                 self._found[key].append((record["durability"], record["result"]))
 
@@ -121,7 +122,11 @@ def pair(values):
 
 
 def main():
-    results = Results(sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--others", type=float, default=math.inf, metavar="CORES")
+    parser.add_argument("files", nargs="+", metavar="RESULTS.jsonl")
+    given = parser.parse_args()
+    results = Results(given.files, given.others)
     heads = ["goal", "what", "asked", "best peer", "its best / median, CPU s", "served", "ratio", "embedded", "ratio"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for goal in GOALS:
