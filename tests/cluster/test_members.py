@@ -92,7 +92,15 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]
-            assert (own >= after[head] - min(after.values()) - 1e-9).all()
+            assert (own >= after[head] - min(after.values()) - share * 1e-6 - 1e-9).all()
+
+
+def test_what_only_rounding_tells_apart_does_not_go_back_and_forth() -> None:
+    loads = np.array([99.9, 61.94241695029452, 0.0, 3.3, 0.0, 99.9, 0.7, 99.9])
+    owners = np.array([1, 3, 2, 3, 1, 1, 3, 2], np.int64)
+    nodes = [NodeId(1), NodeId(2), NodeId(3)]
+    found = balanced_by_load(owners, nodes, loads)
+    assert max(totals(owners, nodes, loads).values()) >= max(totals(found, nodes, loads).values())
 
 
 def test_a_load_that_is_nearly_even_moves_nothing_and_one_that_is_not_moves_little() -> None:

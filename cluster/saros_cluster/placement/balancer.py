@@ -29,7 +29,8 @@ Owners: TypeAlias = npt.NDArray[np.int64]
 Loads: TypeAlias = npt.NDArray[np.float64]
 #: Of a share, what a group may have above it: until slots are moved, and when enough have been.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
-#: Of a share: a slot with less is not worth moving.
+#: Of a share: a slot with less is not worth moving, nor one by which so little is gained. Sums are rounded, so that it
+#: could go back and forth forever.
 _NOTHING = 1e-6
 
 
@@ -76,7 +77,7 @@ def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) ->
         if sums[giver] <= share * (1 + _ENOUGH):
             break
         gap = sums[giver] - sums[taker]
-        slots = np.flatnonzero((found == giver) & (loads > share * _NOTHING) & (loads < gap))
+        slots = np.flatnonzero((found == giver) & (loads > share * _NOTHING) & (loads < gap - share * _NOTHING))
         if not len(slots):
             givers.remove(giver)  # what it has is too much for anybody, each by itself
             continue
