@@ -26,6 +26,7 @@ from saros_storage.schema import (
 )
 from saros_storage.snapshot import DeviceSpan
 from saros_storage.tsfile.access import DeviceIndex, SeriesIndex
+from saros_storage.tsfile.choice import declared_encoding
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MAX, TIME_MIN
 
@@ -75,7 +76,7 @@ def _series(reader: TsFileReader, device: DeviceIndex, found: SeriesIndex) -> Se
         layout = reader.layout(device, found, 0)
         compressor = layout.compressor
         if layout.encoding in LEGAL_ENCODINGS[found.type]:
-            encoding = layout.encoding
+            encoding = declared_encoding(layout.encoding, found.type)
     return SeriesSchema(found.measurement, found.type, encoding, compressor)
 
 

@@ -30,3 +30,8 @@ def chosen_encoding(
     tried = values[:_TRIED_ROWS] if valid is None else values[np.flatnonzero(valid)[:_TRIED_ROWS]]
     plain, declared_size = (len(compress(compressor, encode(e, type_, tried))) for e in (Encoding.PLAIN, declared))
     return Encoding.PLAIN if plain < declared_size else declared
+
+
+def declared_encoding(found: Encoding, type_: DataType) -> Encoding:
+    """What a series is declared with whose chunks have an encoding: PLAIN may be GORILLA's, which is never larger."""
+    return Encoding.GORILLA if found is Encoding.PLAIN and type_ in _FLOATS else found
