@@ -24,14 +24,9 @@ from saros_engine.function import (
     number_attribute,
 )
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
-from saros_engine.points.profile import doubles, made_points, point_function
+from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
-
-
-def _finite(points: Points) -> Points:
-    known = np.logical_and.reduce([np.isfinite(doubles(points, number)) for number in range(len(points.columns))])
-    return points.take(np.flatnonzero(known))
 
 
 def _refuse(name: str, rows: int, advice: str) -> UserMistake:
@@ -63,7 +58,7 @@ def _make_outlier(attributes: Attributes, _: TimeUnit) -> Generator:
     distance, neighbours, window, step = _outlier_attributes(attributes)
 
     def run(points: Points) -> Points:
-        found = _finite(points)
+        found = finite_points(points)
         values = doubles(found)
         starts = range(0, len(values) - window + 1, step)
         if len(starts) * (window + _WINDOW_COST) > _OUTLIER_POINTS_MAX:
@@ -114,7 +109,7 @@ def _make_twosidedfilter(attributes: Attributes, unit: TimeUnit) -> Generator:
     length, threshold = _filter_attributes(attributes)
 
     def run(points: Points) -> Points:
-        found = _finite(points)
+        found = finite_points(points)
         times, values = found.times, doubles(found)
         if len(values) * length > _SIDES_MAX:
             raise _refuse("twosidedfilter", len(values), "take a smaller 'len', or a shorter range of time")
@@ -160,7 +155,7 @@ def _make_lof(call: FunctionCall, _: TimeUnit) -> Generator:
     in_a_row, neighbours, window, size = _lof_attributes(attributes_of(call))
 
     def run(points: Points) -> Points:
-        found = _finite(points)
+        found = finite_points(points)
         count = len(found.times)
         if count * min(count, window) * (size if in_a_row else len(found.columns)) > _DIFFERENCES_MAX:
             raise _refuse("lof", count, "take a smaller 'window', or a shorter range of time")

@@ -74,6 +74,12 @@ def without_nan(points: Points) -> Points:
     return points if known.all() else points.take(np.flatnonzero(known))
 
 
+def finite_points(points: Points) -> Points:
+    """Without the points of which a value is not finite."""
+    known = np.logical_and.reduce([np.isfinite(doubles(points, number)) for number in range(len(points.columns))])
+    return points.take(np.flatnonzero(known))
+
+
 def doubles(points: Points, number: int = 0) -> Float64Array:
     """The values of an argument."""
     return points.columns[number].numbers.astype(np.float64, copy=False)

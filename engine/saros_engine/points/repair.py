@@ -17,7 +17,7 @@ import numpy as np
 
 from saros_engine.function import Attributes, choice_attribute, duration_attribute, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, Points
-from saros_engine.points.profile import doubles, made_points, point_function
+from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.quality import bridged, deviation
 from saros_grammar.literals import is_duration
 from saros_storage.errors import UserMistake
@@ -71,8 +71,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
             even = start + pace * np.arange(count)
             places, rows = _moves(even, times)
             times, column = even[places], column.take(rows)
-        kept = np.flatnonzero(np.isfinite(column.numbers))
-        return Points(times, (column,)).take(kept)
+        return finite_points(Points(times, (column,)))
 
     return run
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from saros_engine.function import Attributes, choice_attribute, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, Points
-from saros_engine.points.profile import doubles, made_points, point_function
+from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.signal import mode, shifted_products
 from saros_engine.points.spectrum import convolved
 from saros_engine.windows import WINDOWS_MAX
@@ -97,8 +97,8 @@ def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
     order = integer_attribute("ar", attributes, "p", 1, low=1)
 
     def run(points: Points) -> Points:
-        known = np.isfinite(doubles(points))
-        values = _evenly(points.times[known], doubles(points)[known])
+        known = finite_points(points)
+        values = _evenly(known.times, doubles(known))
         if len(values) <= order:
             return made_points(points.times[:0], _DOUBLE, values[:0])
         _require_lag("ar", order, "p")
@@ -280,7 +280,7 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
     error_max = float(attributes.get("error", "0.1"))
 
     def run(points: Points) -> Points:
-        found = points.take(np.flatnonzero(np.isfinite(doubles(points))))
+        found = finite_points(points)
         values = doubles(found)
         if len(values) > _SEGMENT_ROWS_MAX:
             raise UserMistake(
@@ -337,7 +337,7 @@ def _make_spline(attributes: Attributes, _: TimeUnit) -> Generator:
     count = _count(attributes)
 
     def run(points: Points) -> Points:
-        known = points.take(np.flatnonzero(np.isfinite(doubles(points))))
+        known = finite_points(points)
         if len(known.times) < _CURVE_POINTS_MIN:
             return made_points(known.times[:0], _DOUBLE, doubles(known)[:0])
         since = (known.times - known.times[0]).astype(np.float64)

@@ -22,7 +22,7 @@ from saros_engine.function import (
     number_attribute,
 )
 from saros_engine.points.point_function import Generator, PointFunction, Points
-from saros_engine.points.profile import doubles, made_points, point_function
+from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.signal import mode
 from saros_engine.times import parse_time
 from saros_storage.errors import UserMistake
@@ -39,7 +39,7 @@ _DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
 _NANOSECOND = TimeUnit.NANOSECOND
 
 
-def finite(points: Points, number: int = 0) -> Float64Array:
+def _finite_values(points: Points, number: int = 0) -> Float64Array:
     """The values of an argument that are there and finite."""
     values = doubles(points, number)
     return values[np.isfinite(values) & points.columns[number].present]
@@ -48,11 +48,6 @@ def finite(points: Points, number: int = 0) -> Float64Array:
 def _counted(values: Float64Array) -> Points:
     """Values at times 0, 1, ..."""
     return made_points(np.arange(len(values), dtype=np.int64), _DOUBLE, values)
-
-
-def _of_finite(points: Points) -> tuple[Int64Array, Float64Array]:
-    known = np.isfinite(doubles(points))
-    return points.times[known], doubles(points)[known]
 
 
 # ---------------------------------------------------------------------------------------------- spectra
@@ -82,7 +77,7 @@ def _make_fft(attributes: Attributes, _: TimeUnit) -> Generator:
     part = _PARTS[choice_attribute("fft", attributes, "result", tuple(_PARTS))]
 
     def run(points: Points) -> Points:
-        values = finite(points)
+        values = _finite_values(points)
         if not len(values):
             return _counted(values)
         spectrum = np.fft.fft(values)
@@ -146,7 +141,8 @@ def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
     given = float(attributes["frequency"]) if "frequency" in attributes else None
 
     def run(points: Points) -> Points:
-        times, values = _of_finite(points)
+        known = finite_points(points)
+        times, values = known.times, doubles(known)
         count = len(values)
         if count < 2:
             return made_points(times[:0], _DOUBLE, values[:0])
@@ -185,7 +181,7 @@ def convolved(x: Float64Array, y: Float64Array) -> Float64Array:
 
 def _make_conv(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
-        x, y = finite(points), finite(points, 1)
+        x, y = _finite_values(points), _finite_values(points, 1)
         return _counted(convolved(x, y) if len(x) and len(y) else x[:0])
 
     return run
@@ -199,7 +195,7 @@ def _make_deconv(attributes: Attributes, _: TimeUnit) -> Generator:
     remainder = choice_attribute("deconv", attributes, "result", _RESULTS) == "remainder"
 
     def run(points: Points) -> Points:
-        dividend, divisor = finite(points), finite(points, 1)
+        dividend, divisor = _finite_values(points), _finite_values(points, 1)
         if not len(dividend) or not len(divisor):
             return _counted(dividend[:0])
         divisor = np.trim_zeros(divisor, "b")
@@ -284,7 +280,8 @@ def _wave(name: str, *, inverse: bool) -> PointFunction:
         layers = integer_attribute(name, attributes, "layer", 1, low=1)
 
         def run(points: Points) -> Points:
-            times, values = _of_finite(points)
+            known = finite_points(points)
+            times, values = known.times, doubles(known)
             if not len(values):
                 return made_points(times, _DOUBLE, values)
             if len(values) & (len(values) - 1) or len(values) < len(low):
