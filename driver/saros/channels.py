@@ -2,14 +2,12 @@
 
 One that could not connect is not handed to newcomers.
 
-The dictionary of open channels is the only state of this module. A process that was forked begins with none: those of
-its parent are kept, unused, as gRPC could not close them there. Thread-safe.
+The dictionary of open channels is the only state of this module; a process that was forked begins with none.
+Thread-safe.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from grpc.experimental import ChannelOptions
 from saros.errors import InterfaceError
 from saros.together import Together
 from saros_wire import protocol
+from saros_wire.per_process import PerProcess
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
@@ -47,19 +46,7 @@ class _Shared:
     leases: int = 0
 
 
-_lock = threading.Lock()
-_channels: dict[_Key, _Shared] = {}
-_inherited: list[_Shared] = []
-
-
-def _begin_anew() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _inherited.extend(_channels.values())
-    _channels.clear()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
+_channels: PerProcess[_Key, _Shared] = PerProcess()
 
 
 class Lease:
@@ -68,7 +55,7 @@ class Lease:
     def __init__(self, address: str, authority: bytes | None) -> None:
         """`authority`: who signs the nodes' certificates (PEM); None: no TLS. Connects when it is first used."""
         self._key = (address, authority)
-        with _lock:
+        with _channels.lock:
             shared = _channels.get(self._key)
             if shared is None:
                 channel = _open(address, authority)
@@ -81,12 +68,12 @@ class Lease:
 
     def set_aside(self) -> None:
         """Let the next lease open a channel of its own: this one could not connect, and waits before it tries again."""
-        with _lock:
+        with _channels.lock:
             self._forget()
 
     def release(self) -> None:
         """Give it back, once."""
-        with _lock:
+        with _channels.lock:
             self._shared.leases -= 1
             if self._shared.leases == 0:
                 self._forget()

@@ -39,6 +39,7 @@ from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
 from saros_storage.types import TimeUnit
 from saros_sync.receiver.asking import Speaker
+from saros_wire.per_process import PerProcess
 from saros_wire.read_point import ReadPoint as KeptPoint
 
 if TYPE_CHECKING:
@@ -51,27 +52,15 @@ _SHAPES_CACHED = 4_096
 
 @dataclass(slots=True)
 class _Shared:
-    """A node and how many sessions it has; guarded by `_lock`."""
+    """A node and how many sessions it has; guarded by the lock of `_nodes`."""
 
     node: Node
     sessions: int = 0
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-_lock = threading.Lock()
-_nodes: dict[str, _Shared] = {}
-_inherited: list[_Shared] = []
-
-
-def _begin_anew() -> None:
-    """In a process that was forked: the folders are its parent's, and are in use."""
-    global _lock
-    _lock = threading.Lock()
-    _inherited.extend(_nodes.values())
-    _nodes.clear()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
+#: To a process that was forked the folders are its parent's, and in use.
+_nodes: PerProcess[str, _Shared] = PerProcess()
 
 
 def open_session(
@@ -91,7 +80,7 @@ def open_session(
     if consistency not in CONSISTENCIES:
         raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
     key = os.path.realpath(folder)
-    with _lock:
+    with _nodes.lock:
         shared = _nodes.get(key)
         if shared is None:
             loaded = load(file=configuration_file(folder), overrides=options)
@@ -124,7 +113,7 @@ def _opened(folder: str, configuration: Configuration) -> Node:
 
 def _leave(key: str) -> None:
     """One session less; the last one closes the node (under the lock: a new `open_session` must wait for it)."""
-    with _lock:
+    with _nodes.lock:
         shared = _nodes[key]
         shared.sessions -= 1
         if shared.sessions == 0:
