@@ -96,7 +96,7 @@ class StatementBuilder:
     # ------------------------------------------------------------------------------------------ writing
 
     def _insert(self, context: Any) -> ast.Insert:
-        device = self._exact(context.exactPath())
+        device = self._expressions.exact(context.exactPath())
         columns = context.columns
         names = [unquote_name(self._expressions.raw(column)).lower() for column in columns]
         clocks = [i for i, name in enumerate(names) if name in ("time", "timestamp")]
@@ -169,11 +169,19 @@ class StatementBuilder:
 
     def _create_database(self, context: Any) -> Statement:
         ttl = self._ttl(context.pair()) if context.WITH() is not None else None
-        return ttl if isinstance(ttl, NotSupported) else ast.CreateDatabase(self._exact(context.exactPath()), ttl)
+        return (
+            ttl
+            if isinstance(ttl, NotSupported)
+            else ast.CreateDatabase(self._expressions.exact(context.exactPath()), ttl)
+        )
 
     def _alter_database(self, context: Any) -> Statement:
         ttl = self._ttl(context.pair())
-        return ttl if isinstance(ttl, NotSupported) else ast.AlterDatabase(self._exact(context.exactPath()), ttl)
+        return (
+            ttl
+            if isinstance(ttl, NotSupported)
+            else ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
+        )
 
     def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported:
         """The TTL of a database's settings, the only one that Saros has."""
@@ -198,13 +206,15 @@ class StatementBuilder:
         return ast.DeleteTimeseries(self._paths(context.path()))
 
     def _create_series(self, context: Any) -> ast.CreateTimeseries:
-        return series_builder.create_series(self._expressions, self._exact(context.exactPath()), context)
+        return series_builder.create_series(self._expressions, self._expressions.exact(context.exactPath()), context)
 
     def _create_aligned(self, context: Any) -> ast.CreateTimeseries:
-        return series_builder.create_aligned(self._expressions, self._exact(context.exactPath()), context)
+        return series_builder.create_aligned(self._expressions, self._expressions.exact(context.exactPath()), context)
 
     def _alter_series(self, context: Any) -> ast.AlterTimeseries:
-        return series_builder.alter(self._expressions, self._exact(context.exactPath()), context.alteration())
+        return series_builder.alter(
+            self._expressions, self._expressions.exact(context.exactPath()), context.alteration()
+        )
 
     def _other(self, context: Any) -> NotSupported:
         word = "merge" if context.what is None else context.what.text.lower()
@@ -307,7 +317,7 @@ class StatementBuilder:
     # ------------------------------------------------------------------------------------------ life
 
     def _set_storage_group(self, context: Any) -> ast.CreateDatabase:
-        return ast.CreateDatabase(self._exact(context.exactPath()))
+        return ast.CreateDatabase(self._expressions.exact(context.exactPath()))
 
     def _set_time_zone(self, context: Any) -> ast.SetTimeZone:
         text = self._expressions.raw(context.zone())
@@ -419,15 +429,12 @@ class StatementBuilder:
     # ------------------------------------------------------------------------------------------ what senders have sent
 
     def _transfer(self, context: Any) -> ast.TransferDevice:
-        return ast.TransferDevice(self._exact(context.exactPath()), unquote_string(context.id_.text))
+        return ast.TransferDevice(self._expressions.exact(context.exactPath()), unquote_string(context.id_.text))
 
     def _drop_sender(self, context: Any) -> ast.DropSender:
         return ast.DropSender(unquote_string(context.id_.text))
 
     # ------------------------------------------------------------------------------------------ paths
-
-    def _exact(self, context: Any) -> PathExpression:
-        return PathExpression(("root", *(self._expressions.canonical(node) for node in context.nodes)))
 
     def _path(self, context: Any) -> PathExpression | None:
         return None if context is None else select_builder.pattern(self._expressions, context)

@@ -2,13 +2,14 @@ r"""Statements met before, parsed without a parser.
 
     text --same text?--> Parsed
       \--INSERT with plain values?--> `insert_fast`
-       \--scan--> stripped text --known--> which literals are fixed, e.g. LEVEL = 1 or 'k'='v'
-                                  \--stripped + fixed literals--> template --other literals--> Parsed
+       \--scan--> stripped text --known--> what in it is fixed, e.g. LEVEL = 1, 'k'='v' or the path after INTO
+                                  \--stripped + what is fixed--> template --other literals and paths--> Parsed
 
-A text whose shape is known costs a regular-expression scan, one Literal per literal and a rebuild of the tree's spine:
-tens of microseconds instead of hundreds. Only literals that stand in the tree as `Literal` nodes are ever exchanged;
-durations, dates, names, keywords and all else that decides the tree's form belongs to the key. Statements
-with a password are not remembered at all.
+A text whose shape is known costs a regular-expression scan, one node per literal and path and a rebuild of the tree's
+spine: tens of microseconds instead of hundreds. Only what stands in the tree as a `Literal` or a `PathExpression` of
+its own is ever exchanged; durations, dates, names, keywords and all else that decides the tree's form belongs to the
+key. Paths are open here alone: `Parsed.shape`, by which plans are kept, has them as they are written. Statements with a
+password are not remembered at all.
 
 Invariant: `get(text)` equals `parse(text)`, and raises what it raises (tests compare). Mistakes are not remembered.
 Memory: at most 2 * `capacity` entries of each kind, and no text above `_CACHED_CHARACTERS_MAX` is kept.
@@ -23,17 +24,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from saros_grammar.ast import Literal, Parsed
+from saros_grammar.ast import Literal, Parsed, PathExpression
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.literals import LiteralError, number_literal, string_literal
 from saros_grammar.parser import Source, parse_source
 from saros_grammar.rebuild import Rebuild
-from saros_grammar.shape import Scan, scan
+from saros_grammar.shape import Scan, fill_in, scan
 
 #: Longer texts are rarely repeated, and would fill the memory.
 _CACHED_CHARACTERS_MAX = 20_000
-#: Templates below one stripped text; `LEVEL = n` and attribute strings rarely take more values.
-_TEMPLATES_MAX = 64
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -72,19 +71,16 @@ class RecentMap(Generic[_Key, _Value]):
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """How to make the statement of one shape. `holes` are (ordinal of the literal, sign before it)."""
+    """How to make the statement of one shape. `holes` are (ordinal of literal or path, sign before it)."""
 
     parsed: Parsed
     holes: tuple[tuple[int, str], ...]
+    written: frozenset[int]
     rebuild: Rebuild | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What is known of one stripped text: `fixed` literals are part of the key of `templates`."""
-
-    fixed: tuple[int, ...]
-    templates: dict[tuple[str, ...], _Template]
+#: A stripped text, which of what it lacks is fixed, and how that is written.
+_Shape = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
 class StatementCache:
@@ -93,7 +89,9 @@ class StatementCache:
     def __init__(self, capacity: int = 1024) -> None:
         assert capacity > 0
         self._texts: RecentMap[str, Parsed] = RecentMap(capacity)
-        self._shapes: RecentMap[str, _Shape] = RecentMap(capacity)
+        #: By stripped text: what of it is fixed.
+        self._fixed: RecentMap[str, tuple[int, ...]] = RecentMap(capacity)
+        self._templates: RecentMap[_Shape, _Template] = RecentMap(capacity)
 
     def get(self, text: str) -> Parsed:
         """The statement of `text`, as `parse` gives it. Raises ParseError."""
@@ -118,21 +116,23 @@ class StatementCache:
 
     def _rebuilt(self, text: str, scanned: Scan) -> Parsed | None:
         """The statement from a template; None if there is none, or a literal is not right (the parser tells why)."""
-        shape = self._shapes.get(scanned.stripped)
-        if shape is None:
+        fixed = self._fixed.get(scanned.stripped)
+        if fixed is None:
             return None
-        spans = scanned.spans
-        template = shape.templates.get(tuple(text[spans[i][0] : spans[i][1]] for i in shape.fixed))
+        template = self._templates.get(_shape(text, scanned, fixed))
         if template is None:
             return None
+        old = template.parsed
         if template.rebuild is None:
-            return template.parsed
+            return old
+        spans = scanned.spans
         try:
-            literals = tuple(_literal(text[spans[i][0] : spans[i][1]], sign) for i, sign in template.holes)
+            made = [_made(text[spans[i][0] : spans[i][1]], sign) for i, sign in template.holes]
         except LiteralError:
             return None
-        old = template.parsed
-        return Parsed(template.rebuild(literals), old.parameters, old.shape, literals if old.literals else ())
+        shape = fill_in(scanned, text, template.written) if old.shape else ""
+        literals = tuple([one for one in made if type(one) is Literal]) if old.literals else ()
+        return Parsed(template.rebuild(made), old.parameters, shape, literals)
 
     def _remember(self, text: str, source: Source) -> None:
         scanned = source.scan
@@ -140,14 +140,19 @@ class StatementCache:
             return
         live = frozenset(source.ordinals)
         fixed = tuple(i for i in range(len(scanned.spans)) if i not in live)
-        shape = self._shapes.get(scanned.stripped)
-        if shape is None or shape.fixed != fixed or len(shape.templates) >= _TEMPLATES_MAX:
-            shape = _Shape(fixed, {})
-            self._shapes.put(scanned.stripped, shape)
         holes = tuple((i, slot.sign) for i, slot in zip(source.ordinals, source.slots, strict=True))
-        key = tuple(text[scanned.spans[i][0] : scanned.spans[i][1]] for i in fixed)
-        shape.templates[key] = _Template(source.parsed, holes, source.rebuild)
+        self._fixed.put(scanned.stripped, fixed)
+        template = _Template(source.parsed, holes, source.written, source.rebuild)
+        self._templates.put(_shape(text, scanned, fixed), template)
 
 
-def _literal(text: str, sign: str) -> Literal:
-    return string_literal(text) if text[0] in "'\"" else number_literal(text, sign)
+def _shape(text: str, scanned: Scan, fixed: tuple[int, ...]) -> _Shape:
+    spans = scanned.spans
+    return scanned.stripped, fixed, tuple([text[spans[i][0] : spans[i][1]] for i in fixed])
+
+
+def _made(text: str, sign: str) -> Literal | PathExpression:
+    first = text[0]
+    if first in "'\"":
+        return string_literal(text)
+    return number_literal(text, sign) if first.isdigit() else PathExpression(("root", *text.split(".")[1:]))

@@ -10,7 +10,8 @@ The grammar hands over a flat chain `operand (operator operand)*`; this module c
 reads `(NOT a) > 1` and then refuses it for its types. A minus right before a number belongs to the number.
 `1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), a series elsewhere.
 
-Every literal that came from one token is noted in `slots`, with its place: that is what the statement cache re-binds.
+Every literal that came from one token, and every path from `root` on, is noted in `slots`, with its place: that is what
+the statement cache re-binds.
 Parse-tree contexts are generated code without types, hence `Any`.
 
 One builder per statement; no threads, no schema.
@@ -18,7 +19,7 @@ One builder per statement; no threads, no schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -100,13 +101,13 @@ _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
-class LiteralSlot:
-    """A literal of the tree that was made from the characters [start, stop) with `sign` before them."""
+class Slot:
+    """A literal or path of the tree, made from the characters [start, stop); a number's `sign` stands before them."""
 
     start: int
     stop: int
     sign: str
-    literal: Literal
+    made: Literal | PathExpression
 
 
 class ExpressionBuilder:
@@ -114,8 +115,8 @@ class ExpressionBuilder:
 
     def __init__(self, text: str, parameter_starts: Sequence[int]) -> None:
         self.text = text
-        #: Literals made from one token, in building order.
-        self.slots: list[LiteralSlot] = []
+        #: Literals made from one token, and paths, in building order.
+        self.slots: list[Slot] = []
         #: Height reached so far by the tree, an upper bound.
         self.height = 0
         self._open = 0
@@ -289,7 +290,7 @@ class ExpressionBuilder:
         make = _LITERALS.get(token.type)
         signed = (text,) if make is not None else (text, sign)
         result = self.literal(token, make or number_literal, *signed)
-        self.slots.append(LiteralSlot(start, stop, sign, result))
+        self.slots.append(Slot(start, stop, sign, result))
         return result
 
     def literal(self, place: Any, make: Callable[..., _Made], *arguments: str) -> _Made:
@@ -314,7 +315,7 @@ class ExpressionBuilder:
             return self._call(context)
         nodes = context.nodes
         if context.start.type == Sql.ROOT:
-            return PathExpression(("root", *(self.node(node) for node in nodes)))
+            return self.path(context, map(self.node, nodes))
         if len(nodes) == 1:
             text = self.raw(nodes[0])
             if text.lower() == "__endtime":
@@ -365,6 +366,16 @@ class ExpressionBuilder:
         return Call(name, (*arguments, *numbers), from_for=True)
 
     # ------------------------------------------------------------------------------------------ names and places
+
+    def path(self, context: Any, nodes: Iterable[str]) -> PathExpression:
+        """The path of a context that begins with ROOT."""
+        result = PathExpression(("root", *nodes))
+        self.slots.append(Slot(context.start.start, context.stop.stop + 1, "", result))
+        return result
+
+    def exact(self, context: Any) -> PathExpression:
+        """An `exactPath` context: without wildcards."""
+        return self.path(context, map(self.canonical, context.nodes))
 
     def node(self, context: Any) -> str:
         """A path's node, canonical; one with a star in it is its text as written."""

@@ -25,10 +25,10 @@ from antlr4.atn.PredictionMode import PredictionMode
 from antlr4.error.Errors import ParseCancellationException
 from antlr4.error.ErrorStrategy import BailErrorStrategy
 
-from saros_grammar.ast import Insert, Literal, Parsed, Statement, holds_password
+from saros_grammar.ast import Insert, Literal, Parsed, PathExpression, Statement, holds_password
 from saros_grammar.builder import StatementBuilder
 from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
-from saros_grammar.expressions import ExpressionBuilder, LiteralSlot
+from saros_grammar.expressions import ExpressionBuilder, Slot
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.lexer import exact_tokens_of, tokens_of
@@ -50,6 +50,9 @@ _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
 _DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
 _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
+
+#: What the statement cache exchanges.
+_REBOUND = (Literal, PathExpression)
 
 #: Typical statements for `warm`: they fill the prediction tables that all parsers share.
 _WARM_UP = (
@@ -81,15 +84,17 @@ _WARM_UP = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed text with what the statement cache needs: how to make the statement with other literals.
+    """A parsed text with what the statement cache needs: how to make the statement with other literals and paths.
 
-    `ordinals[i]` is the place, among the literals that `scan` took out, of the literal in hole i of `rebuild`.
+    `ordinals[i]` is the place, among what `scan` took out, of what is in hole i of `rebuild`. `written` are the places
+    of what stays in the shape as it is written: all paths, and what is no hole.
     """
 
     parsed: Parsed
     scan: Scan | None = None
-    slots: tuple[LiteralSlot, ...] = ()
+    slots: tuple[Slot, ...] = ()
     ordinals: tuple[int, ...] = ()
+    written: frozenset[int] = frozenset()
     rebuild: Rebuild | None = None
 
 
@@ -168,8 +173,8 @@ def _raise_frame_limit() -> None:
         sys.setrecursionlimit(_FRAMES)
 
 
-def _source(text: str, statement: Statement, slots: Sequence[LiteralSlot], parameters: int) -> Source:
-    """Finds which literals of the text live in the tree as literals, and where."""
+def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
+    """Finds which literals and paths of the text live in the tree as such, and where."""
     scanned = scan(text)
     if scanned is None:
         return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
@@ -178,26 +183,26 @@ def _source(text: str, statement: Statement, slots: Sequence[LiteralSlot], param
     live, rebuild = _holes(statement, sorted(found, key=lambda slot: slot.start))
     ordinals = tuple(ordinal_of[slot.start, slot.stop] for slot in live)
     if isinstance(statement, Insert):
-        return Source(Parsed(statement, parameters, ""), scanned, live, ordinals, rebuild)
-    fixed = frozenset(range(len(scanned.spans))) - frozenset(ordinals)
-    literals = tuple(slot.literal for slot in live)
-    parsed = Parsed(statement, parameters, fill_in(scanned, text, fixed), literals)
-    return Source(parsed, scanned, live, ordinals, rebuild)
+        return Source(Parsed(statement, parameters, ""), scanned, live, ordinals, rebuild=rebuild)
+    written = frozenset(range(len(scanned.spans))).difference(ordinals).union(scanned.paths)
+    literals = tuple(slot.made for slot in live if isinstance(slot.made, Literal))
+    parsed = Parsed(statement, parameters, fill_in(scanned, text, written), literals)
+    return Source(parsed, scanned, live, ordinals, written, rebuild)
 
 
-def _holes(statement: Statement, slots: Sequence[LiteralSlot]) -> tuple[tuple[LiteralSlot, ...], Rebuild | None]:
-    """Those of `slots` whose literal is in the tree, and the tree with them as holes."""
-    holes = {id(slot.literal): hole for hole, slot in enumerate(slots)}
+def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], Rebuild | None]:
+    """Those of `slots` that are in the tree, and the tree with them as holes."""
+    holes = {id(slot.made): hole for hole, slot in enumerate(slots)}
     met: set[int] = set()
 
     def hole_of(node: Any) -> int | None:
-        hole = holes.get(id(node)) if type(node) is Literal else None
+        hole = holes.get(id(node)) if type(node) in _REBOUND else None
         if hole is not None:
             met.add(hole)
         return hole
 
     rebuild = compile_template(statement, hole_of)
     if len(met) < len(slots):
-        # Some became text (attributes, options): they are no holes.
+        # Some became text (attributes, options) or other paths: they are no holes.
         return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
     return tuple(slots), rebuild

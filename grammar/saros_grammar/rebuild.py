@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any
+
+#: Most parts are such; only trees and tuples of trees can hold a hole.
+_PLAIN = (str, int, float, NoneType)
 
 #: Makes a node from the holes' values.
 Rebuild = Callable[[Sequence[Any]], Any]
@@ -52,8 +56,7 @@ def _compound(
 ) -> Rebuild | None:
     moving: list[tuple[int, Rebuild]] = []
     for place, part in enumerate(parts):
-        # Most parts are plain values; only trees and tuples of trees can hold a hole.
-        rebuild = None if part is None or isinstance(part, str | int | float) else compile_template(part, hole_of)
+        rebuild = None if isinstance(part, _PLAIN) else compile_template(part, hole_of)
         if rebuild is not None:
             moving.append((place, rebuild))
     if not moving:

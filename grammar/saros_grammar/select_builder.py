@@ -125,7 +125,7 @@ def level(expressions: ExpressionBuilder, token: Any) -> int:
 
 def pattern(expressions: ExpressionBuilder, context: Any) -> PathExpression:
     """A `path` context: absolute, perhaps with wildcards."""
-    return PathExpression(("root", *(_pattern_node(expressions, node) for node in context.nodes)))
+    return expressions.path(context, [_pattern_node(expressions, node) for node in context.nodes])
 
 
 def _pattern_node(expressions: ExpressionBuilder, node: Any) -> str:

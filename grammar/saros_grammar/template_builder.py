@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from saros_grammar import ast, select_builder, series_builder
-from saros_grammar.ast import PathExpression, SeriesColumn, ShowKind
+from saros_grammar.ast import SeriesColumn, ShowKind
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
 
@@ -22,10 +22,6 @@ def _columns(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[S
             raise expressions.error(context, "a template's measurements have neither tags nor attributes")
         found.append(column)
     return tuple(found)
-
-
-def _exact(expressions: ExpressionBuilder, context: Any) -> PathExpression:
-    return PathExpression(("root", *(expressions.canonical(node) for node in context.nodes)))
 
 
 def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateTemplate:
@@ -55,11 +51,11 @@ def _drop(expressions: ExpressionBuilder, context: Any) -> ast.DropTemplate | as
 
 
 def _set(expressions: ExpressionBuilder, context: Any) -> ast.SetTemplate:
-    return ast.SetTemplate(expressions.name(context.id_), _exact(expressions, context.exactPath()))
+    return ast.SetTemplate(expressions.name(context.id_), expressions.exact(context.exactPath()))
 
 
 def _unset(expressions: ExpressionBuilder, context: Any) -> ast.UnsetTemplate:
-    return ast.UnsetTemplate(expressions.name(context.id_), _exact(expressions, context.exactPath()))
+    return ast.UnsetTemplate(expressions.name(context.id_), expressions.exact(context.exactPath()))
 
 
 def _use(expressions: ExpressionBuilder, context: Any) -> ast.ActivateTemplate:

@@ -71,17 +71,13 @@ def _drop(expressions: ExpressionBuilder, context: Any) -> ast.DropViews:
     return ast.DropViews(tuple(select_builder.pattern(expressions, path) for path in context.path()))
 
 
-def _exact(expressions: ExpressionBuilder, context: Any) -> PathExpression:
-    return PathExpression(("root", *(expressions.canonical(node) for node in context.nodes)))
-
-
 def _rename(expressions: ExpressionBuilder, context: Any) -> ast.RenameView:
-    old, new = (_exact(expressions, path) for path in context.exactPath())
+    old, new = (expressions.exact(path) for path in context.exactPath())
     return ast.RenameView(old, new)
 
 
 def _properties(expressions: ExpressionBuilder, context: Any) -> ast.AlterTimeseries:
-    return series_builder.alter(expressions, _exact(expressions, context.exactPath()), context.alteration())
+    return series_builder.alter(expressions, expressions.exact(context.exactPath()), context.alteration())
 
 
 #: By name of the rule's alternative.

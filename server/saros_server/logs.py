@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from datetime import UTC, datetime
 
-from saros_grammar.shape import scan
+from saros_grammar.shape import without_values
 
 #: What every record has; the rest of its fields are the caller's.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-#: What `scan` leaves in a literal's place.
-_LITERAL = re.compile("\0.\0")
 #: A statement's text is cut here.
 _SHAPE_CHARACTERS = 500
 
@@ -51,6 +48,5 @@ def write_json_lines(level: str) -> None:
 
 def shape_of(statement: str) -> str:
     """The statement without its literals."""
-    scanned = scan(statement)
-    text = "(unreadable)" if scanned is None else _LITERAL.sub("?", scanned.stripped)
+    text = without_values(statement) or "(unreadable)"
     return text if len(text) <= _SHAPE_CHARACTERS else text[:_SHAPE_CHARACTERS] + "..."

@@ -90,9 +90,9 @@ def test_a_statement_met_deep_in_the_callers_stack_is_refused_as_nested():
         dive(limit - frames - 25)
 
 
-def test_shape_holds_the_fixed_literals_and_literals_the_others():
+def test_shape_holds_paths_and_fixed_literals_and_literals_the_others():
     parsed = parse("select top_k(s1, 'k'='2') from root.a where s2 > -1.5 and s3 = 'x' group by level=1")
-    marked = "select top_k(s1, ~'k'~=~'2'~) from root.a where s2 > -~d~ and s3 = ~s~ group by level=~1~"
+    marked = "select top_k(s1, ~'k'~=~'2'~) from ~root.a~ where s2 > -~d~ and s3 = ~s~ group by level=~1~"
     assert parsed.shape.replace("\0", "~") == marked
     assert [literal.text for literal in parsed.literals] == ["-1.5", "'x'"]
 

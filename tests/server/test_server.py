@@ -137,6 +137,7 @@ def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
     assert "select s from root.a where t = ? and x > ?" == shape_of(
         "select s from root.a where t = 'secret' and x > 42"
     )
+    assert "delete from root.a.b, root.c where s = ?" == shape_of("delete from root.a.b, root.c where s = 'secret'")
     assert len(shape_of("select " + "x, " * 1_000)) < 600
     data = str(tmp_path / "data")
     assert 0 == run("start", "--data", data, "--port", "0").returncode
