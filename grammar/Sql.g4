@@ -25,6 +25,7 @@ statement
     | unset
     | flush
     | merge
+    | clear
     | load
     | kill
     | explain
@@ -270,6 +271,7 @@ show
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP | CURRENT_USER
                 | CURRENT_SQL_DIALECT | DATANODES | CONFIGNODES)                       # showPlain
+    | SHOW AVAILABLE URLS                                                              # showUrls
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
     | SHOW what=(SENDERS | RECEIVERS | SYNC)                                           # showSync
@@ -306,6 +308,7 @@ count
 set
     : SET STORAGE GROUP TO exactPath                                                   # setStorageGroup
     | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
+    | SET SQL_DIALECT EQUAL dialect=name                                               # setDialect
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
     | SET templateWord id=name TO exactPath                                              # setTemplate
     | SET what=(SYSTEM | CONFIGURATION) anything*                                      # setOther
@@ -322,9 +325,11 @@ flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;
 
 merge: FULL? MERGE (path (COMMA path)*)? (ON (LOCAL | CLUSTER))?;
 
+clear: CLEAR (ALL | QUERY)? CACHE (ON (LOCAL | CLUSTER))?;
+
 load: LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?;
 
-kill: KILL (QUERY id=(STRING | INTEGER) | ALL QUERIES);
+kill: KILL (QUERY id=(STRING | INTEGER | NAME) | ALL QUERIES);
 
 explain: EXPLAIN (ANALYZE VERBOSE??)?? statement;
 
@@ -373,7 +378,7 @@ transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 // ---------------------------------------------------------------------------------------------- not carried out yet
 
 other
-    : what=(START | STOP | SETTLE | CLEAR | RECONSTRUCT | EXTEND | CALL)
+    : what=(START | STOP | SETTLE | RECONSTRUCT | EXTEND | CALL)
       anything*
     ;
 
@@ -385,7 +390,7 @@ anything: ~(SEMICOLON | UNRECOGNIZED);
 name
     : NAME | DURATION | QUOTED_NAME
     | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC
-      | ATTRIBUTES | BEFORE | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER
+      | ATTRIBUTES | AVAILABLE | BEFORE | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER
       | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
       | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
       | DESC | DETAILS | DEVICE | DEVICES
@@ -396,7 +401,7 @@ name
       | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK | PIPESINKS | PIPESINKTYPE | PRIVILEGES
       | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | RECONSTRUCT | REGEXP | REGION | REGIONS
       | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SETTLE | SHOW | SLIMIT | SOFFSET
-      | START | STATEFUL | STATELESS | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
+      | SQL_DIALECT | START | STATEFUL | STATELESS | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
       | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS | TTL | UNSET | UP
-      | UPSERT | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
+      | UPSERT | URLS | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

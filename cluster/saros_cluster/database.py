@@ -370,6 +370,10 @@ class ClusterDatabase:
         unit = options.time_unit.suffix
         return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
 
+    def clear_caches(self) -> None:
+        """See `Database.clear_caches`."""
+        self._parts.replicas.clear_caches()
+
     def partitions(self) -> list[PartitionStatus]:
         """See `Database.partitions`."""
         return self._parts.replicas.partitions()

@@ -108,6 +108,11 @@ class Replicas:
 
         self._in_each(merge_unless_stopped)
 
+    def clear_caches(self) -> None:
+        """Keep nothing of what was read."""
+        self._cache.clear()
+        self._latest.clear()
+
     def status(self) -> StoreStatus:
         """Figures of the regions together; databases and devices are the cluster's to count."""
         parts = [machine.region.status(0) for machine in self.machines.values()]

@@ -285,6 +285,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.DATA_REGIONS: Privilege.MAINTAIN,
     ast.ShowKind.DATANODES: Privilege.MAINTAIN,
     ast.ShowKind.CONFIGNODES: Privilege.MAINTAIN,
+    ast.ShowKind.URLS: Privilege.MAINTAIN,
     ast.ShowKind.TTL: Privilege.MANAGE_DATABASE,
     ast.ShowKind.PARTITIONS: Privilege.MAINTAIN,
     ast.ShowKind.FILES: Privilege.MAINTAIN,
@@ -383,6 +384,7 @@ RULES: dict[type, Rule] = {
     ast.Count: Rule(_anyone),  # it counts what the user sees
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
+    ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),
     ast.Load: Rule(_load, _LOAD),
     ast.CreateTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.AlterTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
@@ -404,6 +406,7 @@ RULES: dict[type, Rule] = {
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_anyone),
+    ast.SetSqlDialect: Rule(_anyone),
     ast.Explain: Rule(_explain),
     ast.CreateUser: Rule(_needs(Privilege.MANAGE_USER), _USERS),
     ast.AlterUser: Rule(_alter_user, _USERS),

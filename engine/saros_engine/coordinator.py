@@ -116,7 +116,7 @@ class QueryEngine:
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, cluster.node)
         #: What is told, and asked of, node by node.
-        self.every_node = EveryNode(self._queries.registry, store, clock, cluster.node, others)
+        self.every_node = EveryNode(self._queries.registry, store, clock, cluster.node, others, self._forget)
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._asked, installations)
@@ -161,6 +161,11 @@ class QueryEngine:
         with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or text):
             authorize(parsed.statement, self._asked(session.access))
             return self._run(question, session)
+
+    def _forget(self) -> None:
+        """Keep nothing of statements and plans."""
+        self._statements.clear()
+        self._queries.clear_plans()
 
     def _asked(self, access: Access) -> Asked:
         return Asked(access, self._store, Users() if self._users is None else self._users.users())
@@ -272,11 +277,15 @@ class QueryEngine:
                 with self._queries.merging(text, session.access.user, timeout_ms) as merge:
                     merge.run([str(path) for path in databases] or None, full=full)
                 return 0
+            case ast.ClearCache(local):
+                return self.every_node.clear(local=local)
             case ast.KillQuery(query_id):
                 return self.every_node.kill(query_id, session.access)
             case ast.SetTimeZone(zone):
                 zone_of(zone)
                 session.zone = zone
+                return 0
+            case ast.SetSqlDialect():
                 return 0
             case _ if isinstance(statement, ast.SyncStatement):
                 return run_sync_statement(statement, self._sync)

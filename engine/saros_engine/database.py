@@ -140,6 +140,10 @@ class Database(Protocol):
         """What this node keeps of the latest points of series."""
         ...
 
+    def clear_caches(self) -> None:
+        """Keep nothing of what was read from this node's files: pages, indexes, windows, latest points."""
+        ...
+
     def status(self) -> StoreStatus:
         """Figures of what this node holds."""
         ...

@@ -1,4 +1,4 @@
-"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, PARTITIONS and FILES; KILL QUERY.
+"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, FILES, ...; KILL QUERY, CLEAR CACHE.
 
     the node that a client asks  --question-->  every other node
                                  <--- rows ---                     who does not answer gets a row that says why
@@ -9,7 +9,7 @@ All are asked at the same time. A database that is no cluster's is node 1 alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -52,18 +52,21 @@ class _Question:
     user: str | None = None
     #: The query to be ended; None: all.
     query: str | None = None
+    #: What is kept of what was read is to be given up.
+    clear: bool = False
 
     def encode(self) -> bytes:
         kind = None if self.kind is None else self.kind.value
-        return json.dumps([kind, self.databases, self.zone, self.user, self.query]).encode()
+        more = [True] if self.clear else []  # what is asked of nodes that know nothing of it stays as it was
+        return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
 
     @staticmethod
     def decode(data: bytes) -> _Question:
         """Raises BadRequest."""
         try:
-            kind, databases, zone, user, query = json.loads(data)
+            kind, databases, zone, user, query, *more = json.loads(data)
             known = None if kind is None else ShowKind(kind)
-            return _Question(known, tuple(map(str, databases)), str(zone), user, query)
+            return _Question(known, tuple(map(str, databases)), str(zone), user, query, bool(more))
         except (ValueError, TypeError, RecursionError) as error:
             raise BadRequest(TELL, error) from error
 
@@ -72,14 +75,21 @@ class EveryNode:
     """See the module."""
 
     def __init__(
-        self, registry: QueryRegistry, store: Database, clock: Clock, node: NodeId, others: OtherNodes | None
+        self,
+        registry: QueryRegistry,
+        store: Database,
+        clock: Clock,
+        node: NodeId,
+        others: OtherNodes | None,
+        forget: Callable[[], None],
     ) -> None:
-        """`others`: None if there are none."""
+        """`others`: None if there are none. `forget` gives up what the engine keeps of statements and plans."""
         self._registry = registry
         self._store = store
         self._clock = clock
         self._node = node
         self._others = others
+        self._forget = forget
 
     def show(self, statement: Show, zone: str, access: Access) -> Shown:
         """SHOW QUERIES, PARTITIONS or FILES, of all nodes."""
@@ -110,6 +120,17 @@ class EveryNode:
             raise QueryNotFound(query, silent)
         return count
 
+    def clear(self, *, local: bool) -> int:
+        """Give up what is kept of what was read, unless `local` also on all nodes that answer; how many did so."""
+        question = _Question(None, clear=True)
+        self._clear()
+        answers = [] if local else self._ask_others(question)
+        return 1 + sum(isinstance(answer, bytes) for _, answer in answers)
+
+    def _clear(self) -> None:
+        self._store.clear_caches()
+        self._forget()
+
     def _ask_others(self, question: _Question) -> Sequence[tuple[NodeId, bytes | str]]:
         """What each of them answers, or why it does not."""
         return [] if self._others is None else self._others.ask_each(question.encode())
@@ -119,6 +140,9 @@ class EveryNode:
     def answer(self, data: bytes) -> bytes:
         """What this node tells another one. Raises BadRequest."""
         question = _Question.decode(data)
+        if question.clear:
+            self._clear()
+            return json.dumps(None).encode()
         return json.dumps(self._end(question) if question.kind is None else self._rows(question)).encode()
 
     def _end(self, question: _Question) -> int:

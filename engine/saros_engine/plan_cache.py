@@ -67,6 +67,11 @@ class PlanCache:
         with self._counting:
             return self._made, self._reused
 
+    def clear(self) -> None:
+        """Forget all."""
+        for kept in (self._outlines, self._frames, self._plans):
+            kept.clear()
+
     def plan(self, parsed: ast.Parsed, given: Values, asking: Asking) -> Planned:
         """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise."""
         outline = self._outlines.get(parsed.shape)

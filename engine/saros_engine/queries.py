@@ -96,6 +96,10 @@ class Queries:
     def _distributed(self, fields: tuple[Field, ...], root: Node, *, timed: bool) -> QueryPlan:
         return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
 
+    def clear_plans(self) -> None:
+        """Keep no plans."""
+        self._plans.clear()
+
     def plan_counts(self) -> tuple[int, int]:
         """Plans of SELECTs: made, and used again."""
         return self._plans.counts()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint, RegionType
+from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint, NodeStatus, RegionType
 from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
@@ -363,6 +363,7 @@ _CONFIG_NODE_FIELDS = (
     Field("InternalPort", _INT32),
     Field("Role", _TEXT),
 )
+_URL_FIELDS = (Field("RpcAddress", _TEXT), Field("RpcPort", _INT32))
 #: What only SHOW CLUSTER DETAILS has.
 _DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
 _REGION_FIELDS = (
@@ -402,7 +403,7 @@ _CHANGE_FIELDS = (
 
 
 def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
-    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, DATANODES, CONFIGNODES, [DATA] REGIONS [OF DATABASE ...]."""
+    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, DATANODES, CONFIGNODES, URLS, [DATA] REGIONS [OF DATABASE ...]."""
     match statement.kind:
         case ShowKind.CLUSTER_CHANGE:
             return _show_change(cluster.change())
@@ -412,6 +413,8 @@ def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
             return _show_data_nodes(cluster)
         case ShowKind.CONFIGNODES:
             return _show_config_nodes(cluster)
+        case ShowKind.URLS:
+            return _show_urls(cluster)
     return _show_regions(statement, cluster)
 
 
@@ -422,6 +425,7 @@ OF_CLUSTER = frozenset(
         ShowKind.CLUSTER_CHANGE,
         ShowKind.DATANODES,
         ShowKind.CONFIGNODES,
+        ShowKind.URLS,
         ShowKind.REGIONS,
         ShowKind.DATA_REGIONS,
     }
@@ -454,6 +458,12 @@ def _show_data_nodes(cluster: ClusterInfo) -> Shown:
         for row in cluster.nodes()
     ]
     return Shown(_DATA_NODE_FIELDS, rows)
+
+
+def _show_urls(cluster: ClusterInfo) -> Shown:
+    """Where clients reach the nodes that answer; none where there is no port."""
+    running = [row for row in cluster.nodes() if row.status is NodeStatus.RUNNING and row.client is not None]
+    return Shown(_URL_FIELDS, [_host_and_port(row.client) for row in running])
 
 
 def _show_config_nodes(cluster: ClusterInfo) -> Shown:

@@ -16,8 +16,8 @@ from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int64Array, NumericArray
 
 _MIN = -(1 << 63)
-_ZERO = "division of whole numbers by zero{}: leave such rows out (WHERE), choose by CASE WHEN, or CAST one to DOUBLE"
-_OVERFLOW = "the least INT64 divided by -1{} is more than an INT64 holds: CAST it to DOUBLE"
+_ZERO = "division of whole numbers by zero{}"
+_OVERFLOW = "the least INT64 divided by -1{} is more than an INT64 holds"
 
 
 def divided(

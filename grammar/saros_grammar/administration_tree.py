@@ -1,4 +1,4 @@
-"""Statements about the nodes of a cluster and about senders of the sync tool, as `ast` has them. Pure data."""
+"""Statements about files and memory, nodes of a cluster, senders of the sync tool, as `ast` has them. Pure data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,31 @@ from dataclasses import dataclass
 from enum import Enum
 
 from saros_grammar.expression_tree import PathExpression
+
+# ---------------------------------------------------------------------------------------------- files and memory
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """FLUSH [database, ...]."""
+
+    databases: tuple[PathExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """[FULL] MERGE [database, ...]."""
+
+    databases: tuple[PathExpression, ...] = ()
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClearCache:
+    """CLEAR CACHE [ON LOCAL | CLUSTER]; `local`: of the node that is asked only."""
+
+    local: bool = False
+
 
 # ---------------------------------------------------------------------------------------------- nodes that come and go
 

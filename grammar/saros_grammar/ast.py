@@ -20,11 +20,14 @@ from saros_grammar.administration_tree import (
     AbortChange,
     AdmitNode,
     ChangeNodes,
+    ClearCache,
     ClusterStatement,
     DismissNode,
     DropSender,
+    Flush,
     GiveUpNodes,
     Measure,
+    Merge,
     MigrateRegion,
     Rebalance,
     SyncStatement,
@@ -64,6 +67,7 @@ __all__ = [
     "Case",
     "Cast",
     "ChangeNodes",
+    "ClearCache",
     "ClusterStatement",
     "CreateFunction",
     "CreateTrigger",
@@ -75,6 +79,7 @@ __all__ = [
     "EndTimeReference",
     "Expression",
     "ExtensionStatement",
+    "Flush",
     "GiveUpNodes",
     "InList",
     "IsNull",
@@ -83,6 +88,7 @@ __all__ = [
     "Literal",
     "LiteralKind",
     "Measure",
+    "Merge",
     "MigrateRegion",
     "Parameter",
     "PathExpression",
@@ -492,6 +498,7 @@ class ShowKind(Enum):
     DATA_REGIONS = "data regions"
     DATANODES = "datanodes"
     CONFIGNODES = "confignodes"
+    URLS = "available urls"
     TTL = "ttl"
     PARTITIONS = "partitions"
     FILES = "files"
@@ -540,21 +547,6 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Flush:
-    """FLUSH [database, ...]."""
-
-    databases: tuple[PathExpression, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """[FULL] MERGE [database, ...]."""
-
-    databases: tuple[PathExpression, ...] = ()
-    full: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
     """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options None where not given."""
 
@@ -591,6 +583,11 @@ class SetTimeZone:
     """SET TIME ZONE TO 'Asia/Shanghai' | '+08:00'."""
 
     zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetSqlDialect:
+    """SET SQL_DIALECT = TREE, the only one that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -752,11 +749,13 @@ Statement = (
     | Count
     | Flush
     | Merge
+    | ClearCache
     | Load
     | SetTtl
     | UnsetTtl
     | KillQuery
     | SetTimeZone
+    | SetSqlDialect
     | Explain
     | TemplateStatement
     | ViewStatement

@@ -58,7 +58,6 @@ _AREAS = {
     "stop": "STOP",
     "merge": "MERGE",
     "settle": "SETTLE",
-    "clear": "CLEAR CACHE",
 }
 
 
@@ -252,6 +251,9 @@ class StatementBuilder:
             return ast.Show(ast.ShowKind.CLUSTER_CHANGE)
         return ast.Show(ast.ShowKind.CLUSTER, details=context.DETAILS() is not None)
 
+    def _show_urls(self, _: Any) -> ast.Show:
+        return ast.Show(ast.ShowKind.URLS)
+
     def _show_regions(self, context: Any) -> ast.Show:
         kind = ast.ShowKind.REGIONS if context.what is None else ast.ShowKind.DATA_REGIONS
         return ast.Show(kind, databases=self._paths(context.path()))
@@ -331,6 +333,17 @@ class StatementBuilder:
 
     def _merge(self, context: Any) -> ast.Merge:
         return ast.Merge(self._paths(context.path()), context.FULL() is not None)
+
+    def _clear(self, context: Any) -> ast.ClearCache:
+        return ast.ClearCache(context.LOCAL() is not None)
+
+    def _set_dialect(self, context: Any) -> Statement:
+        dialect = self._expressions.name(context.dialect).lower()
+        if dialect == "tree":
+            return ast.SetSqlDialect()
+        if dialect == "table":
+            return NotSupported("the table model")
+        raise self._expressions.error(context.dialect, "the dialect is TREE", ("TREE",))
 
     def _set_ttl(self, context: Any) -> ast.SetTtl:
         path = select_builder.pattern(self._expressions, context.path())
@@ -479,6 +492,7 @@ class StatementBuilder:
         "ShowCurrentTimestamp": _show_current_timestamp,
         "ShowTimeZone": _show_time_zone,
         "ShowCluster": _show_cluster,
+        "ShowUrls": _show_urls,
         "ShowRegions": _show_regions,
         "ShowTtl": _show_ttl,
         "ShowStored": _show_stored,
@@ -490,10 +504,12 @@ class StatementBuilder:
         "SetStorageGroup": _set_storage_group,
         "SetTimeZone": _set_time_zone,
         "SetOther": _unsupported,
+        "SetDialect": _set_dialect,
         "SetTtl": _set_ttl,
         "UnsetTtl": _unset_ttl,
         "Flush": _flush,
         "Merge": _merge,
+        "Clear": _clear,
         "Load": _load,
         "Kill": _kill,
         "AdmitNode": _admit_node,

@@ -65,6 +65,11 @@ class RecentMap(Generic[_Key, _Value]):
                 self._old, self._young = self._young, {}
             self._young[key] = value
 
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._old, self._young = {}, {}
+
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
@@ -113,6 +118,12 @@ class StatementCache:
             self._remember(text, source)
         self._texts.put(text, parsed)
         return parsed
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._texts.clear()
+        self._fixed.clear()
+        self._templates.clear()
 
     def _rebuilt(self, text: str, scanned: Scan) -> Parsed | None:
         """The statement from a template; None if there is none, or a literal is not right (the parser tells why)."""

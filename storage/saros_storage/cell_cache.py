@@ -94,5 +94,9 @@ class CellCache:
         """Keep it, in the place of what was kept."""
         self._known.put(key, cells, cells.nbytes)
 
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        self._known.clear()
+
     def __len__(self) -> int:
         return len(self._known)

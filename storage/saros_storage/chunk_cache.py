@@ -123,6 +123,15 @@ class ChunkCache:
                 else:
                     self._proven_bytes -= _size(self._proven.popitem(last=False)[1])
 
+    def clear(self) -> None:
+        """Keep nothing of what is here, nor of indexes and cells."""
+        with self._lock:
+            self._new.clear()
+            self._proven.clear()
+            self._new_bytes = self._proven_bytes = 0
+        self.indexes.clear()
+        self.cells.clear()
+
 
 def _size(runs: tuple[_Run, ...]) -> int:
     return sum(block.nbytes + _ENTRY_BYTES for _, _, block in runs)

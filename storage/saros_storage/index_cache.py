@@ -35,6 +35,10 @@ class IndexCache:
                 self._known.put(key, found, size_of(found))
         return found
 
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        self._known.clear()
+
     def __len__(self) -> int:
         return len(self._known)
 

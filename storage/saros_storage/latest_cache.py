@@ -93,6 +93,13 @@ class LatestCache:
             while self._bytes > self._bytes_max:
                 self._bytes -= self._devices.popitem(last=False)[1][2]
 
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        with self._lock:
+            self._devices.clear()
+            self._bases.clear()
+            self._bytes = 0
+
     def count(self, hits: int, misses: int) -> None:
         """Series that were asked for."""
         with self._lock:

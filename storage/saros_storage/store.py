@@ -416,6 +416,11 @@ class Store:
         """What is kept of the latest points of series."""
         return self._latest
 
+    def clear_caches(self) -> None:
+        """See `Database.clear_caches`."""
+        self._cache.clear()
+        self._latest.clear()
+
     def partitions(self) -> list[PartitionStatus]:
         """All partitions and their files."""
         return self._region.partition_status()

@@ -168,6 +168,10 @@ def test_data_nodes_have_the_regions_of_which_they_keep_a_replica(clustered: Eng
     assert (header, rows) == clustered.ask("show datanodes")
 
 
+def test_urls_are_those_of_the_nodes_that_answer(clustered: Engine) -> None:
+    assert (["RpcAddress", "RpcPort"], [["a", 6667]]) == clustered.ask("show available urls")
+
+
 def test_config_nodes_are_those_of_the_meta_group(clustered: Engine) -> None:
     header = ["NodeID", "Status", "InternalAddress", "InternalPort", "Role"]
     assert (header, [[1, "Running", "a", 6668, "Leader"]]) == clustered.ask("show confignodes")

@@ -103,6 +103,24 @@ def test_a_user_sees_and_ends_no_query_of_another_user_on_another_node(cluster: 
         running.close()
 
 
+@pytest.mark.parametrize(("scope", "cleared"), [("", [0, 1, 2]), (" on cluster", [0, 1, 2]), (" on local", [1])])
+def test_caches_are_cleared_on_all_nodes_or_on_the_one_that_is_asked(
+    cluster: Nodes, scope: str, cleared: list[int]
+) -> None:
+    last = "select last x from root.a.d"
+    for number in range(3):
+        cluster.run(number, last)
+    assert all(cluster.database(number).latest.bytes for number in range(3))
+    result = cluster.node(1).engine.execute("clear cache" + scope, SessionContext())
+    assert len(cleared) == result.update_count
+    assert cleared == [number for number in range(3) if not cluster.database(number).latest.bytes]
+    plans = [cluster.node(number).engine.counters().plans_made for number in range(3)]
+    for number in range(3):
+        assert (POINTS - 1, "root.a.d.x") == cluster.run(number, last)[0][:2]
+    made = [cluster.node(number).engine.counters().plans_made - plans[number] for number in range(3)]
+    assert cleared == [number for number in range(3) if made[number]]
+
+
 def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:
     for junk in (b"", b"\xff", b"[]", b'["sideways", [], "UTC", null, null]', b"[" * 100_000):
         with pytest.raises(BadRequest):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_storage.block import Block, Column
+from saros_storage.cell_cache import ChunkCells
 from saros_storage.chunk_cache import ChunkCache, ChunkKey
 from saros_storage.types import DataType
 
@@ -50,6 +51,22 @@ def test_it_never_holds_more_than_it_may() -> None:
             cache.get(key(number), 0, 100)
     assert values(cache.get(key(99), 0, 100)) is not None
     assert 0 == ChunkCache(0).bytes
+
+
+def test_what_is_cleared_is_gone_and_what_comes_is_kept() -> None:
+    cache = ChunkCache(10_000)
+    cells = (7, "root.a.d", ("s",), 1, 0, 10)
+    for number in (1, 2, 2):
+        cache.put(key(number), 0, block(0, 100))
+        cache.get(key(number), 0, 100)
+    cache.cells.put(cells, ChunkCells())
+    cache.clear()
+    assert (0, 0) == (cache.bytes, len(cache.cells))
+    assert values(cache.get(key(1), 0, 100)) is None
+    assert values(cache.get(key(2), 0, 100)) is None
+    cache.put(key(1), 0, block(0, 100))
+    assert list(range(100)) == values(cache.get(key(1), 0, 100))
+    assert cache.bytes == 100 * 8 + 500
 
 
 def test_a_cache_of_nothing_keeps_nothing() -> None:

@@ -449,6 +449,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showUrls.
+    def visitShowUrls(self, ctx:Sql.ShowUrlsContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showCurrentTimestamp.
     def visitShowCurrentTimestamp(self, ctx:Sql.ShowCurrentTimestampContext):
         return self.visitChildren(ctx)
@@ -549,6 +554,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setDialect.
+    def visitSetDialect(self, ctx:Sql.SetDialectContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#setTtl.
     def visitSetTtl(self, ctx:Sql.SetTtlContext):
         return self.visitChildren(ctx)
@@ -586,6 +596,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#merge.
     def visitMerge(self, ctx:Sql.MergeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#clear.
+    def visitClear(self, ctx:Sql.ClearContext):
         return self.visitChildren(ctx)
 
 

@@ -45,5 +45,11 @@ class LruCache(Generic[K, V]):
                 _, (_, gone) = self._entries.popitem(last=False)
                 self._weight -= gone
 
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        with self._lock:
+            self._entries.clear()
+            self._weight = 0
+
     def __len__(self) -> int:
         return len(self._entries)
