@@ -95,6 +95,9 @@ class DriverScheduler:
         self._lock = threading.Condition()
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
+        #: For when the sentinel, if it sleeps, has set its alarm; None: for never. At most the earliest deadline that
+        #: was there then, so only an earlier one needs to wake it: most queries end long before theirs.
+        self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
         self._closed = False
         self._threads = [
@@ -126,7 +129,8 @@ class DriverScheduler:
             assert query not in self._queries
             if deadline_ns is not None:
                 self._deadlines.add(query, deadline_ns)
-                self._lock.notify_all()
+                if self._wakes_ns is None or deadline_ns < self._wakes_ns:
+                    self._lock.notify_all()
             self._queries[query] = _Query(tasks, listener, len(tasks))
         for task in tasks:
             self._ready.offer(task, 0, urgent=urgent)
@@ -260,7 +264,7 @@ class DriverScheduler:
             with self._lock:
                 if self._closed:
                     return
-                deadline = self._deadlines.next_deadline_ns()
+                deadline = self._wakes_ns = self._deadlines.next_deadline_ns()
                 left = None if deadline is None else (deadline - self._ticker()) / 1e9
                 if left is None or left > 0:
                     self._lock.wait(left)

@@ -162,6 +162,33 @@ def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None
     assert 1 == len(driver.closed)
 
 
+def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
+    import time
+
+    looks: list[str] = []
+
+    def ticker() -> int:
+        looks.append(threading.current_thread().name)
+        return time.monotonic_ns()
+
+    scheduler = DriverScheduler(SchedulerOptions(), ticker)
+    far = time.monotonic_ns() + 3_600 * 10**9
+    for number in range(200):
+        listener = Listener()
+        driver, query = ScriptedDriver(str(number), 0, [nothing]), QueryId(str(number))
+        scheduler.submit([driver], query=query, listener=listener, deadline_ns=far + number)
+        assert listener.done.wait(WAIT_S)
+    assert looks.count("saros-sentinel") < 10
+    never: Future[None] = Future()
+    for name, deadline in [("late", far + 1_000), ("soon", time.monotonic_ns() + 20_000_000)]:
+        listener = Listener()
+        driver = ScriptedDriver(name, 0, [lambda: never, nothing])
+        scheduler.submit([driver], query=QueryId(name), listener=listener, deadline_ns=deadline)
+    assert listener.done.wait(WAIT_S)
+    assert isinstance(listener.ends[0][1], QueryTimedOut)
+    scheduler.close()
+
+
 def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
     import time
 
