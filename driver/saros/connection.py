@@ -65,6 +65,8 @@ def connect(
     """
     if timestamps not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
     target = os.fspath(target)
     session: Session
     if "://" in target:

@@ -6,7 +6,7 @@ are fetched. `fetch_arrow`, `fetch_pandas` and `fetch_numpy` take all that is le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from saros.errors import InterfaceError, ProgrammingError
@@ -37,6 +37,8 @@ class Cursor:
         self._epoch = epoch
         self._timeout = timeout
         self._outcome: Outcome | None = None
+        #: What `executemany` wrote by the rows before the last one.
+        self._count_before = 0
         self._rows: Iterator[Row] | None = None
         self._closed = False
 
@@ -51,10 +53,13 @@ class Cursor:
         """
         from saros.connection import translated_errors
 
-        if isinstance(parameters, str | bytes) or not hasattr(parameters, "__len__"):
+        if not isinstance(statement, str):
+            raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
+        if isinstance(parameters, str | bytes | Mapping) or not hasattr(parameters, "__len__"):
             raise ProgrammingError("the values for ? stand in a sequence, such as (20.5,)", 2003)
         self._check_open()
         self._finish()
+        self._count_before = 0
         with translated_errors():
             self._outcome = self._session.execute(statement, parameters, self._timeout, at=at)
         return self
@@ -62,8 +67,11 @@ class Cursor:
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
         """Run the statement once per parameter row. For bulk writes use `Connection.insert`."""
         self._check_open()
+        count = 0
         for parameters in rows:
             self.execute(statement, parameters)
+            self._count_before = count
+            count = self.rowcount
         return self
 
     def prepare(self, statement: str) -> Prepared:
@@ -89,8 +97,9 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """Points written or things changed by the last statement; -1 for a query."""
-        return -1 if self._outcome is None else self._outcome.update_count
+        """Points written or things changed by the last statement, of `executemany` by all rows; -1 for a query."""
+        last = -1 if self._outcome is None else self._outcome.update_count
+        return last if last < 0 else self._count_before + last
 
     @property
     def query_id(self) -> str:

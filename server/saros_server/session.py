@@ -26,6 +26,7 @@ from saros_engine.errors import EngineError
 from saros_engine.inserting import ColumnBatch
 from saros_engine.result import Result
 from saros_engine.session_context import SessionContext
+from saros_engine.times import zone_of
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.data_folder import cannot_open, check_not_foreign
@@ -75,10 +76,12 @@ def open_session(
 
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
-    something else's folder, corrupt).
+    something else's folder, corrupt), SemanticError (no such time zone).
     """
     if consistency not in CONSISTENCIES:
         raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
+    if time_zone is not None:
+        zone_of(time_zone)
     key = os.path.realpath(folder)
     with _nodes.lock:
         shared = _nodes.get(key)

@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run_script(connection: saros.Connection, options: argparse.Namespace) -> int:
     """Run what -e, -f or standard input holds."""
+    from saros_shell.meta import NOT_UTF8
     from saros_shell.runner import Settings, StatementRunner
     from saros_shell.session import Session
 
@@ -77,6 +78,10 @@ def run_script(connection: saros.Connection, options: argparse.Namespace) -> int
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
     except OSError as error:
         sys.stderr.write(f"saros shell: cannot read {options.file}: {error.strerror}\n")
+        return 2
+    except UnicodeDecodeError as error:
+        name = options.file or "standard input"
+        sys.stderr.write(f"saros shell: cannot read {name}: {NOT_UTF8.format(error.start)}\n")
         return 2
     return 1 if failed else 0
 

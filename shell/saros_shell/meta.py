@@ -36,6 +36,8 @@ class MetaCommand:
 
 
 COMMANDS: dict[str, MetaCommand] = {}
+NOT_UTF8 = "it is no text in UTF-8 (at byte {})"
+_ALSO = {r"\help": r"\?", r"\h": r"\?"}
 
 
 def command(usage: str, what: str) -> Callable[[Action], Action]:
@@ -51,13 +53,13 @@ def command(usage: str, what: str) -> Callable[[Action], Action]:
 def run_meta(session: Session, line: str) -> bool:
     """Carry out a line that begins with a backslash; False if it failed, and has said why. Raises MetaError."""
     name, _, rest = line.strip().rstrip(";").partition(" ")
-    known = COMMANDS.get(name)
+    known = COMMANDS.get(_ALSO.get(name, name))
     if known is None:
         raise MetaError(rf"there is no command {name}; \? lists them")
     return known.action(session, rest.strip())
 
 
-@command(r"\?", "list these commands (also: help)")
+@command(r"\?", r"list these commands (also: \help, help)")
 def _help(session: Session, _: str) -> bool:
     width = max(len(c.usage) for c in COMMANDS.values())
     session.runner.out([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()])
@@ -148,6 +150,8 @@ def _include(session: Session, name: str) -> bool:
         text = Path(name).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise MetaError(f"cannot read {name or 'nothing'}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise MetaError(f"cannot read {name}: {NOT_UTF8.format(error.start)}") from error
     return session.run(text)
 
 

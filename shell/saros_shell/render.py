@@ -3,6 +3,8 @@
 A renderer takes Arrow record batches and yields lines as they can be printed, so a result of any size streams: only the
 table looks ahead, at its first `WIDTH_ROWS` rows, to choose column widths (a wider value later pushes its row out).
 Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field, JSON null, or `null`.
+For a person (table, vertical) control characters but line ends are written as escapes: data must not command the
+terminal.
 
 Pure: no terminal, no files.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
@@ -24,6 +27,7 @@ import pyarrow.compute as pc
 #: Rows looked at before a table's widths are fixed.
 WIDTH_ROWS = 1_000
 NULL = "null"
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
 
@@ -31,10 +35,11 @@ Batches = Iterable[pa.RecordBatch]
 def render_table(schema: pa.Schema, batches: Batches) -> Iterator[str]:
     """psql-like: header, rule, rows, and a line that counts them."""
     right = [_is_number(t) for t in schema.types]
-    rows = (row for batch in batches for row in text_rows(batch, null=NULL))
+    names = [_shown(name) for name in schema.names]
+    rows = (tuple(map(_shown, row)) for batch in batches for row in text_rows(batch, null=NULL))
     ahead = list(islice(rows, WIDTH_ROWS))
-    widths = [max([display_width(n), *(display_width(r[i]) for r in ahead)]) for i, n in enumerate(schema.names)]
-    yield _table_line(schema.names, widths, right)
+    widths = [max([display_width(n), *(display_width(r[i]) for r in ahead)]) for i, n in enumerate(names)]
+    yield _table_line(names, widths, right)
     yield "-+-".join("-" * w for w in widths)
     count = 0
     for row in chain(ahead, rows):
@@ -71,7 +76,7 @@ def render_vertical(schema: pa.Schema, batches: Batches) -> Iterator[str]:
         for row in text_rows(batch, null=NULL):
             count += 1
             yield f"-[ row {count} ]".ljust(width + 12, "-")
-            yield from (f"{_pad(n, width, right=False)} | {v}" for n, v in zip(schema.names, row, strict=True))
+            yield from (f"{_pad(n, width, right=False)} | {_shown(v)}" for n, v in zip(schema.names, row, strict=True))
     yield f"({count} row{'' if count == 1 else 's'})"
 
 
@@ -170,6 +175,15 @@ def _csv_lines(rows: Iterable[Iterable[str]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()[:-1]
+
+
+def _shown(text: str) -> str:
+    """As a person sees it: what moves the cursor, or commands the terminal, stands there as Python writes it."""
+    return text if text.isprintable() else _CONTROLS.sub(_escaped, text)
+
+
+def _escaped(control: re.Match[str]) -> str:
+    return repr(control.group())[1:-1]
 
 
 def _is_number(type_: pa.DataType) -> bool:

@@ -83,3 +83,31 @@ def test_values_stand_in_a_sequence(values: object, tmp_path: Path) -> None:
         pytest.raises(saros.ProgrammingError, match="the values for \\? stand in a sequence"),
     ):
         connection.execute("select x from root.a.d where x > ?", values)  # type: ignore[arg-type]
+
+
+def test_a_zone_and_a_time_out_that_cannot_be_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(saros.ProgrammingError, match="time zone 'Mars/Base' is unknown"):
+        saros.connect(tmp_path / "data", time_zone="Mars/Base")
+    for wrong in (-1, 0, float("nan"), "3"):
+        with pytest.raises(saros.InterfaceError, match="timeout is a number of seconds above 0"):
+            saros.connect(tmp_path / "data", timeout=wrong)  # type: ignore[arg-type]
+    assert [] == os.listdir(tmp_path)
+
+
+def test_what_is_no_statement_and_what_are_no_values(tmp_path: Path) -> None:
+    with saros.connect(tmp_path / "data") as connection:
+        for wrong in (5, b"show version", None):
+            with pytest.raises(saros.ProgrammingError, match="a statement is a text, not"):
+                connection.execute(wrong)
+        with pytest.raises(saros.ProgrammingError, match="stand in a sequence"):
+            connection.execute("select x from root.a.d where x > ?", {"x": 1})
+
+
+def test_rowcount_of_executemany_is_of_all_rows(tmp_path: Path) -> None:
+    with saros.connect(tmp_path / "data") as connection:
+        cursor = connection.cursor()
+        cursor.executemany("insert into root.a.d(time, x, y) values (?, ?, ?)", [(1, 1.5, 2), (2, 2.5, 3), (3, 3.5, 4)])
+        assert 6 == cursor.rowcount
+        cursor.execute("insert into root.a.d(time, x) values (4, 1.5)")
+        assert 1 == cursor.rowcount
+        assert -1 == cursor.execute("select x from root.a.d").rowcount

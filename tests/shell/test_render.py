@@ -71,3 +71,12 @@ def test_floats_print_shortest_and_special_values_have_names() -> None:
 
 def test_wide_characters_take_two_cells() -> None:
     assert (3, 4) == (display_width("abc"), display_width("温度"))
+
+
+def test_what_stands_in_a_value_does_not_command_the_terminal() -> None:
+    schema = pa.schema([("n", pa.string())])
+    batch = pa.RecordBatch.from_pydict({"n": ["a\nb\tc", "\x1b[31mred\x07", "日本 \u200d é"]}, schema=schema)
+    assert ["a\nb\\tc", "\\x1b[31mred\\x07", "日本 \u200d é"] == list(RENDERERS["table"](schema, [batch]))[2:5]
+    vertical = list(RENDERERS["vertical"](schema, [batch]))
+    assert ["n | a\nb\\tc", "n | \\x1b[31mred\\x07"] == [vertical[1], vertical[3]]
+    assert '"a\nb\tc"' == list(RENDERERS["csv"](schema, [batch]))[1][:7]  # as it is: files are for programs

@@ -75,3 +75,24 @@ def test_a_file_may_hold_commands_and_leave(piped) -> None:
 def test_a_path_lists_the_series_below_it(piped, path: str) -> None:
     code, out, _ = piped(f"{INSERT}\n\\d {path}")
     assert (0, "(1 row)", True) == (code, out[-1], out[-2].startswith("root.a.d.x "))
+
+
+def test_files_that_are_no_text_are_refused_by_name(piped) -> None:
+    Path("bad.sql").write_bytes(b"select 1;\xff")
+    code, _, err = piped("", "-f", "bad.sql")
+    assert (2, ["saros shell: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+    code, _, err = piped("\\i bad.sql\n")
+    assert (1, ["cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+
+
+@pytest.mark.parametrize("wrong", [("--zone", "Mars/Base"), ("--timeout", "nan"), ("--timeout", "-1")])
+def test_an_option_that_cannot_be_is_refused_before_anything_runs(piped, wrong: tuple[str, str]) -> None:
+    code, out, err = piped(INSERT, *wrong)
+    assert (2, [], 1) == (code, out, len(err))
+    assert wrong[1] in err[0]
+
+
+@pytest.mark.parametrize("word", ["\\help", "\\h", "\\?"])
+def test_help_is_found(piped, word: str) -> None:
+    code, out, _ = piped(f"{word}\n")
+    assert (0, True) == (code, any("list databases" in line for line in out))
