@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
+import ssl
 import sys
 import time
 import uuid
@@ -47,6 +49,8 @@ from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
 
 _START_SECONDS = 60.0
+#: Who is asked whether it speaks TLS answers at once, or does not.
+_ASK_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 
 
@@ -205,9 +209,16 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
 
 
 def _may_start(folder: str, file: ClusterFile) -> bool:
-    """Whether it has what it needs between machines; else says what to do."""
+    """Whether it has what it needs to speak to the others; else says what to do. Raises UserMistake."""
     credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock())
-    if credentials is not None or is_loopback(file.address.peer):
+    answers = (_speaks_tls(address.peer) for address in file.nodes.values())
+    with_tls = next((answer for answer in answers if answer is not None), None)
+    if credentials is not None and with_tls is False:
+        raise UserMistake(
+            f"the nodes of the cluster have no certificates for each other: take peer_ca, peer_certificate and peer_key"
+            f" out of {os.path.join(folder, 'saros.toml')}, or give the nodes some, too"
+        )
+    if credentials is not None or (is_loopback(file.address.peer) and not with_tls):
         return True
     host = file.address.peer.rpartition(":")[0]
     sys.stdout.write(
@@ -218,6 +229,23 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
         "(peer_ca, peer_certificate, peer_key, and tls_certificate, tls_key for clients), and call this again\n"
     )
     return False
+
+
+def _speaks_tls(address: str) -> bool | None:
+    """Whether TLS is spoken there, by whomever: who it is shows when the node itself calls. None: nobody answers."""
+    host, _, port = address.rpartition(":")
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
+    asking.set_alpn_protocols(["h2"])
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _ASK_SECONDS) as line, asking.wrap_socket(line):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # "not without your certificate" is TLS too
+    except ConnectionResetError:
+        return False
+    except OSError:
+        return None
 
 
 def _start(folder: str) -> None:

@@ -9,10 +9,12 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +24,12 @@ from waiting import wait_until
 import saros
 from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, load
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
 from saros_server import local_cluster, user_command
 from saros_server.local_cluster import LocalCluster, alone, find, make
 from saros_server.passwords import is_right
-from saros_shell import cluster_command
+from saros_server.peer_certificates import make_certificates
+from saros_shell import cluster_command, cluster_machines
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
 from saros_storage.folder_lock import is_free
@@ -526,6 +530,56 @@ def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
     for nodes in ("1", "0=a", "1=a,1=b", "1=a b"):
         assert 2 == call(*words, nodes).returncode
     assert 2 == call("certificates", "--dir", str(tmp_path / "out"), "--cluster", "mine", "--nodes", "1=a").returncode
+
+
+def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
+    """A port where nodes speak TLS to each other, or do not."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if tls:
+        context.load_cert_chain(str(folder / "node1.pem"), str(folder / "node1.key"))
+
+    def answer() -> None:
+        with suppress(OSError):
+            while True:
+                line, _ = listening.accept()
+                with suppress(OSError):
+                    if tls:
+                        context.wrap_socket(line, server_side=True).close()
+                    line.close()
+
+    threading.Thread(target=answer, daemon=True).start()
+    return listening, listening.getsockname()[1]
+
+
+def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1. Others have certificates, the new node none. 2. Both. 3. Neither. 4. It has some, the others none."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    make_certificates(str(tmp_path), ID, {NodeId(1): "127.0.0.1", NodeId(2): "127.0.0.1"})
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "given").mkdir()
+    keys = {"peer_ca": "ca.pem", "peer_certificate": "node2.pem", "peer_key": "node2.key"}
+    (tmp_path / "given" / "saros.toml").write_text("".join(f'{k} = "{tmp_path / v}"\n' for k, v in keys.items()))
+
+    def may_start(folder: str, port: int) -> bool:
+        nodes = {NodeId(1): NodeAddress(f"127.0.0.1:{port}", "127.0.0.1:1")}
+        joined = NodeAddress("127.0.0.1:2", "127.0.0.1:3")
+        file = ClusterFile(ID, NodeId(2), 1, SLOTS, nodes, joined=joined)
+        return cluster_machines._may_start(str(tmp_path / folder), file)
+
+    secure, port = _tls_port(tmp_path, tls=True)
+    with secure:
+        assert not may_start("bare", port)
+        assert "node 2 is admitted, and needs a certificate before it starts" in capsys.readouterr().out
+        assert may_start("given", port)
+    plain, port = _tls_port(tmp_path, tls=False)
+    with plain:
+        assert may_start("bare", port)
+        with pytest.raises(UserMistake, match="the nodes of the cluster have no certificates for each other"):
+            may_start("given", port)
 
 
 def test_a_database_of_its_own_does_not_become_a_node(tmp_path: Path) -> None:
