@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 
 from prompt_toolkit import PromptSession
@@ -83,10 +84,10 @@ class Shell:
         try:
             for part in (head, iterator):
                 process.stdin.writelines(line + "\n" for line in part)
-            process.stdin.close()
         except BrokenPipeError:
             self.session.runner.error(["(the rest was not read)"])
-        process.wait()
+        finally:
+            _wait_until_left(process)
 
     def _children(self, parent: str) -> list[str]:
         return self._names(f"show child nodes {parent}")
@@ -103,6 +104,16 @@ class Shell:
                 return [str(row[0]) for row in cursor.fetchmany(1_000)]
         except saros.Error:
             return []
+
+
+def _wait_until_left(pager: subprocess.Popen[str]) -> None:
+    """Until the user leaves the pager, whose Ctrl-C is: two programs must not read one terminal."""
+    assert pager.stdin is not None
+    while pager.returncode is None:
+        with suppress(KeyboardInterrupt):
+            with suppress(BrokenPipeError):
+                pager.stdin.close()
+            pager.wait()
 
 
 def _is_table(head: list[str]) -> bool:

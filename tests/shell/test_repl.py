@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -104,4 +105,17 @@ def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Termi
     terminal.until("saros>")
     terminal.type("select * from root.plant.pump1;\r")
     assert "column8" in terminal.until("(1 row)")
+    terminal.until("saros>")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
+def test_ctrl_c_in_the_pager_leaves_the_terminal_to_it(terminal: Terminal) -> None:
+    terminal.type("select * from root.plant.pump1;\r")
+    terminal.until("arrow keys move")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.type("q")
+    assert "cancelled" not in terminal.until("saros>")
+    terminal.type("select count(column0) from root.plant.pump1;\r")
+    terminal.until("(1 row)")
     terminal.until("saros>")
