@@ -43,7 +43,7 @@ def extension_changes(
             return function_removal(name, catalogue)
         case DropTrigger(name):
             return trigger_removal(name, catalogue)
-    if installations is not None:
+    if changes and installations is not None:
         installations.require(group, statement.entry)
     return changes
 

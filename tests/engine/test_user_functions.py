@@ -204,6 +204,16 @@ def test_only_what_is_installed_can_be_registered(engine: Engine) -> None:
         engine.ask("create function F as 'running_total'")
 
 
+def test_scripts_that_register_the_library_of_iotdb_go_through(engine: Engine) -> None:
+    before = engine.ask("show functions")
+    engine.ask("create function acf as 'org.apache.iotdb.library.dprofile.UDTFACF'")
+    engine.ask("create function Completeness as 'org.apache.iotdb.library.dquality.UDTFCompleteness'")
+    assert before == engine.ask("show functions")
+    with pytest.raises(UserMistake, match="no installed package has the entry point") as mistake:
+        engine.ask("create function nosuch as 'org.apache.iotdb.library.dprofile.UDTFNoSuch'")
+    assert 1200 == mistake.value.code
+
+
 def test_functions_show_and_go(engine: Engine) -> None:
     engine.ask("create function f as 'fahrenheit'")
     engine.ask("create function g as 'geometric_mean'")
