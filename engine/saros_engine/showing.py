@@ -5,9 +5,10 @@ The rows come from the modules that know them (`show`, `every_node`, `sync_state
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import distribution
 
 from saros_cluster.users.privileges import Privilege
 from saros_engine.access import Access
@@ -88,7 +89,7 @@ class Showing:
                 self._queries.read_point(session)
                 return show_triggers(self._triggers), HERE
             case ast.ShowKind.VERSION:
-                return Shown(_texts("Version"), [(version("saros"),)]), HERE
+                return Shown(_texts("Version", "BuildInfo"), [_version()]), HERE
             case ast.ShowKind.TIME_ZONE:
                 return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
             case ast.ShowKind.CURRENT_TIMESTAMP:
@@ -157,3 +158,10 @@ class Showing:
 
 def _texts(*names: str) -> tuple[Field, ...]:
     return tuple(Field(name, DataType.TEXT) for name in names)
+
+
+def _version() -> tuple[str, str | None]:
+    """The installed version, and the commit that it was installed from, if it came from a repository (PEP 610)."""
+    installed = distribution("saros")
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    return installed.version, origin.get("vcs_info", {}).get("commit_id")
