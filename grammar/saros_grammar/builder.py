@@ -32,7 +32,7 @@ from saros_grammar.generated.Sql import Sql
 from saros_grammar.literals import duration_literal, named_literal, unquote_name, unquote_string
 from saros_grammar.subjects import subject_filter
 
-#: What a word after CREATE, DROP, ALTER, SHOW or SET is about, for the message of NotSupported.
+#: What a word after CREATE, DROP, ALTER, SHOW, SET, LOAD or REMOVE is about, for the message of NotSupported.
 _AREAS = {
     "user": "users",
     "role": "roles",
@@ -52,8 +52,16 @@ _AREAS = {
     "partition": "partition tables",
     "system": "system settings",
     "configuration": "configuration",
-    "reconstruct": "cluster statements",
-    "extend": "cluster statements",
+    "balance": "LOAD BALANCE: REBALANCE CLUSTER spreads what the nodes keep",
+    "disk_usage": "SHOW DISK_USAGE: SHOW PARTITIONS and SHOW FILES have the bytes",
+    "services": "SHOW SERVICES",
+    "migrations": "SHOW MIGRATIONS: SHOW CLUSTER CHANGE has what moves",
+    "debug": "DEBUG: EXPLAIN ANALYZE has what was read",
+    "reconstruct": "RECONSTRUCT REGION",
+    "extend": "EXTEND REGION: MIGRATE REGION moves a replica",
+    "region": "REMOVE REGION: MIGRATE REGION moves a replica",
+    "regions": "REMOVE REGION: MIGRATE REGION moves a replica",
+    "confignode": "REMOVE CONFIGNODE: REMOVE NODE takes a node out of everything",
     "start": "START",
     "stop": "STOP",
     "merge": "MERGE",
@@ -510,7 +518,9 @@ class StatementBuilder:
         "Flush": _flush,
         "Merge": _merge,
         "Clear": _clear,
-        "Load": _load,
+        "LoadFiles": _load,
+        "LoadOther": _unsupported,
+        "RemoveOther": _unsupported,
         "Kill": _kill,
         "AdmitNode": _admit_node,
         "ChangeNodes": _change_nodes,

@@ -604,8 +604,13 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#load.
-    def visitLoad(self, ctx:Sql.LoadContext):
+    # Visit a parse tree produced by Sql#loadFiles.
+    def visitLoadFiles(self, ctx:Sql.LoadFilesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#loadOther.
+    def visitLoadOther(self, ctx:Sql.LoadOtherContext):
         return self.visitChildren(ctx)
 
 
@@ -676,6 +681,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#changeNodes.
     def visitChangeNodes(self, ctx:Sql.ChangeNodesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#removeOther.
+    def visitRemoveOther(self, ctx:Sql.RemoveOtherContext):
         return self.visitChildren(ctx)
 
 
