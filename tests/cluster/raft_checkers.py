@@ -4,7 +4,8 @@
     leader completeness     who begins to lead has all that was committed in earlier terms
     log matching            an index and a term say what the entry is, and what is before it
     state machine safety    what is committed at an index never changes; states after the same entries are the same
-    durability              what is committed lies on the disks of a majority (of both halves, while joint), and stays
+    durability              what is committed lies on the disks of a majority (of both halves, while joint), and stays;
+                            a snapshot takes nothing from a log that agrees with it
     reads                   a linearizable read sees all that was committed anywhere when it began; a stale one is no
                             older than it says
     memberships             follow each other: joint and then simple, versions rise
@@ -105,6 +106,12 @@ class GroupChecker:
     def keeps(self, id_: NodeId, before: int, now: int) -> None:
         """The last committed entry on a disk before and after something was written."""
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
+
+    def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
+        """A snapshot comes in the place of a disk's log, which ends at `last`: the node may have promised all of it."""
+        agrees = last > position.index and term_at(position.index) == position.term
+        what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
+        self.check(not agrees, what)
 
     # ------------------------------------------------------------------ states
 

@@ -242,8 +242,11 @@ class Replica:
         if is_grave and self.world.happens(0.12):
             self.later(self.world.random.randrange(1, TICK), self.host.stumble)
         self.persisting = None
-        before = self.kept()
-        self.disk.write(persist)
+        before, disk = self.kept(), self.disk
+        if persist.snapshot is not None:
+            last = disk.base.index + len(disk.entries)
+            self.checker.replaces(self.id, persist.snapshot.position, last, disk.term_at)
+        disk.write(persist)
         self.checker.keeps(self.id, before, self.kept())
         if persist.snapshot is not None:
             self.world.installs += 1
@@ -252,8 +255,10 @@ class Replica:
         self.node.persisted(persist.index)
         found = self.fetching
         if found is not None and persist.index > found.position.index:
-            # Another leader has sent what the snapshot brings, and more; it comes all the same.
-            self.later(self.world.random.randrange(1, self.world.delay), self.stage, found)
+            # Another leader has sent what the snapshot brings, and more; it comes all the same, perhaps before anybody
+            # has said that these entries are committed.
+            delay = self.world.random.randrange(1, self.world.delay)
+            self.later(self.world.random.choice((0, delay)), self.stage, found)
 
     def kept(self) -> int:
         disk = self.disk

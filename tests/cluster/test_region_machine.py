@@ -642,6 +642,28 @@ def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> No
     assert {1: 7} == member.points("root.b.d")
 
 
+def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_in_files(tmp_path: Path) -> None:
+    """Of two members with one log, one starts again from its beginning, while files already have what came later."""
+    found, request = [], Request(7, 1)
+    deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
+    for restarts in (False, True):
+        member = Member(tmp_path / str(restarts))
+        slots = (member.slot("root.b", 0),)
+        member.transfer(Fence(1, slots))
+        member.transfer(LetGo(1))
+        assert member.add(request, deletion, known=Known(1, 0)) is None
+        member.transfer(Open(Arrival(2, 1, 0, GroupId(2), 9, (NodeId(2),), slots, ()), (), (0,)))
+        assert member.add(request, deletion, known=Known(2, 2)) is None
+        member.add(NO_REQUEST, Mutation(creates("root.b.d")))
+        member.add(NO_REQUEST, write("root.b.d", 1, 1, 7))
+        if restarts:
+            member.machine.region.flush()
+            member.restart()
+        assert member.add(request, deletion, known=Known(2, 2)) is None
+        found.append(member.points("root.b.d"))
+    assert [{1: 7}, {1: 7}] == found
+
+
 def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_either(tmp_path: Path) -> None:
     """The state on the disk is older than the drop; what was made anew is newer."""
     member = Member(tmp_path)

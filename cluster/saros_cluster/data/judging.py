@@ -72,8 +72,8 @@ class Judge:
             places, creates = self._unseen(request, index, mutation)
             deletions = mutation.deletions
             if deletions:
-                spared, others = self._seen_slots(request, index)
-                deletions = deletions if others else ()
+                spared, are_others = self._seen_slots(request, index)
+                deletions = deletions if are_others else ()
             if not (places or creates or deletions or self._unseen_loads(request, index, mutation)):
                 return None
             tablets = [mutation.tablets[place] for place in places]
@@ -118,13 +118,16 @@ class Judge:
                     found.append((change, [] if database is None else [ownership.slot(database, 0)]))
         return found
 
-    def _seen_slots(self, request: Request, index: int) -> tuple[frozenset[int], frozenset[int]]:
-        """Of the group's slots of which something is here: those that have had a repeated request, and the others."""
-        covers, ownership = self._replica.requests.covers, self._replica.ownership
-        here = frozenset(ownership.slot(*partition.key) for partition in self._replica.region.partitions)
-        owned = frozenset(slot for slot in here if ownership.owns(slot))
-        seen = frozenset(slot for slot in owned if covers(request, index, slot, ownership.since(slot)))
-        return seen, owned - seen
+    def _seen_slots(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
+        """The group's slots that have had a repeated request, as far as something is here; whether there are others.
+
+        What is here does not decide: in a replay it may be more than when the entry was judged first.
+        """
+        ownership, covered = self._replica.ownership, self._replica.requests.covered
+        owned = ownership.owned()
+        seen = {since: covered(request, index, slots, since) for since, slots in owned.items()}
+        here = {ownership.slot(*partition.key) for partition in self._replica.region.partitions}
+        return frozenset(here).intersection(frozenset().union(*seen.values())), seen != owned
 
     def _unseen_loads(self, request: Request, index: int, mutation: Mutation) -> bool:
         """Whether it brings a file for a slot that has not had it."""

@@ -221,7 +221,14 @@ class Ownership:
 
     def leaving(self, epoch: int) -> dict[int, frozenset[int]]:
         """The slots that a move took away, and that are here still, by the move that brought them."""
-        slots = np.flatnonzero(self._until == epoch)
+        return self._by_move(self._until == epoch)
+
+    def owned(self) -> dict[int, frozenset[int]]:
+        """The slots for which entries are taken now, by the move that brought them."""
+        return self._by_move((self._since < NEVER) & (self._until == NEVER))
+
+    def _by_move(self, chosen: npt.NDArray[np.bool_]) -> dict[int, frozenset[int]]:
+        slots = np.flatnonzero(chosen)
         since = self._since[slots]
         return {came: frozenset(slots[since == came].tolist()) for came in np.unique(since).tolist()}
 

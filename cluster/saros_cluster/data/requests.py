@@ -50,8 +50,14 @@ class Requests:
 
     def covers(self, request: Request, index: int, slot: int, since: int) -> bool:
         """Whether it had its effect on a slot that came here with move `since` (0: it was here from the beginning)."""
-        came = any(slot in had.slots and request in had.requests for had in self._came(index, since))
-        return came or any(since <= epoch for _, epoch in self._effects(request, index))
+        return bool(self.covered(request, index, frozenset((slot,)), since))
+
+    def covered(self, request: Request, index: int, slots: frozenset[int], since: int) -> frozenset[int]:
+        """Those of `slots`, which came here with move `since`, on which it had its effect."""
+        if any(since <= epoch for _, epoch in self._effects(request, index)):
+            return slots
+        came = [had.slots for had in self._came(index, since) if request in had.requests]
+        return slots.intersection(frozenset().union(*came))
 
     def _effects(self, request: Request, index: int) -> list[tuple[int, int]]:
         return [(at, epoch) for at, epoch in self._known.get(request, ()) if index - at <= MEMORY]
