@@ -30,7 +30,9 @@ class Report:
     """What was done."""
 
     files: int = 0
-    rows: int = 0
+    #: Rows; of a TsFile, whose series may lie by themselves, points.
+    count: int = 0
+    unit: str = "row"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros export: {error}\n")
         return 1
     where = f"{counted(report.files, 'file')} in {options.output}" if Path(options.output).is_dir() else options.output
-    sys.stdout.write(f"{counted(report.rows, 'row')} -> {where}\n")
+    sys.stdout.write(f"{counted(report.count, report.unit)} -> {where}\n")
     return 0
 
 
@@ -92,7 +94,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
     if kind == "tsfile":
         from saros_shell.tsfile_export import write_tsfile
 
-        report = Report(1, write_tsfile(connection, devices, where, target, progress))
+        report = Report(1, write_tsfile(connection, devices, where, target, progress), "point")
     elif suffix == kind:
         if len(devices) > 1:
             raise saros.InterfaceError(
@@ -124,10 +126,10 @@ def _write_each(
         raise cannot_write(folder, error) from error
     report = Report()
     for device in devices:
-        report.rows += _write_device(connection, device, where, folder / f"{file_name(device.path)}.{kind}")
+        report.count += _write_device(connection, device, where, folder / f"{file_name(device.path)}.{kind}")
         report.files += 1
         progress.move_to(report.files)
-        progress.show(report.rows, report.rows * len(device.series))
+        progress.show(report.count, report.count * len(device.series))
     return report
 
 

@@ -29,6 +29,10 @@ class Progress:
         """Redraw if it is time, with rows and the rate of points."""
         self._draw(lambda elapsed: f"{rows} rows, {points / elapsed / 1e6:.2f} M points/s")
 
+    def show_points(self, points: int) -> None:
+        """Redraw if it is time, with points and their rate."""
+        self._draw(lambda elapsed: f"{points} points, {points / elapsed / 1e6:.2f} M points/s")
+
     def show_files(self, files: int) -> None:
         """Redraw if it is time, with files and the rate of bytes."""
         self._draw(lambda elapsed: f"{files} files, {self.bytes_done / elapsed / 1e6:.1f} MB/s")

@@ -1,6 +1,6 @@
 """The interactive shell: prompt, history, completion, colours, paging.
 
-    read until `;` (or a backslash command) -> run -> print -> again
+    read until `;` (or a line with a backslash command) -> run -> print -> again
 
 Ctrl-C while typing clears the line; while a statement runs it cancels that statement; Ctrl-D leaves. The main thread
 does everything but completion, which prompt_toolkit runs in a thread of its own.
@@ -8,6 +8,7 @@ does everything but completion, which prompt_toolkit runs in a thread of its own
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from saros_shell.meta import COMMANDS
 from saros_shell.render import display_width
 from saros_shell.runner import StatementRunner
 from saros_shell.session import Session
-from saros_shell.statements import is_complete
+from saros_shell.statements import command_amid, is_complete
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
 #: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
@@ -63,7 +64,7 @@ class Shell:
                 continue
             except EOFError:
                 break
-            self.session.run(text)
+            self.session.run(command_amid(text) or text)
         return 0
 
     def _print(self, lines: Iterable[str]) -> None:
@@ -79,7 +80,9 @@ class Shell:
             print_lines(iterator)
             return
         how = ["-RSX", PAGER_PROMPT] if wide else ["-FRSX"]
-        process = subprocess.Popen([pager, *how], stdin=subprocess.PIPE, text=True)  # noqa: S603 - found by which
+        # Who goes on typing does not write files, nor run commands.
+        safely = os.environ | {"LESSSECURE": "1"}
+        process = subprocess.Popen([pager, *how], stdin=subprocess.PIPE, text=True, env=safely)  # noqa: S603 - found by which
         assert process.stdin is not None
         try:
             for part in (head, iterator):

@@ -24,6 +24,15 @@ def command_of(piece: str) -> str | None:
     return piece if piece.startswith("\\") else _WORDS.get(piece.strip().rstrip(";").lower())
 
 
+def command_amid(text: str) -> str | None:
+    r"""The `\` command in the last line of a statement that has not ended, and is given up with it; None: none is."""
+    head, _, last = text.rpartition("\n")
+    command = _COMMAND.fullmatch(last)
+    if command is None or not head.strip() or any(_is_open(match.group()) for match in _PIECES.finditer(head)):
+        return None
+    return command.group(1).strip()
+
+
 def split_statements(text: str) -> Iterator[str]:
     r"""The statements of `text`, without their semicolons, and the `\` commands between them.
 
@@ -58,9 +67,9 @@ def _statement(pieces: list[str]) -> Iterator[str]:
 
 
 def is_complete(text: str) -> bool:
-    r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or is a command."""
+    r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or ends with a command."""
     stripped = text.strip()
-    if not stripped or command_of(stripped) is not None:
+    if not stripped or command_of(stripped) is not None or command_amid(text) is not None:
         return True
     last = ""
     for match in _PIECES.finditer(stripped):

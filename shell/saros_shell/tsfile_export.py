@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 import saros
@@ -28,18 +29,18 @@ _UNITS = {unit.suffix: unit for unit in TimeUnit}
 def write_tsfile(
     connection: saros.Connection, devices: Sequence[Device], where: str, target: Path, progress: Progress
 ) -> int:
-    """Write the devices; answers the rows. Raises saros.Error."""
+    """Write the devices; answers the points. Raises saros.Error."""
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         file = LocalDisk().create(str(part))
         try:
             writer = TsFileWriter(file)
-            rows = 0
+            points = 0
             for number, device in enumerate(devices, 1):
-                rows += _write_device(connection, writer, device, where)
+                points += _write_device(connection, writer, device, where)
                 progress.move_to(number)
-                progress.show(rows, rows * len(device.series))
+                progress.show_points(points)
             writer.finish()
             file.sync()
         finally:
@@ -49,11 +50,11 @@ def write_tsfile(
         raise cannot_write(target, error) from error
     finally:
         part.unlink(missing_ok=True)
-    return rows
+    return points
 
 
 def _write_device(connection: saros.Connection, writer: TsFileWriter, device: Device, where: str) -> int:
-    rows = 0
+    points = 0
     if device.aligned:
         names = ", ".join(name for name, *_ in device.series)
         for times, columns in _chunks(connection, f"select {names} from {device.path}{where}", device.series):  # noqa: S608
@@ -63,15 +64,15 @@ def _write_device(connection: saros.Connection, writer: TsFileWriter, device: De
                 if column.valid is None or column.valid.any()
             ]
             writer.write_aligned(device.path, times, stored)
-            rows += len(times)
-        return rows
+            points += sum(int(np.count_nonzero(c.column.present)) for c in stored)
+        return points
     for series in device.series:
         name, _, encoding, compressor = series
         for times, (column,) in _chunks(connection, f"select {name} from {device.path}{where}", (series,)):  # noqa: S608
             stored_as = _stored(column.type, encoding, compressor)
             writer.write_series(device.path, name, column.type, *stored_as, times, column.values)
-            rows += len(times)
-    return rows
+            points += len(times)
+    return points
 
 
 def _stored(type_: DataType, encoding: str, compressor: str) -> tuple[Encoding, Compressor]:

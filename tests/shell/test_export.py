@@ -59,9 +59,10 @@ def test_parquet_keeps_types_and_nulls(folder: str, tmp_path: Path) -> None:
     assert ["a", None, "ä"] == table.column("t").to_pylist()
 
 
-def test_tsfile_holds_all_devices_as_they_are(folder: str, tmp_path: Path) -> None:
+def test_tsfile_holds_all_devices_as_they_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "all.tsfile"
     assert 0 == export("root.**", "-d", folder, "-o", str(target))
+    assert f"7 points -> {target}\n" == capsys.readouterr().out
     reader = TsFileReader(str(target), LocalDisk().map(str(target)))
     assert ["root.a.`d 1`", "root.a.w"] == list(reader.devices())
     plain, aligned = reader.device("root.a.`d 1`"), reader.device("root.a.w")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.statements import is_complete, split_statements
+from saros_shell.statements import command_amid, is_complete, split_statements
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,21 @@ def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expect
 )
 def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
     assert complete == is_complete(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("clear\n\\q", "\\q"),
+        ("select s1\nfrom root.a\n  \\d root.**  ", "\\d root.**"),
+        ("\\q", None),
+        ("select s1\nfrom root.a", None),
+        ("select 'a\n\\q", None),
+        ("select /* a\n\\q", None),
+        ("select a \\\nq", None),
+    ],
+)
+def test_a_command_ends_a_statement_that_has_not_ended(text: str, command: str | None) -> None:
+    """Who typed something that wants a semicolon can leave, or ask for help."""
+    assert command == command_amid(text)
+    assert is_complete(text) is (command is not None or text == "\\q")
