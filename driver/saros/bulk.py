@@ -151,7 +151,7 @@ class BulkWriter:
         from saros.connection import as_mapping
 
         self._owner.check()
-        batch = batch_of(times, as_mapping(columns))
+        batch = batch_of(times, as_mapping(device, columns))
         if not batch.num_rows:
             return
         copied = pa.ipc.read_record_batch(batch.serialize(), batch.schema)

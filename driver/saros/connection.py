@@ -67,6 +67,8 @@ def connect(
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if not isinstance(target, str | os.PathLike):
+        raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
     target = os.fspath(target)
     session: Session
     if "://" in target:
@@ -168,7 +170,7 @@ class Connection:
         Raises DataError (type, length, time), ProgrammingError (path), IntegrityError.
         """
         with translated_errors():
-            return self._open_session().insert(device, times, as_mapping(columns), aligned=aligned)
+            return self._open_session().insert(device, times, as_mapping(device, columns), aligned=aligned)
 
     def bulk_writer(
         self,
@@ -240,8 +242,15 @@ class Connection:
         return self._session
 
 
-def as_mapping(columns: object) -> Mapping[str, object]:
-    """Columns by name: a mapping as it is, a DataFrame's or an Arrow table's columns."""
+def as_mapping(device: object, columns: object) -> Mapping[str, object]:
+    """A device's columns by name: a mapping as it is, a DataFrame's or an Arrow table's columns.
+
+    Raises InterfaceError for what is none, and for names that are no texts.
+    """
+    named = columns if isinstance(columns, Mapping) else ()
+    for name in (device, *named):
+        if not isinstance(name, str):
+            raise InterfaceError(f"paths of devices and names of columns are texts, not {name!r}", 2003)
     if isinstance(columns, Mapping):
         return columns
     names = getattr(columns, "column_names", None)  # pyarrow.Table, RecordBatch

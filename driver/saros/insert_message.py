@@ -79,16 +79,16 @@ def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
     return head
 
 
-def to_array(values: object) -> pa.Array:
-    """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507)."""
+def to_array(values: object, what: str) -> pa.Array:
+    """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507), which names it as `what`."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf" and values.ndim == 1:
         return pa.array(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     try:
         array = values if isinstance(values, pa.Array) else _converted(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise database_error(f"a column cannot be read as one type: {error}", 507) from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        raise database_error(f"{what}: values cannot be read as one type: {error}", 507) from error
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
@@ -101,9 +101,9 @@ def _converted(values: object) -> pa.Array:
 
 def batch_of(times: object, columns: Mapping[str, object]) -> pa.RecordBatch:
     """Times, then the columns. Raises DataError, ProgrammingError (lengths)."""
-    arrays = [to_array(times)]
+    arrays = [to_array(times, "times")]
     for name, values in columns.items():
-        array = to_array(values)
+        array = to_array(values, f"column {name}")
         if len(array) != len(arrays[0]):
             raise database_error(f"column {name} has {len(array)} values for {len(arrays[0])} times", 2003)
         arrays.append(array)

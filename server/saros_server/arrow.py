@@ -177,8 +177,8 @@ def _as_arrow(values: object) -> pa.Array:
         if isinstance(values, np.ndarray):
             return pa.array(values, from_pandas=values.dtype == object)
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise UserMistake(f"a column cannot be read as one type: {error}", code=507) from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        raise UserMistake(f"values cannot be read as one type: {error}", code=507) from error
 
 
 def _arrow_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -258,7 +258,10 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
         return _numbers_at(times, np.int64)
     if isinstance(times, np.ndarray) and times.dtype.kind == "u":
         times = times.astype(np.int64)
-    array = _as_arrow(times)
+    try:
+        array = _as_arrow(times)
+    except UserMistake as error:
+        raise UserMistake(f"times: {error.message}", code=error.code) from error
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))
     if array.null_count:

@@ -111,3 +111,27 @@ def test_rowcount_of_executemany_is_of_all_rows(tmp_path: Path) -> None:
         cursor.execute("insert into root.a.d(time, x) values (4, 1.5)")
         assert 1 == cursor.rowcount
         assert -1 == cursor.execute("select x from root.a.d").rowcount
+
+
+@pytest.mark.parametrize("target", [None, 5])
+def test_a_target_is_a_path_or_an_address(target: object) -> None:
+    with pytest.raises(saros.InterfaceError, match=rf"a folder's path or saros://host:port, not {target}"):
+        saros.connect(target)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("device", "times", "columns", "said"),
+    [
+        ("root.a.d", [1], {"x": 1}, "column x: values cannot be read as one type"),
+        ("root.a.d", [1, 2], {"ok": [1, 2], "x": [1, "a"]}, "column x: values cannot be read as one type"),
+        ("root.a.d", [1], {"x": [{}]}, "column x: columns of Arrow type struct<> cannot be stored"),
+        ("root.a.d", 1, {"x": [1]}, "times: values cannot be read as one type"),
+        ("root.a.d", [1], {1: [1]}, "names of columns are texts, not 1"),
+        (None, [1], {"x": [1]}, "paths of devices .* are texts, not None"),
+    ],
+)
+def test_an_insert_that_cannot_be_names_the_column(
+    device: object, times: object, columns: object, said: str, tmp_path: Path
+) -> None:
+    with saros.connect(tmp_path / "data") as connection, pytest.raises(saros.Error, match=said):
+        connection.insert(device, times, columns)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from saros.errors import ProgrammingError
+from saros.errors import DataError, ProgrammingError
 from saros.insert_message import Plain, batch_of, message, parts_of
 from saros_wire import protocol
 
@@ -72,3 +72,10 @@ def test_no_rows_make_no_message() -> None:
 def test_columns_of_another_length_are_refused() -> None:
     with pytest.raises(ProgrammingError, match="column b has 5 values for 6 times"):
         list(parts_of(TIMES, {"a": DOUBLES, "b": DOUBLES[:5]}))
+
+
+def test_a_column_that_arrow_cannot_read_is_named() -> None:
+    with pytest.raises(DataError, match="column b: values cannot be read as one type"):
+        batch_of(TIMES, {"a": DOUBLES, "b": 1})
+    with pytest.raises(DataError, match="times: values cannot be read as one type"):
+        batch_of(1, {"a": DOUBLES})
