@@ -176,19 +176,15 @@ class StatementBuilder:
 
     def _create_database(self, context: Any) -> Statement:
         ttl = self._ttl(context.pair()) if context.WITH() is not None else None
-        return (
-            ttl
-            if isinstance(ttl, NotSupported)
-            else ast.CreateDatabase(self._expressions.exact(context.exactPath()), ttl)
-        )
+        if isinstance(ttl, NotSupported):
+            return ttl
+        return ast.CreateDatabase(self._expressions.exact(context.exactPath()), ttl)
 
     def _alter_database(self, context: Any) -> Statement:
         ttl = self._ttl(context.pair())
-        return (
-            ttl
-            if isinstance(ttl, NotSupported)
-            else ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
-        )
+        if isinstance(ttl, NotSupported):
+            return ttl
+        return ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
 
     def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported:
         """The TTL of a database's settings, the only one that Saros has."""

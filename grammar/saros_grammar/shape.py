@@ -76,12 +76,16 @@ def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
     """The stripped text with what stood at `ordinals` put back: what no re-binding may change."""
     if not ordinals:
         return scanned.stripped
+    return _MARK.join(_parts(scanned, text, ordinals))
+
+
+def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
+    """Even parts are text, odd ones what was taken out: its kind, or at `ordinals` what stood there."""
     parts = scanned.stripped.split(_MARK)
-    # Even parts are text, odd ones the kinds of what was taken out.
     for ordinal in ordinals:
         start, stop = scanned.spans[ordinal]
         parts[2 * ordinal + 1] = text[start:stop]
-    return _MARK.join(parts)
+    return parts
 
 
 def without_values(text: str) -> str | None:
@@ -89,9 +93,7 @@ def without_values(text: str) -> str | None:
     scanned = scan(text)
     if scanned is None:
         return None
-    parts = scanned.stripped.split(_MARK)
-    parts[1::2] = ["?"] * len(scanned.spans)
-    for ordinal in scanned.paths:
-        start, stop = scanned.spans[ordinal]
-        parts[2 * ordinal + 1] = text[start:stop]
+    parts = _parts(scanned, text, scanned.paths)
+    for ordinal in set(range(len(scanned.spans))).difference(scanned.paths):
+        parts[2 * ordinal + 1] = "?"
     return "".join(parts)
