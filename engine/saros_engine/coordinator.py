@@ -29,7 +29,7 @@ from saros_engine.every_node import EveryNode, OtherNodes
 from saros_engine.explain import explain, explain_analysis
 from saros_engine.extension_statements import Installations
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.information_schema import plan_table, show_of
+from saros_engine.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.inserting import ColumnBatch, Inserting
 from saros_engine.loading import load_files
 from saros_engine.options import EngineOptions
@@ -247,7 +247,7 @@ class QueryEngine:
             case ast.Explain():
                 return self._explain(statement, session, text, timeout_ms)
             case ast.Show():
-                return _result(*self._showing.show(statement, session))
+                return self._show(statement, question, session)
             case ast.Count():
                 return _result(*self._showing.count(statement, session))
             case ast.NotSupported(what):
@@ -274,7 +274,7 @@ class QueryEngine:
                 self._store.flush([str(path) for path in databases] or None)
                 return 0
             case ast.Merge(databases, full):
-                with self._queries.merging(text, session.access.user, timeout_ms) as merge:
+                with self._queries.merging(text, session.asker, timeout_ms) as merge:
                     merge.run([str(path) for path in databases] or None, full=full)
                 return 0
             case ast.ClearCache(local):
@@ -308,8 +308,15 @@ class QueryEngine:
         plan = self._queries.physical(plan_table(select, shown, self._queries.moment(session)), session)
         return self._started(plan, question, session, point)
 
+    def _show(self, statement: ast.Show, question: _Question, session: SessionContext) -> Result:
+        shown, point = self._showing.show(statement, session)
+        if not chooses(statement):
+            return _result(shown, point)
+        plan = self._queries.physical(plan_show(statement, shown, self._queries.moment(session)), session)
+        return self._started(plan, question, session, point)
+
     def _started(self, plan: QueryPlan, question: _Question, session: SessionContext, point: ReadPoint) -> Result:
-        execution = self._queries.start(plan, question.text, session.access.user, question.timeout_ms, point)
+        execution = self._queries.start(plan, question.text, session.asker, question.timeout_ms, point)
         return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
 
     def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
@@ -325,7 +332,7 @@ class QueryEngine:
             self._count_points(self._writer.insert_columns(device, times, columns, aligned=aligned or None))
 
         plan = self._queries.physical(logical, session)
-        execution = self._queries.start(plan, text, session.access.user, timeout_ms, point)
+        execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
         try:
             counts = write_into(execution, targets, write)
         finally:
@@ -363,7 +370,7 @@ class QueryEngine:
             lines = explain(plan)
         else:
             started = self._clock.monotonic_ns()
-            execution = self._queries.start(plan, text, session.access.user, timeout_ms, point)
+            execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
             try:
                 while execution.next_block() is not None:
                     continue

@@ -31,7 +31,16 @@ from saros_storage.types import DataType
 #: What nodes ask one another by.
 TELL = "tell"
 _TEXT = DataType.TEXT
-_QUERY_FIELDS = tuple(Field(name, _TEXT) for name in ("Time", "QueryId", "DataNodeId", "ElapsedTime", "Statement"))
+_QUERY_FIELDS = (
+    Field("Time", DataType.TIMESTAMP),
+    Field("QueryId", _TEXT),
+    Field("DataNodeId", DataType.INT64),
+    Field("ElapsedTime", DataType.FLOAT),
+    Field("Statement", _TEXT),
+    Field("WaitTimeInServer", DataType.FLOAT),
+    Field("ClientIp", _TEXT),
+    Field("Timeout", DataType.INT64),
+)
 
 
 class OtherNodes(Protocol):
@@ -103,7 +112,7 @@ class EveryNode:
             else:
                 rows += map(tuple, json.loads(answer))
         if kind is ShowKind.QUERIES:
-            return Shown(_QUERY_FIELDS, [*rows, *silent])
+            return Shown(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
         rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database, slice
         return Shown(FIELDS[kind], [*rows, *silent])
 
@@ -150,7 +159,7 @@ class EveryNode:
         return sum(r.execution.cancel("the query was killed") for r in chosen)
 
     def _running(self, user: str | None) -> list[RunningQuery]:
-        return [r for r in self._registry.running() if user in (None, r.user)]
+        return [r for r in self._registry.running() if user in (None, r.asker.user)]
 
     def _rows(self, question: _Question) -> list[Row]:
         unit = self._store.options.time_unit
@@ -163,13 +172,18 @@ class EveryNode:
         now = self._clock.monotonic_ns()
         return [
             (
-                time(r.started_ns * unit.value // 1_000_000_000),
+                time(ticks),
                 r.query,
                 str(self._node),
                 f"{(now - r.ticks_ns) / 1e9:.3f}",
                 r.statement,
+                ticks,
+                r.execution.waited_ns() / 1e9,
+                r.asker.host,
+                r.limit_ms,
             )
             for r in self._running(question.user)
+            for ticks in (r.started_ns * unit.value // 1_000_000_000,)
         ]
 
 
@@ -180,4 +194,11 @@ def _whose(access: Access) -> str | None:
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
     """In the place of what a node would tell."""
-    return (None, None, str(node), None, why) if kind is ShowKind.QUERIES else silent_row(kind, node, why)
+    return (None, None, node, None, why, None, None, None) if kind is ShowKind.QUERIES else silent_row(kind, node, why)
+
+
+def _query_row(told: Row) -> Row:
+    """A row of `_QUERY_FIELDS` as a node tells it: five texts, of which old nodes tell no more; then what is newer."""
+    _, query, node, elapsed, statement, *newer = told
+    ticks, waited, host, limit_ms = newer or (None,) * 4
+    return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms)

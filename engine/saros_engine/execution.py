@@ -62,6 +62,10 @@ class QueryExecution:
         self.memory = memory
         #: The exception that ended the query, once it has ended by one.
         self.cause: BaseException | None = None
+        self._clock = clock
+        #: Of the client's waits that are over; and when the present one began.
+        self._waited_ns = 0
+        self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
         self._over = threading.Event()
@@ -125,7 +129,17 @@ class QueryExecution:
 
     def next_block(self) -> Block | None:
         """The next rows; None at the end. Raises what ended the query."""
-        return self._buffers[0].wait_take()
+        began = self._waits_since_ns = self._clock.monotonic_ns()
+        try:
+            return self._buffers[0].wait_take()
+        finally:
+            self._waits_since_ns = None
+            self._waited_ns += self._clock.monotonic_ns() - began
+
+    def waited_ns(self) -> int:
+        """For how long the client has waited for rows; any thread."""
+        since = self._waits_since_ns
+        return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 
     def cancel(self, reason: str) -> bool:
         """End the query, if it still runs; its client gets QueryKilled."""

@@ -1,6 +1,7 @@
 """information_schema: what SHOW shows, as tables that SELECT can choose from.
 
     select timeseries, data_type from information_schema.timeseries where database = 'root.plant' order by timeseries
+    show queries where elapsedtime > 1 order by elapsedtime desc limit 3
 
     rows of the SHOW -> Filter -> Sort -> Limit -> Project            Filter -> Aggregate -> Project, with aggregates
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from saros_engine.aggregates import AGGREGATES
 from saros_engine.analysis.binding import Columns, bind, predicate
@@ -27,7 +29,7 @@ from saros_engine.plan import Aggregate, AggregateCall, Field, Filter, Node, Pro
 from saros_engine.planner.body import is_aggregate, makes_points
 from saros_engine.planner.context import LogicalPlan
 from saros_engine.planner.finish import limited
-from saros_engine.show import Shown
+from saros_engine.show import Row, Shown
 from saros_engine.time_filter import Moment
 from saros_grammar.ast import (
     Call,
@@ -96,15 +98,13 @@ def column_name(header: str) -> str:
 def plan_table(select: Select, shown: Shown, moment: Moment) -> LogicalPlan:
     """The plan over the rows that the SHOW gave. Raises SemanticError, UserMistake."""
     fields = tuple(Field(column_name(field.name), field.type) for field in shown.fields)
-    columns = tuple(Column.of(field.type, [row[i] for row in shown.rows]) for i, field in enumerate(fields))
-    known = {PathExpression((canonical_name(f.name),)): InputColumn(i, f.type) for i, f in enumerate(fields)}
-    names = Columns(moment, known)
-    node: Node = Rows(Block(None, columns, len(shown.rows)), fields)
+    node, names = _source(fields, [canonical_name(field.name) for field in fields], shown.rows, moment)
+    table = f"information_schema.{select.table}"
     items = [whole for item in select.items for whole in _expanded(item, fields)]
     for expression in [*(item.expression for item in items), select.where]:
-        _check(expression, names, select.table)
+        _check(expression, names, table)
     for key in select.order_by:
-        _check(key.expression, names, select.table, {item.alias for item in items})
+        _check(key.expression, names, table, {item.alias for item in items})
     if select.where is not None:
         node = Filter(node, predicate(select.where, names), fields)
     if any(any_part(item.expression, is_aggregate) for item in items):
@@ -117,6 +117,49 @@ def plan_table(select: Select, shown: Shown, moment: Moment) -> LogicalPlan:
     bound = tuple(bind(item.expression, names) for item in items)
     outputs = tuple(Field(_header(item), b.type) for item, b in zip(items, bound, strict=True))
     return LogicalPlan(outputs, False, Project(node, bound, outputs))
+
+
+def chooses(show: Show) -> bool:
+    """Whether a SHOW has clauses that `plan_show` carries out: over rows that are no schema's."""
+    clauses = show.where, show.limit, show.offset
+    return show.kind is ShowKind.QUERIES and (bool(show.order_by) or any(clause is not None for clause in clauses))
+
+
+def plan_show(show: Show, shown: Shown, moment: Moment) -> LogicalPlan:
+    """The plan of such a SHOW: its columns are called as their headers, in any case. Raises SemanticError."""
+    fields = shown.fields
+    node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
+    what = f"SHOW {show.kind.value.upper()}"
+    where = None if show.where is None else _in_lower_case(show.where)
+    keys = [replace(key, expression=_in_lower_case(key.expression)) for key in show.order_by]
+    for expression in [where, *(key.expression for key in keys)]:
+        _check(expression, names, what)
+    if where is not None:
+        node = Filter(node, predicate(where, names), fields)
+    if keys:
+        items = [SortItem(bind(key.expression, names), key.descending, bool(key.nulls_first)) for key in keys]
+        node = Sort(node, tuple(items), fields)
+    return LogicalPlan(fields, False, limited(node, show.limit, show.offset))
+
+
+def _source(
+    fields: tuple[Field, ...], names: Sequence[str], rows: Sequence[Row], moment: Moment
+) -> tuple[Node, Columns]:
+    """The rows as a plan's source, and what the names mean over it."""
+    columns = tuple(Column.of(field.type, [row[i] for row in rows]) for i, field in enumerate(fields))
+    inputs = [InputColumn(i, field.type) for i, field in enumerate(fields)]
+    known = {PathExpression((name,)): column for name, column in zip(names, inputs, strict=True)}
+    return Rows(Block(None, columns, len(rows)), fields), Columns(moment, known)
+
+
+def _in_lower_case(expression: Expression) -> Expression:
+    """With the names of columns in lower case; of these Time is one."""
+    if isinstance(expression, TimeReference):
+        return PathExpression(("time",))
+    if isinstance(expression, PathExpression):
+        return PathExpression(tuple(node.lower() for node in expression.nodes))
+    children = children_of(expression)
+    return rebuilt(expression, [_in_lower_case(child) for child in children]) if children else expression
 
 
 def _expanded(item: SelectItem, fields: Sequence[Field]) -> list[SelectItem]:
@@ -132,20 +175,18 @@ def _header(item: SelectItem) -> str:
     return item.alias or str(item.expression)
 
 
-def _check(
-    expression: Expression | None, columns: Columns, table: str | None, aliases: Collection[str | None] = ()
-) -> None:
+def _check(expression: Expression | None, columns: Columns, table: str, aliases: Collection[str | None] = ()) -> None:
     """Raise SemanticError for names that are no columns, and for what rows without time do not have."""
     if expression is None:
         return
     for path in paths_of(expression):
         if path not in columns.paths and path != _ALL and str(path) not in aliases:
             there = ", ".join(str(one) for one in columns.paths)
-            raise SemanticError(f"information_schema.{table} has no column {path}: there are {there}")
+            raise SemanticError(f"{table} has no column {path}: there are {there}")
     if any_part(expression, lambda part: isinstance(part, TimeReference | EndTimeReference)):
-        raise SemanticError(f"information_schema.{table} has no time")
+        raise SemanticError(f"{table} has no time")
     if any_part(expression, _needs_series):
-        raise SemanticError(f"{expression} needs the points of series, and information_schema has rows")
+        raise SemanticError(f"{expression} needs the points of series, and {table} has rows")
 
 
 def _needs_series(part: Expression) -> bool:

@@ -19,6 +19,7 @@ class MergeExecution:
         self._store = store
         self._clock = clock
         self._deadline_ns = deadline_ns
+        self._began_ns = clock.monotonic_ns()
         #: Why it was ended.
         self._cause: Exception | None = None
 
@@ -40,3 +41,7 @@ class MergeExecution:
         if first:
             self._cause = QueryKilled(reason)
         return first
+
+    def waited_ns(self) -> int:
+        """Since the start: the client waits for nothing else."""
+        return self._clock.monotonic_ns() - self._began_ns

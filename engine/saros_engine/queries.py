@@ -26,7 +26,7 @@ from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, Node, QueryPlan
 from saros_engine.plan_cache import Asking, PlanCache
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
-from saros_engine.query_registry import Execution, QueryRegistry
+from saros_engine.query_registry import Asker, Execution, QueryRegistry
 from saros_engine.session_context import SessionContext
 from saros_engine.time_filter import Moment
 from saros_grammar import ast
@@ -106,8 +106,11 @@ class Queries:
 
     # ------------------------------------------------------------------ executions
 
-    def start(self, plan: QueryPlan, text: str, user: str, timeout_ms: int | None, point: ReadPoint) -> QueryExecution:
+    def start(
+        self, plan: QueryPlan, text: str, asker: Asker, timeout_ms: int | None, point: ReadPoint
+    ) -> QueryExecution:
         """Run a plan. `timeout_ms`: None is the option's. Close what comes back, or read it to its end."""
+        limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
         view = self._store.view(point) if point.picture is None else point.picture()
         execution = QueryExecution(
             self.registry.next_id(),
@@ -119,17 +122,15 @@ class Queries:
             self._ended,
             self._options.spill(),
         )
-        self._began(text, user, execution)
-        execution.start(
-            self._scheduler, self._deadline(self._options.query_timeout_ms if timeout_ms is None else timeout_ms)
-        )
+        self._began(text, asker, limit_ms, execution)
+        execution.start(self._scheduler, self._deadline(limit_ms))
         return execution
 
     @contextmanager
-    def merging(self, text: str, user: str, timeout_ms: int | None) -> Iterator[MergeExecution]:
+    def merging(self, text: str, asker: Asker, timeout_ms: int | None) -> Iterator[MergeExecution]:
         """A MERGE that is to run. Unless its client says so, it may take longer than a query."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
-        self._began(text, user, execution)
+        self._began(text, asker, timeout_ms, execution)
         try:
             yield execution
         finally:
@@ -138,10 +139,10 @@ class Queries:
     def _deadline(self, limit_ms: int | None) -> int | None:
         return self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
 
-    def _began(self, text: str, user: str, execution: Execution) -> None:
+    def _began(self, text: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
         with self._idle:
             self._open += 1
-        self.registry.add(text, user, execution)
+        self.registry.add(text, asker, limit_ms or None, execution)
 
     def _ended(self, execution: Execution) -> None:
         self.registry.remove(execution)

@@ -26,6 +26,18 @@ class Execution(Protocol):
         """End it; False if it is over."""
         ...
 
+    def waited_ns(self) -> int:
+        """For how long its client has waited for it here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asked. `user`: empty if sessions have no users; `host`: None if it is this process."""
+
+    user: str
+    host: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
@@ -33,10 +45,11 @@ class RunningQuery:
 
     query: QueryId
     statement: str
-    #: Who asked; empty if sessions have no users.
-    user: str
+    asker: Asker
     started_ns: int
     ticks_ns: int
+    #: What it may take; None: as long as it likes.
+    limit_ms: int | None
     execution: Execution
 
 
@@ -58,10 +71,10 @@ class QueryRegistry:
         second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
         return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_{self._node}")
 
-    def add(self, statement: str, user: str, execution: Execution) -> None:
+    def add(self, statement: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
         """Before the execution starts."""
         now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
-        entry = RunningQuery(execution.query, statement, user, now, ticks, execution)
+        entry = RunningQuery(execution.query, statement, asker, now, ticks, limit_ms, execution)
         with self._lock:
             self._running[execution.query] = entry
 

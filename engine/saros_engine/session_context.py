@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from saros_engine.access import UNRESTRICTED, Access, Trail
+from saros_engine.query_registry import Asker
 from saros_storage.read_point import Horizon, ReadPoint
 
 
@@ -23,3 +24,10 @@ class SessionContext:
     load_folders: tuple[str, ...] | None = None
     #: What its reads see; None: what there is when they begin.
     point: ReadPoint | None = None
+    #: Where its client is; None: in this process.
+    host: str | None = None
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks for its queries."""
+        return Asker(self.access.user, self.host)

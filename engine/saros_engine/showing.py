@@ -11,7 +11,6 @@ from functools import partial
 from importlib.metadata import distribution
 
 from saros_cluster.users.privileges import Privilege
-from saros_engine.access import Access
 from saros_engine.authorization import schema_for
 from saros_engine.cluster_info import ClusterInfo
 from saros_engine.database import Database
@@ -118,13 +117,15 @@ class Showing:
         return Shown((*shown.fields, *_SETTINGS), [(*row, *settings) for row in shown.rows])
 
     def _points(self, point: ReadPoint, session: SessionContext) -> Points:
-        return Points(partial(self._latest_times, point, session.access), self._queries.moment(session))
+        return Points(partial(self._latest_times, point, session), self._queries.moment(session))
 
-    def _latest_times(self, point: ReadPoint, access: Access, paths: Sequence[str], times: TimeRange) -> dict[str, int]:
+    def _latest_times(
+        self, point: ReadPoint, session: SessionContext, paths: Sequence[str], times: TimeRange
+    ) -> dict[str, int]:
         """The time of each series' latest point then; series without points, or that may not be read, are missing."""
         items = []
         for path in paths:
-            if not access.may(Privilege.READ_DATA, path):
+            if not session.access.may(Privilege.READ_DATA, path):
                 continue
             device, measurement = split_series(path)
             known = self._store.schema.device(device)
@@ -132,7 +133,7 @@ class Showing:
                 items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
         scan = last_scan(items, times)
         plan = QueryPlan(scan.fields, True, scan, distribute(scan, 1))
-        execution = self._queries.start(plan, "latest times of series", access.user, None, point)
+        execution = self._queries.start(plan, "latest times of series", session.asker, None, point)
         found: dict[str, int] = {}
         try:
             while (block := execution.next_block()) is not None:

@@ -281,7 +281,7 @@ class StatementBuilder:
             word = clause.start.text.lower()
             if word in found:
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            found[word] = self._show_clause(clause)
+            found[word] = self._show_clause(clause, kind)
         return ast.Show(
             kind,
             path,
@@ -293,9 +293,10 @@ class StatementBuilder:
             order_by=found.get("order", ()),
         )
 
-    def _show_clause(self, clause: Any) -> Any:
+    def _show_clause(self, clause: Any, kind: ast.ShowKind) -> Any:
         if clause.condition is not None:
-            return subject_filter(self._expressions.expression(clause.condition))
+            condition = self._expressions.expression(clause.condition)
+            return condition if kind is ast.ShowKind.QUERIES else subject_filter(condition)
         if clause.amount is not None:
             return select_builder.row_count(self._expressions, clause.amount)
         return select_builder.sort_keys(self._expressions, clause)

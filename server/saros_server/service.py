@@ -182,7 +182,12 @@ class ClientService:
         visitor = self._gate.enter(request.user, request.password, host)
         consistency = request.consistency or _CONSISTENCY
         session = open_session(
-            self._folder, time_zone=request.time_zone or None, options={}, consistency=consistency, files=False
+            self._folder,
+            time_zone=request.time_zone or None,
+            options={},
+            consistency=consistency,
+            files=False,
+            host=_address(host),
         )
         session.client_id = request.client_id
         token = self._sessions.add(session, host, visitor)
@@ -315,6 +320,11 @@ def _host(context: grpc.ServicerContext) -> str:
     """The peer without its port."""
     kind, _, address = unquote(str(context.peer())).partition(":")
     return kind if kind.startswith("unix") else f"{kind}:{address.rpartition(':')[0]}"
+
+
+def _address(host: str) -> str:
+    """A host as users write it."""
+    return host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
 
 
 def _is_here(host: str) -> bool:

@@ -72,10 +72,12 @@ def open_session(
     options: Mapping[str, object],
     consistency: str = "strong",
     files: bool = True,
+    host: str | None = None,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
+    `host`: where its client is; None: in this process.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
     something else's folder, corrupt), SemanticError (no such time zone).
     """
@@ -95,7 +97,7 @@ def open_session(
     configuration = shared.node.configuration
     listed = (shared.node.uploads.folder, *filter(None, configuration.load_folders.split(os.pathsep)))
     folders = None if files else listed
-    context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders)
+    context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders, host=host)
     return EmbeddedSession(key, shared.node, context)
 
 

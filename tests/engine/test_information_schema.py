@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
+from saros_engine.errors import SemanticError
 from saros_engine.information_schema import TABLES, column_name
+from saros_engine.result import Result
 from saros_grammar.parser import ParseError
+from saros_storage.block import Column
+from saros_storage.types import DataType
 
 SHOWS = {
     "databases": "show databases",
@@ -192,3 +198,59 @@ def test_a_series_may_still_be_called_so(engine: Engine) -> None:
     engine.ask("insert into root.g.information_schema(time, information_schema) values (1, 5)")
     assert [[1, 5.0]] == engine.ask("select information_schema from root.g.information_schema")[1]
     engine.ask("delete timeseries root.g.information_schema.**")
+
+
+@pytest.fixture
+def running(engine: Engine) -> Iterator[tuple[Result, Result]]:
+    """Two queries with more rows than their buffers take: of the second one nothing was read."""
+    engine.engine.insert_columns("root.g.big", np.arange(1_000_000), {"s": Column(DataType.DOUBLE, np.ones(1_000_000))})
+    session = replace(engine.session, host="10.0.0.7")
+    first = engine.engine.execute("select s, s + 1, s + 2, s + 3 from root.g.big", session)
+    second = engine.engine.execute("select s, s + 4, s + 5, s + 6 from root.g.big", engine.session, timeout_ms=123_456)
+    assert first.next_block() is not None
+    yield first, second
+    first.close()
+    second.close()
+    engine.ask("delete timeseries root.g.big.s")
+
+
+def test_queries_say_for_whom_they_run_and_how_long(engine: Engine, running: tuple[Result, Result]) -> None:
+    header, rows = engine.ask("show queries")
+    assert header[4:] == ["Statement", "WaitTimeInServer", "ClientIp", "Timeout"]
+    first, second = (dict(zip(header, row, strict=True)) for row in rows)
+    assert ("10.0.0.7", engine.options.query_timeout_ms) == (first["ClientIp"], first["Timeout"])
+    assert (None, 123_456) == (second["ClientIp"], second["Timeout"])
+    assert "0.0" == second["WaitTimeInServer"]
+    assert 0.0 < float(str(first["WaitTimeInServer"])) <= float(str(first["ElapsedTime"]))
+
+
+@pytest.mark.parametrize(
+    ("clauses", "shown"),
+    [
+        ("where Timeout > 100000 and waitTimeInServer < 1000", [1]),
+        ("where clientip = '10.0.0.7'", [0]),
+        ("where statement like '%, s + _ from%' order by TIMEOUT desc", [1, 0]),
+        ("order by timeout limit 1", [0]),
+        ("order by timeout limit 1 offset 1", [1]),
+        ("where time > 2020-01-01 and time <= now() order by QueryId desc", [1, 0]),
+        ("where time < 2020-01-01", []),
+        ("limit 0", []),
+    ],
+)
+def test_show_queries_chooses(engine: Engine, running: tuple[Result, Result], clauses: str, shown: list[int]) -> None:
+    header, rows = engine.ask("show queries " + clauses)
+    assert header == engine.ask("show queries")[0]
+    assert [running[number].query_id for number in shown] == [row[1] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("clause", "message"),
+    [
+        ("where duration > 1", r"SHOW QUERIES has no column duration: there are time, queryid"),
+        ("where elapsedtime", "expected data type"),
+        ("order by diff(timeout)", "needs the points of series"),
+    ],
+)
+def test_show_queries_says_what_does_not_go(engine: Engine, clause: str, message: str) -> None:
+    with pytest.raises(SemanticError, match=message):
+        engine.ask("show queries " + clause)

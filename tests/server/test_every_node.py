@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from threading import Barrier
 
@@ -13,12 +14,16 @@ from saros_cluster.peers import BadRequest, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_cluster.users.rights import Granted, Rights
-from saros_engine.access import Access
+from saros_engine.access import UNRESTRICTED, Access
 from saros_engine.errors import QueryKilled, QueryNotFound
+from saros_engine.every_node import EveryNode
+from saros_engine.query_registry import QueryRegistry
 from saros_engine.result import Result
 from saros_engine.session_context import SessionContext
+from saros_grammar.ast import Show, ShowKind
 from saros_server.other_nodes import ask_each
 from saros_storage.block import Column
+from saros_storage.clock import SystemClock
 from saros_storage.types import DataType
 
 POINTS = 1_000_000
@@ -70,10 +75,10 @@ def test_any_node_shows_and_ends_what_runs_on_another(cluster: Nodes, end: str) 
     running = cluster.node(2).engine.execute(statement, SessionContext())
     try:
         assert running.next_block() is not None
-        ((_, query, node, _, text),) = cluster.run(0, "show queries")
-        assert ("3", statement) == (node, text)
+        ((_, query, node, _, text, *_),) = cluster.run(0, "show queries")
+        assert (3, statement) == (node, text)
         assert str(query).endswith("_3")
-        assert [(query,)] == cluster.run(1, "select query_id from information_schema.queries where datanode_id = '3'")
+        assert [(query,)] == cluster.run(1, "select query_id from information_schema.queries where datanode_id = 3")
         cluster.run(1, end.format(query))
         with pytest.raises(QueryKilled):
             read_all(running)
@@ -119,6 +124,18 @@ def test_caches_are_cleared_on_all_nodes_or_on_the_one_that_is_asked(
         assert (POINTS - 1, "root.a.d.x") == cluster.run(number, last)[0][:2]
     made = [cluster.node(number).engine.counters().plans_made - plans[number] for number in range(3)]
     assert cleared == [number for number in range(3) if made[number]]
+
+
+def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes) -> None:
+    class Older:
+        def ask_each(self, _: bytes) -> list[tuple[NodeId, bytes | str]]:
+            row = ["2024-01-02T03:04:05.006Z", "20240102_030405_00001_2", "2", "0.125", "select *"]
+            return [(NodeId(2), json.dumps([row]).encode())]
+
+    here, clock = NodeId(1), SystemClock()
+    nodes = EveryNode(QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None)
+    shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
+    assert [(None, "20240102_030405_00001_2", 2, 0.125, "select *", None, None, None)] == shown.rows
 
 
 def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:

@@ -236,6 +236,8 @@ def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
         connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
         cursor = connection.execute("select sin(x), cos(x), tan(x) from root.a.d")
         cursor.fetchone()
+        shown = connection.execute("show queries where statement like 'select%'").fetchall()
+        assert [("127.0.0.1", 60_000)] == [row[-2:] for row in shown]
         cursor.close()
         wait_until(lambda: [] == connection.execute("show queries").fetchall())
 
