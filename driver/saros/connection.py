@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
@@ -32,6 +32,20 @@ if TYPE_CHECKING:
 
 Timestamps = Literal["datetime", "epoch"]
 Consistency = Literal["strong", "mid", "weak"]
+
+
+class Options(TypedDict, total=False):
+    """What `connect` takes beside the target, for functions that pass it on."""
+
+    user: str | None
+    password: str | None
+    consistency: Consistency | None
+    tls_ca: str | None
+    failover_s: float
+    timestamps: Timestamps
+    time_zone: str | None
+    timeout: float | None
+    options: Mapping[str, object] | None
 
 
 def connect(
@@ -228,6 +242,7 @@ class Connection:
         return self._closed
 
     def __enter__(self) -> Self:
+        self._open_session()
         return self
 
     def __exit__(

@@ -31,8 +31,8 @@ class Cursor:
 
     def __init__(self, connection: Connection, session: Session, *, epoch: bool, timeout: float | None) -> None:
         self.connection = connection
-        #: Rows that `fetchmany` gives when it is not told.
-        self.arraysize = 100
+        #: Rows that `fetchmany` gives when it is not told; PEP 249 says 1.
+        self.arraysize = 1
         self._session = session
         self._epoch = epoch
         self._timeout = timeout
@@ -180,6 +180,7 @@ class Cursor:
             self._finish()
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *_: object) -> None:

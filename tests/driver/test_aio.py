@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,67 @@ def test_a_cancelled_task_cancels_its_statement(tmp_path: Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert [] == await (await connection.execute("show queries")).fetchall()
+
+    asyncio.run(run())
+
+
+def test_cancelling_many_tasks_waits_for_none_of_their_statements(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path), options={"durability": "os"}) as connection:
+            await connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
+            columns = ", ".join(f"sin(x + {i})" for i in range(200))
+            cursors = [await connection.execute(f"select {columns} from root.a.d") for _ in range(aio.THREADS + 6)]
+            tasks = [asyncio.create_task(cursor.fetch_arrow()) for cursor in cursors]
+            await asyncio.sleep(0.05)
+            before = time.process_time()
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert {asyncio.CancelledError} == set(map(type, ended))
+            assert 5.0 > time.process_time() - before  # a minute and more, if each runs to its end
+            for cursor in cursors:
+                await cursor.close()
+            assert [] == await (await connection.execute("show queries")).fetchall()
+
+    asyncio.run(run())
+
+
+def test_what_is_closed_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        connection = await aio.connect(str(tmp_path))
+        cursor = connection.cursor()
+        await connection.close()
+        await connection.close()
+        await cursor.close()
+        assert connection.closed
+        for call in (cursor.execute("show databases"), connection.insert("root.a", [1], {"x": [1]}), connection.hold()):
+            with pytest.raises(saros.InterfaceError, match="closed"):
+                await call
+        with pytest.raises(saros.InterfaceError, match="closed"):
+            async with connection:
+                pass
+
+    asyncio.run(run())
+
+
+def test_columns_and_moments_are_those_of_the_other_face(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+            await connection.insert("root.a.d", [1, 2], {"x": [1.5, 2.5]})
+            point = await connection.hold()
+            await connection.insert("root.a.d", [3], {"x": [3.5]})
+            cursor = await connection.execute("select x from root.a.d", at=point)
+            assert {"Time": [1, 2], "root.a.d.x": [1.5, 2.5]} == {
+                name: values.tolist() for name, values in (await cursor.fetch_numpy()).items()
+            }
+            await connection.let_go(point)
+            await cursor.execute("select x from root.a.d")
+            assert 3 == sum([batch.num_rows async for batch in cursor.fetch_batches()])
+            await cursor.execute("select x from root.a.d")
+            cursor.arraysize = 2
+            assert 2 == len(await cursor.fetchmany())
+            assert cursor.query_id
+            await cursor.cancel()
 
     asyncio.run(run())
 

@@ -135,3 +135,24 @@ def test_an_insert_that_cannot_be_names_the_column(
 ) -> None:
     with saros.connect(tmp_path / "data") as connection, pytest.raises(saros.Error, match=said):
         connection.insert(device, times, columns)  # type: ignore[arg-type]
+
+
+def test_fetchmany_gives_one_row_unless_it_is_told(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, timestamps="epoch") as connection:
+        connection.insert("root.a.d", [1, 2, 3, 4], {"x": [1, 2, 3, 4]})
+        cursor = connection.execute("select x from root.a.d")
+        assert [(1, 1)] == cursor.fetchmany()
+        cursor.arraysize = 2
+        assert [(2, 2), (3, 3)] == cursor.fetchmany()
+        assert [(4, 4)] == cursor.fetchmany(5)
+
+
+def test_what_is_closed_is_not_entered(tmp_path: Path) -> None:
+    connection = saros.connect(tmp_path)
+    cursor = connection.cursor()
+    cursor.close()
+    with pytest.raises(saros.InterfaceError, match="the cursor is closed"), cursor:
+        pass
+    connection.close()
+    with pytest.raises(saros.InterfaceError, match="the connection is closed"), connection:
+        pass
