@@ -312,7 +312,8 @@ set
     | SET SQL_DIALECT EQUAL dialect=name                                               # setDialect
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
     | SET templateWord id=name TO exactPath                                              # setTemplate
-    | SET what=(SYSTEM | CONFIGURATION) anything*                                      # setOther
+    | SET SYSTEM TO status=name (ON (LOCAL | CLUSTER))?                                # setSystem
+    | SET what=CONFIGURATION anything*                                                 # setOther
     ;
 
 zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;

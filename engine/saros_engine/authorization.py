@@ -59,6 +59,13 @@ def authorize(statement: ast.Statement, asked: Asked) -> None:
     RULES[type(statement)].check(statement, asked)
 
 
+def changes(statement: ast.Statement) -> bool:
+    """Whether a statement changes data or schema: not who may what, nor which nodes there are."""
+    if isinstance(statement, ast.Select):
+        return statement.into is not None
+    return isinstance(statement, ast.Insert) or RULES[type(statement)].event in _CHANGES
+
+
 def authorize_write(device: str, measurements: Sequence[str], asked: Asked) -> None:
     """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
     access, store = asked.access, asked.store
@@ -370,6 +377,7 @@ def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
 
 _SCHEMA, _USERS, _DELETE, _LOAD, _CLUSTER = "schema", "users", "delete", "load", "cluster"
 _SYNC = "sync"
+_CHANGES = (_SCHEMA, _DELETE, _LOAD, _SYNC)
 RULES: dict[type, Rule] = {
     ast.Select: Rule(_select),
     ast.Insert: Rule(_insert),
@@ -404,6 +412,7 @@ RULES: dict[type, Rule] = {
     ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
+    ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
     ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_anyone),
     ast.SetSqlDialect: Rule(_anyone),

@@ -19,6 +19,7 @@ from typing import Protocol
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_engine.database import Database
+from saros_engine.system_mode import SystemMode
 from saros_grammar.ast import Measure
 
 
@@ -26,9 +27,16 @@ class NodeStatus(Enum):
     """Whether a node, or the node of a replica, answers."""
 
     RUNNING = "Running"
+    #: It answers, and takes no statement that changes data or schema.
+    READ_ONLY = "ReadOnly"
     UNKNOWN = "Unknown"
     #: It was admitted, and is not one of the cluster yet.
     JOINING = "Joining"
+
+
+def answering(*, read_only: bool) -> NodeStatus:
+    """The status of a node that answers."""
+    return NodeStatus.READ_ONLY if read_only else NodeStatus.RUNNING
 
 
 class RegionType(Enum):
@@ -208,9 +216,10 @@ class ClusterAdmin(Protocol):
 class OneNode:
     """A database that is no cluster's. Implements `ClusterInfo`."""
 
-    def __init__(self, store: Database, version: str) -> None:
+    def __init__(self, store: Database, version: str, mode: SystemMode) -> None:
         self._store = store
         self._version = version
+        self._mode = mode
 
     @property
     def node(self) -> NodeId:
@@ -224,7 +233,7 @@ class OneNode:
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
-        return (NodeRow(_SELF, NodeStatus.RUNNING, None, None, self._version),)
+        return (NodeRow(_SELF, answering(read_only=self._mode.read_only), None, None, self._version),)
 
     def regions(self) -> Sequence[RegionRow]:
         """See `ClusterInfo.regions`."""
@@ -233,7 +242,7 @@ class OneNode:
                 region=_SELF,
                 type=RegionType.DATA,
                 node=_SELF,
-                status=NodeStatus.RUNNING,
+                status=answering(read_only=self._mode.read_only),
                 role=ReplicaRole.LEADER,
                 databases=tuple(self._store.schema.databases()),
                 slots=SLOTS,

@@ -19,7 +19,7 @@ from importlib.metadata import version
 
 from saros_cluster.users.users import Users
 from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
-from saros_engine.authorization import RULES, Asked, authorize, authorize_write
+from saros_engine.authorization import RULES, Asked, authorize, authorize_write, changes
 from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
 from saros_engine.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.continuous import ContinuousQuery
@@ -44,6 +44,7 @@ from saros_engine.session_context import SessionContext
 from saros_engine.show import Shown
 from saros_engine.showing import Showing
 from saros_engine.sync_statements import SyncDesk, run_sync_statement
+from saros_engine.system_mode import SystemMode, SystemReadOnly
 from saros_engine.time_filter import time_range
 from saros_engine.times import zone_of
 from saros_engine.user_statements import UserStatements
@@ -100,10 +101,12 @@ class QueryEngine:
         sync: SyncDesk | None = None,
         installations: Installations | None = None,
         others: OtherNodes | None = None,
+        mode: SystemMode | None = None,
     ) -> None:
         """`users`: None if this database keeps none; `admin`: None if it is no cluster's, `sync`: if it is one's.
 
         `installations`: what the other nodes have installed, `others`: what they tell; None: there are none.
+        `mode`: None if it need not be known when the process has ended.
         """
         self._admin = admin
         self._sync = sync
@@ -111,12 +114,14 @@ class QueryEngine:
         self._users = users
         self._options = options
         self._clock = clock
-        cluster = OneNode(store, version("saros")) if cluster is None else cluster
+        #: Whether it only reads.
+        self.mode = SystemMode() if mode is None else mode
+        cluster = OneNode(store, version("saros"), self.mode) if cluster is None else cluster
         self._statements = StatementCache(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, cluster.node)
         #: What is told, and asked of, node by node.
-        self.every_node = EveryNode(self._queries.registry, store, clock, cluster.node, others, self._forget)
+        self.every_node = EveryNode(self._queries.registry, store, clock, cluster.node, others, self._forget, self.mode)
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._asked, installations)
@@ -184,13 +189,14 @@ class QueryEngine:
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
                     authorize_write(device, tuple(columns), self._asked(session.access))
+            self.mode.require_running()
             points = self._writer.insert_columns(device, times, columns, aligned=aligned)
         self._count_points(points)
         return points
 
     def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
         """Begin to write batches, each by itself; None: `insert_columns` that one, which also says what is wrong."""
-        known = [self._known(batch) for batch in batches]
+        known = [None if self.mode.read_only else self._known(batch) for batch in batches]
         ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
         writings = iter(self._store.hand_over(ready))
         return [None if tablet is None else self._inserting(tablet, next(writings)) for tablet in known]
@@ -234,6 +240,8 @@ class QueryEngine:
 
     def _run(self, question: _Question, session: SessionContext) -> Result:
         parsed, text, timeout_ms = question.parsed, question.text, question.timeout_ms
+        if self.mode.read_only and changes(parsed.statement):
+            raise SystemReadOnly
         if isinstance(parsed.statement, ast.Select) and parsed.statement.into is None:
             return self._select(question, session) if parsed.statement.table is None else self._table(question, session)
         statement = self._binder.filled(parsed.statement, question.given) if question.given else parsed.statement
@@ -279,6 +287,8 @@ class QueryEngine:
                 return 0
             case ast.ClearCache(local):
                 return self.every_node.clear(local=local)
+            case ast.SetSystem(read_only, local):
+                return self.every_node.set_mode(read_only=read_only, local=local)
             case ast.KillQuery(query_id):
                 return self.every_node.kill(query_id, session.access)
             case ast.SetTimeZone(zone):
@@ -341,6 +351,7 @@ class QueryEngine:
 
     def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
         """Carry out a continuous query for a moment, as the user who created it. Raises what `execute` raises."""
+        self.mode.require_running()
         access = UNRESTRICTED
         if query.user:
             if self._users is None:

@@ -1,4 +1,4 @@
-"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, FILES, ...; KILL QUERY, CLEAR CACHE.
+"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
 
     the node that a client asks  --question-->  every other node
                                  <--- rows ---                     who does not answer gets a row that says why
@@ -23,13 +23,17 @@ from saros_engine.plan import Field
 from saros_engine.query_registry import QueryRegistry, RunningQuery
 from saros_engine.show import Row, Shown
 from saros_engine.show_stored import FIELDS, show_stored, silent_row
+from saros_engine.system_mode import SystemMode
 from saros_engine.times import format_time
 from saros_grammar.ast import Show, ShowKind
 from saros_storage.clock import Clock
+from saros_storage.errors import StorageError
 from saros_storage.types import DataType
 
 #: What nodes ask one another by.
 TELL = "tell"
+_MODE = "mode"
+_UNREACHABLE = 2016
 _TEXT = DataType.TEXT
 _QUERY_FIELDS = (
     Field("Time", DataType.TIMESTAMP),
@@ -63,8 +67,12 @@ class _Question:
     query: str | None = None
     #: What is kept of what was read is to be given up.
     clear: bool = False
+    #: Whether the node is to read only.
+    read_only: bool | None = None
 
     def encode(self) -> bytes:
+        if self.read_only is not None:
+            return json.dumps([_MODE, self.read_only]).encode()
         kind = None if self.kind is None else self.kind.value
         more = [True] if self.clear else []  # what is asked of nodes that know nothing of it stays as it was
         return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
@@ -73,10 +81,13 @@ class _Question:
     def decode(data: bytes) -> _Question:
         """Raises BadRequest."""
         try:
-            kind, databases, zone, user, query, *more = json.loads(data)
+            words = json.loads(data)
+            if words[0] == _MODE:
+                return _Question(None, read_only=bool(words[1]))
+            kind, databases, zone, user, query, *more = words
             known = None if kind is None else ShowKind(kind)
             return _Question(known, tuple(map(str, databases)), str(zone), user, query, bool(more))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise BadRequest(TELL, error) from error
 
 
@@ -91,6 +102,7 @@ class EveryNode:
         node: NodeId,
         others: OtherNodes | None,
         forget: Callable[[], None],
+        mode: SystemMode,
     ) -> None:
         """`others`: None if there are none. `forget` gives up what the engine keeps of statements and plans."""
         self._registry = registry
@@ -99,6 +111,7 @@ class EveryNode:
         self._node = node
         self._others = others
         self._forget = forget
+        self._mode = mode
 
     def show(self, statement: Show, zone: str, access: Access) -> Shown:
         """SHOW QUERIES, PARTITIONS or FILES, of all nodes."""
@@ -136,6 +149,18 @@ class EveryNode:
         answers = [] if local else self._ask_others(question)
         return 1 + sum(isinstance(answer, bytes) for _, answer in answers)
 
+    def set_mode(self, *, read_only: bool, local: bool) -> int:
+        """This node, and unless `local` all others, only read, or not; how many.
+
+        Raises StorageError if some do not answer; the others are set.
+        """
+        self._mode.set(read_only=read_only)
+        answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
+        silent = [answer for _, answer in answers if isinstance(answer, str)]
+        if silent:
+            raise StorageError("; ".join(["the mode is set on the other nodes", *silent]), code=_UNREACHABLE)
+        return 1 + len(answers)
+
     def _clear(self) -> None:
         self._store.clear_caches()
         self._forget()
@@ -149,6 +174,9 @@ class EveryNode:
     def answer(self, data: bytes) -> bytes:
         """What this node tells another one. Raises BadRequest."""
         question = _Question.decode(data)
+        if question.read_only is not None:
+            self._mode.set(read_only=question.read_only)
+            return json.dumps(None).encode()
         if question.clear:
             self._clear()
             return json.dumps(None).encode()

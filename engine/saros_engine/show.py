@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint, NodeStatus, RegionType
+from saros_engine.cluster_info import ChangeRow, ClusterInfo, Endpoint, RegionType
 from saros_engine.continuous import continuous_queries, last_run
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.plan import Field
@@ -462,7 +462,7 @@ def _show_data_nodes(cluster: ClusterInfo) -> Shown:
 
 def _show_urls(cluster: ClusterInfo) -> Shown:
     """Where clients reach the nodes that answer; none where there is no port."""
-    running = [row for row in cluster.nodes() if row.status is NodeStatus.RUNNING and row.client is not None]
+    running = [row for row in cluster.nodes() if row.version is not None and row.client is not None]
     return Shown(_URL_FIELDS, [_host_and_port(row.client) for row in running])
 
 

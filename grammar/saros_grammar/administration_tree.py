@@ -32,6 +32,14 @@ class ClearCache:
     local: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SetSystem:
+    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]; `local`: of the node that is asked only."""
+
+    read_only: bool
+    local: bool = False
+
+
 # ---------------------------------------------------------------------------------------------- nodes that come and go
 
 

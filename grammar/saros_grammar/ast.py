@@ -30,6 +30,7 @@ from saros_grammar.administration_tree import (
     Merge,
     MigrateRegion,
     Rebalance,
+    SetSystem,
     SyncStatement,
     TransferDevice,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "Parameter",
     "PathExpression",
     "Rebalance",
+    "SetSystem",
     "SyncStatement",
     "TimeReference",
     "TransferDevice",
@@ -750,6 +752,7 @@ Statement = (
     | Flush
     | Merge
     | ClearCache
+    | SetSystem
     | Load
     | SetTtl
     | UnsetTtl

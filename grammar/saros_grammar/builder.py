@@ -50,7 +50,6 @@ _AREAS = {
     "topics": "subscriptions",
     "subscriptions": "subscriptions",
     "partition": "partition tables",
-    "system": "system settings",
     "configuration": "configuration",
     "balance": "LOAD BALANCE: REBALANCE CLUSTER spreads what the nodes keep",
     "disk_usage": "SHOW DISK_USAGE: SHOW PARTITIONS and SHOW FILES have the bytes",
@@ -69,6 +68,8 @@ _AREAS = {
 }
 
 
+#: Whether the system only reads; older scripts say WRITABLE.
+_MODES = {"readonly": True, "running": False, "writable": False}
 #: Rules of whole areas, by name of the rule or of its alternative.
 _BUILDERS = {
     **template_builder.RULES,
@@ -342,6 +343,12 @@ class StatementBuilder:
     def _clear(self, context: Any) -> ast.ClearCache:
         return ast.ClearCache(context.LOCAL() is not None)
 
+    def _set_system(self, context: Any) -> ast.SetSystem:
+        mode = self._expressions.name(context.status).lower()
+        if mode not in _MODES:
+            raise self._expressions.error(context.status, "SET SYSTEM TO READONLY or RUNNING")
+        return ast.SetSystem(_MODES[mode], context.LOCAL() is not None)
+
     def _set_dialect(self, context: Any) -> Statement:
         dialect = self._expressions.name(context.dialect).lower()
         if dialect == "tree":
@@ -510,6 +517,7 @@ class StatementBuilder:
         "SetTimeZone": _set_time_zone,
         "SetOther": _unsupported,
         "SetDialect": _set_dialect,
+        "SetSystem": _set_system,
         "SetTtl": _set_ttl,
         "UnsetTtl": _unset_ttl,
         "Flush": _flush,

@@ -24,7 +24,17 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
 from saros_cluster.routes import Routes
 from saros_cluster.transport.handshake import Identity
-from saros_engine.cluster_info import ChangeRow, Endpoint, NodeRow, NodeStatus, RegionRow, RegionType, ReplicaRole
+from saros_engine.cluster_info import (
+    ChangeRow,
+    Endpoint,
+    NodeRow,
+    NodeStatus,
+    RegionRow,
+    RegionType,
+    ReplicaRole,
+    answering,
+)
+from saros_engine.system_mode import SystemMode
 from saros_storage.errors import UserMistake
 
 logger = logging.getLogger(__name__)
@@ -54,9 +64,10 @@ class _Told:
     version: str
     replicas: Mapping[GroupId, _Replica]
     came: Came
+    read_only: bool
 
 
-_UNASKED = _Told("", {}, Came())
+_UNASKED = _Told("", {}, Came(), read_only=False)
 
 
 class ClusterStatus:
@@ -82,6 +93,11 @@ class ClusterStatus:
         self._inflow = inflow
         #: By node; None: it did not answer.
         self._told: dict[NodeId, _Told | None] = {}
+        self._mode = SystemMode()
+
+    def tell_mode(self, mode: SystemMode) -> None:
+        """From now on others are told this mode: it is read when the cluster is open."""
+        self._mode = mode
 
     # ------------------------------------------------------------------ asking and telling
 
@@ -98,7 +114,7 @@ class ClusterStatus:
             logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
             return None
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
-        return _Told(words["version"], replicas, Came(*words["came"]))
+        return _Told(words["version"], replicas, Came(*words["came"]), bool(words.get("read_only")))
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -109,7 +125,9 @@ class ClusterStatus:
         for group, found in self._here().items():
             groups[group] = astuple(found)
         came = astuple(self._inflow.came())
-        return json.dumps({"version": version("saros"), "groups": groups, "came": came}).encode()
+        return json.dumps(
+            {"version": version("saros"), "groups": groups, "came": came, "read_only": self._mode.read_only}
+        ).encode()
 
     def _here(self) -> dict[GroupId, _Replica]:
         found = {}
@@ -123,7 +141,10 @@ class ClusterStatus:
         return found
 
     def _all(self) -> dict[NodeId, _Told | None]:
-        return {**self._told, self._node: _Told(version("saros"), self._here(), self._inflow.came())}
+        return {
+            **self._told,
+            self._node: _Told(version("saros"), self._here(), self._inflow.came(), self._mode.read_only),
+        }
 
     def current_members(self, group: GroupId) -> list[NodeId]:
         """The other members of a group that answered last time and had all that was committed then, in ring order."""
@@ -152,7 +173,7 @@ class ClusterStatus:
         rows = []
         for node in self._routes.now.nodes:
             address, found = self._routes.now.topology.nodes[node], told.get(node)
-            status = NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING
+            status = NodeStatus.UNKNOWN if found is None else answering(read_only=found.read_only)
             known = None if found is None else found.version
             rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known, address.rack))
         topology = self._routes.now.topology
@@ -190,7 +211,7 @@ class ClusterStatus:
             region=group,
             type=RegionType.CONFIG if group == META else RegionType.DATA,
             node=node,
-            status=NodeStatus.UNKNOWN if found is None else NodeStatus.RUNNING,
+            status=NodeStatus.UNKNOWN if told is None or found is None else answering(read_only=told.read_only),
             role=role,
             databases=databases,
             slots=0 if group == META else len(self._routes.now.table.slots_of(NodeId(group))),

@@ -24,6 +24,7 @@ from saros_grammar.ast import Measure
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.balancing import BalanceOptions
 from saros_server.configuration import Configuration, ConfigurationError
+from saros_server.kept_mode import kept_mode
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.peer_certificates import peer_credentials
 from saros_server.read_points import ReadPoints
@@ -110,6 +111,9 @@ class Node:
         installations = None if isinstance(opened, Store) else opened.installations
         others = None if isinstance(opened, Store) else opened.others
         users = UserStatements(directory, partial(_hash_new, configuration))
+        mode = kept_mode(folder, disk)
+        if info is not None:
+            info.tell_mode(mode)
         receiver = _receiver(opened)
         here = NodeSyncDesk(folder, disk, receiver)
         desk = here if isinstance(opened, Store) else opened.sync
@@ -124,6 +128,7 @@ class Node:
             desk,
             installations,
             others,
+            mode,
         )
         if others is not None:
             others.answer_with(engine.every_node.answer)

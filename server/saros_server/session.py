@@ -260,6 +260,7 @@ class EmbeddedSession:
         An event is remembered in the audit trail.
         """
         self._check_open()
+        self._node.engine.mode.require_running()
         access, trail = self._context.access, self._context.trail
         try:
             authorize_sync(access)

@@ -88,7 +88,7 @@ def _state(runs: bool, known: Row | None) -> str:
         return "down"
     if known is not None and known["Status"] == "Joining":
         return "joining"
-    return "unreachable" if known is not None and known["Status"] != "Running" else "up"
+    return "unreachable" if known is not None and known["Status"] == "Unknown" else "up"
 
 
 def _role(node: NodeId, regions: Sequence[Row]) -> str:

@@ -139,6 +139,16 @@ def test_what_the_database_cannot_do_now_is_tried_again(world: World) -> None:
     assert [[90 * SECOND, 10]] == world.rows("select c from root.a.n")
 
 
+def test_a_system_that_only_reads_makes_up_for_what_it_put_off(world: World) -> None:
+    world.engine.ask("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(10s) end")
+    world.engine.ask("set system to readonly")
+    world.at(115 * SECOND)
+    assert [] == world.rows("select c from root.a.n")
+    world.engine.ask("set system to running")
+    world.at(118 * SECOND)
+    assert [[90 * SECOND, 10], [100 * SECOND, 10]] == world.rows("select c from root.a.n")
+
+
 def test_dropped_and_made_anew_it_begins_anew(world: World) -> None:
     text = "create cq c begin select count(x) into root.a.n(c) from root.a.d group by(10s) end"
     world.engine.ask(text)

@@ -20,6 +20,7 @@ from saros_engine.every_node import EveryNode
 from saros_engine.query_registry import QueryRegistry
 from saros_engine.result import Result
 from saros_engine.session_context import SessionContext
+from saros_engine.system_mode import SystemMode
 from saros_grammar.ast import Show, ShowKind
 from saros_server.other_nodes import ask_each
 from saros_storage.block import Column
@@ -133,7 +134,7 @@ def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes) -> 
             return [(NodeId(2), json.dumps([row]).encode())]
 
     here, clock = NodeId(1), SystemClock()
-    nodes = EveryNode(QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None)
+    nodes = EveryNode(QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode())
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
     assert [(None, "20240102_030405_00001_2", 2, 0.125, "select *", None, None, None)] == shown.rows
 

@@ -69,6 +69,7 @@ _ROWS = (
         ErrorClass.INTEGRITY,
         "Look with SHOW NODES IN DEVICE TEMPLATE; choose another name.",
     ),
+    Status(600, "SYSTEM_READ_ONLY", ErrorClass.OPERATIONAL, "The system only reads: SET SYSTEM TO RUNNING."),
     Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
     Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
     Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),

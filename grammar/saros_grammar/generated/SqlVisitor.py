@@ -569,6 +569,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setSystem.
+    def visitSetSystem(self, ctx:Sql.SetSystemContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#setOther.
     def visitSetOther(self, ctx:Sql.SetOtherContext):
         return self.visitChildren(ctx)
