@@ -269,3 +269,95 @@ def test_what_would_take_too_long_is_refused(name: str, count: int, attributes: 
     with pytest.raises(UserMistake, match=name) as caught:
         run(name, range(count), *columns, **attributes)
     assert caught.value.code == 2005
+
+
+def straight(times: Sequence[int], values: Sequence[float]) -> bool:
+    """Whether a line explains the points."""
+    if len(set(values)) == 1:
+        return True
+    return bool(np.corrcoef(times, values)[0, 1] ** 2 >= 0.9999)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_that_were_filled_by_a_line(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    times = np.cumsum(draw.integers(1, 4, 300)).tolist()
+    values = draw.normal(0, 5, 300)
+    for _ in range(6):
+        first, length = int(draw.integers(0, 280)), int(draw.integers(4, 70))
+        values[first : first + length] = draw.integers(-1, 2) * np.array(times[first : first + length]) + 7
+    values = values.tolist()
+    expected = [False] * 300
+    begin = first = 0
+    while first + 5 <= 300:
+        end = first + 5
+        if not straight(times[first:end], values[first:end]):
+            first = end
+            continue
+        back = first
+        while back > max(begin, first - 5) and straight(times[back - 1 : end], values[back - 1 : end]):
+            back -= 1
+        while end < 300 and straight(times[first : end + 1], values[first : end + 1]):
+            end += 1
+        expected[back:end] = [end - back > 10] * (end - back)
+        begin = first = end
+    assert True in expected
+    assert expected == [bool(value) for _, value in run("missdetect", times, values)]
+
+
+@pytest.mark.parametrize("wanted", [3, 4, 7, 29])
+def test_the_largest_triangles(wanted: int) -> None:
+    times, values = list(range(100, 400, 10)), drawn(30)
+    points = list(zip(times, values, strict=True))
+    parts = [list(part) for part in np.array_split(np.arange(1, 29), wanted - 2)]
+    chosen = [points[0]]
+    for number, part in enumerate(parts):
+        behind = [points[i] for i in (parts[number + 1] if number + 1 < len(parts) else [29])]
+        (x1, y1), x3, y3 = chosen[-1], sum(x for x, _ in behind) / len(behind), sum(y for _, y in behind) / len(behind)
+        areas = [abs(x1 * (y2 - y3) + x2 * (y3 - y1) + x3 * (y1 - y2)) for x2, y2 in (points[i] for i in part)]
+        chosen.append(points[part[areas.index(max(areas))]])
+    assert [*chosen, points[-1]] == run("sample", times, values, method="triangle", k=str(wanted))
+
+
+def test_likelihood_changes_speed_least() -> None:
+    times = np.cumsum(CHANCE.integers(1, 5, 40)).tolist()
+    whole = np.array(drawn(40))
+    missing = [0, 3, 4, 5, 7, 9, 20, 21, 30, 39]
+    given = whole.copy()
+    given[missing] = math.nan
+    found = np.array([value for _, value in run("valuefill", times, given.tolist(), method="likelihood")])
+    assert np.isnan(found[[0, 39]]).all()  # nothing is before, or behind
+    inner = missing[1:-1]
+    assert np.array_equal(np.delete(found, missing), np.delete(given, missing))
+
+    def cost(values: np.ndarray) -> float:  # type: ignore[type-arg]
+        return float((np.diff(np.diff(values[1:-1]) / np.diff(times[1:-1])) ** 2).sum())
+
+    for row in inner:
+        for by in (-0.01, 0.01):
+            moved = found.copy()
+            moved[row] += by
+            assert cost(moved) > cost(found)
+
+
+def test_screen_keeps_speeds_within_bounds() -> None:
+    values = [float(t) for t in range(20)]
+    given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
+    assert values == values_of("valuefill", given, method="screen")
+    # Nothing behind the last asks for anything: it stays as near to the one before as speeds let it.
+    assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
+
+
+def test_clusters_of_shapes_that_begin_anywhere() -> None:
+    wave, ramp = np.sin(np.linspace(0, 4 * math.pi, 32)), np.linspace(-1, 1, 32)
+    kinds = [0, 1, 0, 0, 1, 1, 0, 1]
+    shifts = CHANCE.integers(-2, 3, len(kinds))
+    windows = [np.roll(wave, s) * 3 + 5 if kind == 0 else ramp * 2 + s for kind, s in zip(kinds, shifts, strict=True)]
+    values = np.concatenate(windows).tolist()
+    for method in ("kshape", "medoidshape"):
+        found = values_of("cluster", values, l="32", k="2", method=method, sample_rate="1")
+        assert len(set(zip(kinds, found, strict=True))) == 2, method
+    middles = values_of("cluster", values, l="32", k="2", method="kshape", output="centroid")
+    assert len(middles) == 64
+    assert np.allclose([0, 1], [np.mean(middles[:32]), np.std(middles[:32])])
+    assert run("cluster", range(len(values)), values, l="32", k="2")[1][0] == 32

@@ -7,7 +7,9 @@ profile      of the library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
 spectrum     of the library: FFT, CONV, DWT, ...
 shape        of the library: XCORR, PERIOD, SEGMENT, ...
-anomaly      of the library: OUTLIER, TWOSIDEDFILTER, LOF
+clusters     of the library: CLUSTER
+anomaly      of the library: OUTLIER, TWOSIDEDFILTER, LOF, MISSDETECT
+filling      of the library: VALUEFILL
 repair       of the library: TIMESTAMPREPAIR, VALUEREPAIR
 quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 """
@@ -15,6 +17,8 @@ quality      of the library: COMPLETENESS, CONSISTENCY, TIMELINESS, VALIDITY
 from __future__ import annotations
 
 from saros_engine.points.anomaly import ANOMALY
+from saros_engine.points.clusters import CLUSTERS
+from saros_engine.points.filling import FILLING
 from saros_engine.points.intervals import INTERVALS
 from saros_engine.points.point_function import PointFunction, Points
 from saros_engine.points.profile import PROFILE
@@ -30,5 +34,19 @@ __all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
 
 POINT_FUNCTIONS: dict[str, PointFunction] = {
     f.name: f
-    for f in (*SELECTORS, *INTERVALS, *SAMPLING, *PROFILE, *SIGNAL, *SPECTRUM, *SHAPE, *QUALITY, *REPAIR, *ANOMALY)
+    for group in (
+        SELECTORS,
+        INTERVALS,
+        SAMPLING,
+        PROFILE,
+        SIGNAL,
+        SPECTRUM,
+        SHAPE,
+        QUALITY,
+        REPAIR,
+        ANOMALY,
+        CLUSTERS,
+        FILLING,
+    )
+    for f in group
 }

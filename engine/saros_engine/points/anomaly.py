@@ -3,6 +3,7 @@
     OUTLIER             points with few others near them in value, window by window
     TWOSIDEDFILTER      the points without those that are unlike both what is before and what is behind them
     LOF                 how thinly the space around a row, or around a few points in a row, is settled
+    MISSDETECT          whether a point is of a part so straight that it was filled by a line
 
 What is not finite is passed over.
 """
@@ -26,11 +27,89 @@ from saros_engine.function import (
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
 
 def _refuse(name: str, rows: int, advice: str) -> UserMistake:
     return UserMistake(f"{name}: {rows:,} points are too many for these attributes: {advice}", code=2005)
+
+
+# ---------------------------------------------------------------------------------------------- straight parts
+
+#: How straight a part is: the share of its values' variance that a line explains.
+_STRAIGHT = 0.9999
+#: Windows are looked at so many at a time, and then more; and so points when a part goes on.
+_LOOK, _LOOK_MAX = 16, 1 << 14
+
+
+def _make_missdetect(attributes: Attributes, _: TimeUnit) -> Generator:
+    least = integer_attribute("missdetect", attributes, "minlen", 10, low=10)
+
+    def run(points: Points) -> Points:
+        known = finite_points(points)
+        times, values = (known.times - known.times[:1]).astype(np.float64), doubles(known)
+        filled = np.zeros(len(values), np.bool_)
+        window, begin = least // 2, 0
+        while (first := _straight_window(times, values, begin, window)) is not None:
+            end = _straight_end(times, values, first, first + window)
+            back = _straight_back(times, values, max(begin, first - window), first, first + window)
+            filled[back:end] = end - back > least
+            begin = end
+        return made_points(known.times, DataType.BOOLEAN, filled)
+
+    return run
+
+
+def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
+    """Of rows of points, whether a line explains them; values of a row that are all the same are a line."""
+    times = times - times.mean(axis=1, keepdims=True)
+    values = values - values[:, :1]
+    same = ~values.any(axis=1)
+    values = values - values.mean(axis=1, keepdims=True)
+    both, alone = (times * values).sum(axis=1), (times * times).sum(axis=1) * (values * values).sum(axis=1)
+    return same | (both * both > _STRAIGHT * alone)  # type: ignore[no-any-return]
+
+
+def _straight_window(times: Float64Array, values: Float64Array, begin: int, window: int) -> int | None:
+    """Where the first straight window begins, of those that lie one behind the other from `begin` on."""
+    look = _LOOK
+    while (count := min((len(values) - begin) // window, look)) > 0:
+        end = begin + count * window
+        rows = (count, window)
+        found = np.flatnonzero(_explained(times[begin:end].reshape(rows), values[begin:end].reshape(rows)))
+        if len(found):
+            return begin + int(found[0]) * window
+        begin, look = end, min(2 * look, _LOOK_MAX)
+    return None
+
+
+def _straight_end(times: Float64Array, values: Float64Array, first: int, end: int) -> int:
+    """Where the part that begins at `first`, and is straight up to `end`, is so no longer."""
+    look = _LOOK
+    while end < len(values):
+        stop = min(end + look, len(values))
+        bent = np.flatnonzero(~_prefixes(times[first:stop], values[first:stop])[end - first :])
+        if len(bent):
+            return end + int(bent[0])
+        end, look = stop, 2 * max(look, stop - first)
+    return end
+
+
+def _straight_back(times: Float64Array, values: Float64Array, low: int, first: int, end: int) -> int:
+    """Where the part that is straight from `first` to `end` begins, not before `low`."""
+    bent = np.flatnonzero(~_prefixes(times[low:end][::-1], values[low:end][::-1])[end - first :])
+    return first - int(bent[0]) if len(bent) else low
+
+
+def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
+    """Of each point, whether it and those before it are straight."""
+    x, y = times - times[0], values - values[0]
+    count = np.arange(1, len(x) + 1)
+    sums_x, sums_y = np.cumsum(x), np.cumsum(y)
+    alone_x = np.cumsum(x * x) - sums_x * sums_x / count
+    alone_y = np.cumsum(y * y) - sums_y * sums_y / count
+    both = np.cumsum(x * y) - sums_x * sums_y / count
+    return ~np.logical_or.accumulate(y != 0) | (both * both >= _STRAIGHT * alone_x * alone_y)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------------------------------------- few others near
@@ -200,4 +279,10 @@ ANOMALY = (
     point_function("outlier", None, _make_outlier, _outlier_attributes),
     point_function("twosidedfilter", None, _make_twosidedfilter, _filter_attributes),
     PointFunction("lof", _lof_type, _make_lof),
+    point_function(
+        "missdetect",
+        DataType.BOOLEAN,
+        _make_missdetect,
+        lambda attributes: integer_attribute("missdetect", attributes, "minlen", 10, low=10),
+    ),
 )

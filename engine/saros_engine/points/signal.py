@@ -1,28 +1,32 @@
-"""More of IoTDB's library: points at an even pace, filtered, filled, compared as shapes; runs without a gap.
+"""More of IoTDB's library: points at an even pace, filtered, compared as shapes; runs without a gap.
 
     of the whole series     QUANTILE DTW                       at time 0
     of all shifts           ACF                                at times 1, 2, ...
     even pace               RESAMPLE (RE_SAMPLE)               at multiples of `every`
     some of the points      SAMPLE KSIGMA
-    at the points' times    HIGHPASS LOWPASS VALUEFILL
+    at the points' times    HIGHPASS LOWPASS
     runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each
 
-NaN is passed over, but by VALUEFILL, which replaces it, ACF, to which it is 0, SAMPLE, and those that look at times
-only.
+NaN is passed over, but by ACF, to which it is 0, SAMPLE, and those that look at times only.
+
+Source: Steinarsson, Downsampling Time Series for Visual Representation, 2013 (triangles).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from saros_engine.errors import SemanticError
 from saros_engine.expression import FunctionCall
 from saros_engine.function import (
+    NUMBERS,
     Attributes,
     choice_attribute,
     duration_attribute,
+    expect,
     integer_attribute,
     number_attribute,
 )
@@ -162,14 +166,14 @@ def _bridged(values: Float64Array, interpolation: str) -> Float64Array:
     if interpolation == "nan" or not there.any():
         return values
     if interpolation == "ffill":
-        return _carried(values, there)
+        return carried(values, there)
     if interpolation == "bfill":
-        return _carried(values[::-1], there[::-1])[::-1]
+        return carried(values[::-1], there[::-1])[::-1]
     places = np.arange(len(values), dtype=np.float64)
     return np.interp(places, places[there], values[there], left=np.nan, right=np.nan)
 
 
-def _carried(values: Float64Array, there: BoolArray) -> Float64Array:
+def carried(values: Float64Array, there: BoolArray) -> Float64Array:
     """Each value, or the one before it that is there."""
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
@@ -177,27 +181,59 @@ def _carried(values: Float64Array, there: BoolArray) -> Float64Array:
 
 # ---------------------------------------------------------------------------------------------- some of the points
 
-_METHODS = ("reservoir", "isometric")
+_METHODS = ("reservoir", "isometric", "triangle")
 
 
-def _check_sample(attributes: Attributes) -> None:
+def _sample_result(types: Sequence[DataType], attributes: Attributes) -> DataType:
     integer_attribute("sample", attributes, "k", 1, low=1)
-    choice_attribute("sample", attributes, "method", _METHODS)
+    triangle = choice_attribute("sample", attributes, "method", _METHODS) == "triangle"
+    expect("sample", types, NUMBERS if triangle else _ANY)
+    return types[0]
 
 
-def _make_sample(attributes: Attributes, _: TimeUnit) -> Generator:
+def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
+    attributes = attributes_of(call)
     wanted = integer_attribute("sample", attributes, "k", 1, low=1)
-    even = choice_attribute("sample", attributes, "method", _METHODS) == "isometric"
+    method = choice_attribute("sample", attributes, "method", _METHODS)
 
     def run(points: Points) -> Points:
         count = len(points.times)
         chosen = min(wanted, count)
-        if even:
+        if method == "triangle" and chosen < count:
+            return points.take(_corners(points, chosen))
+        if method != "reservoir":
             return points.take(np.arange(chosen) * count // max(chosen, 1))
         # Any ones: the same ones each time.
         return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
 
     return run
+
+
+def _corners(points: Points, wanted: int) -> Int64Array:
+    """The first point, the last, and one of each of the equal parts between them.
+
+    Of a part it is the point with the largest triangle between the one that was taken before and the next part's mean.
+    What is not finite makes no triangle.
+    """
+    count = len(points.times)
+    if wanted < 3:
+        return np.array([0, count - 1][:wanted])
+    since, values = (points.times - points.times[0]).astype(np.float64), doubles(points)
+    size, more = divmod(count - 2, wanted - 2)
+    parts = np.arange(wanted - 1)
+    starts = (
+        1 + parts * size + np.minimum(parts, more)
+    )  # the first parts have one more; the last start is the last point
+    lengths = np.append(np.diff(starts), 1)
+    times, heights = (np.add.reduceat(v, starts) / lengths for v in (since, values))
+    found = np.zeros(wanted, np.int64)
+    found[-1] = count - 1
+    for part, (first, end) in enumerate(pairwise(starts.tolist()), 1):
+        last = found[part - 1]
+        wide = (since[last] - times[part]) * (values[first:end] - values[last])
+        high = (since[last] - since[first:end]) * (heights[part] - values[last])
+        found[part] = first + np.argmax(np.nan_to_num(np.abs(wide - high), nan=-1.0))
+    return found
 
 
 def _check_ksigma(attributes: Attributes) -> None:
@@ -251,30 +287,6 @@ def _passing(name: str, *, high: bool) -> PointFunction:
         return run
 
     return point_function(name, DataType.DOUBLE, make, check)
-
-
-_FILLS = ("linear", "previous", "mean")
-
-
-def _make_valuefill(attributes: Attributes, _: TimeUnit) -> Generator:
-    method = choice_attribute("valuefill", attributes, "method", _FILLS)
-
-    def run(points: Points) -> Points:
-        column = points.columns[0]
-        values = doubles(points)
-        there = ~np.isnan(values)
-        if there.all() or not there.any():
-            return points
-        if method == "mean":
-            values = np.where(there, values, values[there].mean())
-        elif method == "previous":
-            values = _carried(values, there)
-        else:
-            places = np.arange(len(values), dtype=np.float64)
-            values = np.interp(places, places[there], values[there])
-        return made_points(points.times, column.type, values)
-
-    return run
 
 
 # ---------------------------------------------------------------------------------------------- runs
@@ -352,16 +364,10 @@ SIGNAL = (
     point_function("dtw", DataType.DOUBLE, _make_dtw, series=2),
     _resample("resample"),
     _resample("re_sample"),
-    point_function("sample", None, _make_sample, _check_sample, allowed=_ANY),
+    PointFunction("sample", _sample_result, _make_sample),
     point_function("ksigma", None, _make_ksigma, _check_ksigma),
     _passing("highpass", high=True),
     _passing("lowpass", high=False),
-    point_function(
-        "valuefill",
-        None,
-        _make_valuefill,
-        lambda attributes: choice_attribute("valuefill", attributes, "method", _FILLS),
-    ),
     _runs("consecutivesequences", lambda _: None, lambda _, __: 0),
     _runs(
         "consecutivewindows",
