@@ -125,9 +125,6 @@ class Replica:
         self.state = disk.saved[1] if disk.saved else 0
         self.applied = saved.index if saved else disk.base.index
         self.persisting: Persist | None = None
-        self.fetching: Snapshot | None = None
-        #: Who is to be offered a snapshot as soon as something is applied.
-        self.awaiting_offer: list[NodeId] = []
         self.applying: list[Entry] = []
         self.is_applying = False
         #: By number: what they must see.
@@ -208,14 +205,10 @@ class Replica:
                 world.reads += 1
                 self.checker.reads(self.id, newest, self.applied)
         if ready.fetch is not None:
-            self.fetching = ready.fetch
             ticks = 60 if not world.is_storm and world.happens(0.5) else 8
             self.later(world.random.randrange(2, ticks * TICK), self.stage, ready.fetch)
         for to in ready.snapshots_wanted:
-            # Some have just been applied here, and nobody else knows yet that the last entries are committed.
-            if world.happens(0.5):
-                self.awaiting_offer.append(to)
-            self.later(world.random.randrange(2, 4 * TICK), self.offer, to)
+            self.later(world.random.randrange(2, 4 if world.is_forgetful else 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
         """Unless the node crashes before."""
@@ -253,12 +246,6 @@ class Replica:
             self.state, self.applied = int(persist.snapshot.token), persist.snapshot.position.index
             self.applying = [e for e in self.applying if e.index > self.applied]
         self.node.persisted(persist.index)
-        found = self.fetching
-        if found is not None and persist.index > found.position.index:
-            # Another leader has sent what the snapshot brings, and more; it comes all the same, perhaps before anybody
-            # has said that these entries are committed.
-            delay = self.world.random.randrange(1, self.world.delay)
-            self.later(self.world.random.choice((0, delay)), self.stage, found)
 
     def kept(self) -> int:
         disk = self.disk
@@ -276,8 +263,8 @@ class Replica:
                 self.world.acknowledged += 1
         if entries:
             self.node.applied(entries[-1].index)
-        if self.awaiting_offer:
-            self.offer(self.awaiting_offer.pop())
+            if self.world.is_forgetful:
+                self.save()
 
     # ------------------------------------------------------------------ snapshots
 
@@ -305,7 +292,6 @@ class Replica:
                 self.later(self.world.random.randrange(1, self.world.delay), self.world.strike, self.host)
 
     def stage(self, snapshot: Snapshot) -> None:
-        self.fetching = None
         if self.world.happens(0.15):
             self.node.staging_failed(snapshot)
         else:
@@ -363,7 +349,8 @@ class Host:
         self.life = 0
         self.lives = 0
         #: Some keep what they have compacted for long, others do not.
-        self.options = RaftOptions(2, ELECTION_TICKS, world.random.choice((0, 500, 1 << 20)))
+        kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
+        self.options = RaftOptions(2, ELECTION_TICKS, kept)
         #: Units of time between its ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
         #: It stands still until then.
@@ -426,6 +413,11 @@ class World:
         self.is_storm = self.random.random() < 0.4
         #: How likely it is that who begins to lead, commits first, or changes the members, meets with misfortune soon.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
+        #: What is applied is durable, and gone from the log, at once: who has not answered soon is offered a snapshot,
+        #: even if it has what the snapshot brings, and more. Messages carry several entries.
+        self.is_forgetful = self.random.random() < 0.3
+        if self.is_forgetful:
+            self._places.append((leadership, "APPEND_BYTES_MAX", 200))
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
