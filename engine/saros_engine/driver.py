@@ -13,13 +13,13 @@ class PipelineDriver:
     """Implements the scheduler's `Driver`."""
 
     def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock, width: int) -> None:
-        """`width`: of the plan, see `plan.width`."""
         self._id = id_
         #: Kept for EXPLAIN ANALYZE.
         self.root = root
         self._sink = sink
         self._clock = clock
-        self._width = width
+        #: Of the plan, see `plan.width`.
+        self.width = width
         self._finished = False
 
     @property
@@ -29,7 +29,7 @@ class PipelineDriver:
 
     def process_for(self, quantum_ns: int) -> Blocked | None:
         """See `Driver.process_for`."""
-        with collected_rarely(self._width):
+        with collected_rarely(self.width):
             return self._process_for(quantum_ns)
 
     def _process_for(self, quantum_ns: int) -> Blocked | None:

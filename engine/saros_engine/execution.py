@@ -33,6 +33,9 @@ from saros_storage.types import TimeUnit
 #: What waits between fragments may take this part of the query's memory in all. A join's blocks are of 16 MB; and of a
 #: device whose turn to be exported has not come, half should be there when it comes, or its writer waits for the other.
 _WAITING_SHARE = 4
+#: Up to so many columns, a block of a plan is made in a few milliseconds: the client's thread, which waits for nothing
+#: else, may make the first ones itself.
+_SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
@@ -97,17 +100,21 @@ class QueryExecution:
         return ExchangeOperator(node, buffer, context)
 
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
-        """Hand the drivers to the scheduler. Raises what `submit` raises; then nothing is left."""
+        """Hand the drivers to the scheduler, and the calling thread for what is small.
+
+        Raises what `submit` raises; then nothing is left.
+        """
         self._scheduler = scheduler
+        small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
         try:
-            scheduler.submit(self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns)
+            scheduler.submit(self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=small)
         except BaseException:
             for driver in self.drivers:
                 driver.close(None)
             self._end()
             raise
 
-    # ------------------------------------------------------------------ the scheduler's thread
+    # ------------------------------------------------------------------ a thread that runs drivers
 
     def query_finished(self, query: QueryId) -> None:  # noqa: ARG002 (the listener's protocol)
         """See `QueryListener.query_finished`."""

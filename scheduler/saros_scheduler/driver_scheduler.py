@@ -4,11 +4,16 @@
                  ▲                                          ├─▶ runnable: back to READY, charged to its level
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
+Whoever submits a query of one driver may lend its thread: then the driver's first quantum, a short one, is run there,
+if there is room for a guest and the queue would have given the driver to the next worker. It is a quantum as any other
+to the queue, the deadline, the abort and the metrics. What it saves is two hand-overs between threads, which take
+longer than a small query's work.
+
 A query is the set of drivers that were submitted under its id. It ends once, when its last driver is closed: finished,
 or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks (R-2.5).
 The listener hears of it then, so that whoever gets the answer knows that nothing of the query is left.
 
-Thread-safe. `submit` and `abort` never wait for a driver. Knows nothing of what drivers do.
+Thread-safe. `submit` and `abort` never wait for a driver of another thread. Knows nothing of what drivers do.
 """
 
 from __future__ import annotations
@@ -58,6 +63,11 @@ class SchedulerOptions:
     quantum_ns: int = 100_000_000
     #: Queries with a deadline that may run at once.
     queries_max: int = 1_000
+    #: Threads that submitted a query and run its first quantum, for each worker. With two, workers that run something
+    #: long keep a third of the processors at least, which is what the queue gives the level below the first.
+    guests_per_worker: int = 2
+    #: A guest has something else to do: what takes longer goes on at a worker.
+    guest_quantum_ns: int = 10_000_000
 
 
 @dataclass(slots=True)
@@ -99,6 +109,8 @@ class DriverScheduler:
         #: was there then, so only an earlier one needs to wake it: most queries end long before theirs.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
+        #: Threads that may still come as guests.
+        self._guests_left = options.worker_threads * options.guests_per_worker
         self._closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"saros-worker-{i}", daemon=True)
@@ -118,8 +130,12 @@ class DriverScheduler:
         listener: QueryListener,
         deadline_ns: int | None = None,
         urgent: bool = False,
+        lend: bool = False,
     ) -> None:
-        """Run the drivers of a query, at least one. Raises SchedulerClosed, DeadlineQueueFull: then nothing runs."""
+        """Run the drivers of a query, at least one. Raises SchedulerClosed, DeadlineQueueFull: then nothing runs.
+
+        `lend`: the caller's thread may run the first quantum of a driver that is the only one and not urgent.
+        """
         assert drivers
         now = self._ticker()
         tasks = [DriverTask(driver, urgent=urgent, now_ns=now) for driver in drivers]
@@ -132,6 +148,11 @@ class DriverScheduler:
                 if self._wakes_ns is None or deadline_ns < self._wakes_ns:
                     self._lock.notify_all()
             self._queries[query] = _Query(tasks, listener, len(tasks))
+            lent = lend and len(tasks) == 1 and not urgent and self._guests_left > 0
+            self._guests_left -= lent
+        if lent:
+            self._visit(tasks[0])
+            return
         for task in tasks:
             self._ready.offer(task, 0, urgent=urgent)
 
@@ -184,15 +205,24 @@ class DriverScheduler:
         while (task := self._ready.take()) is not None:
             self.run_quantum(task)
 
-    def run_quantum(self, task: DriverTask) -> None:
-        """Give one task its turn: what a worker does for each task it takes."""
+    def _visit(self, task: DriverTask) -> None:
+        """Run the first quantum of a task on this thread, if its turn is now."""
+        try:
+            if self._ready.offer_or_take(task, 0):
+                self.run_quantum(task, self._options.guest_quantum_ns)
+        finally:
+            with self._lock:
+                self._guests_left += 1
+
+    def run_quantum(self, task: DriverTask, quantum_ns: int | None = None) -> None:
+        """Give one task its turn: what a worker does for each task it takes. None: the usual quantum."""
         started = self._ticker()
         waited = task.move(Transition.READY_TO_RUNNING, started)
         if waited is None:
             return  # aborted while it stood in the queue, and closed by the aborter
         query, level, blocked = task.driver.id.query, task.level, None
         try:
-            blocked = task.driver.process_for(self._options.quantum_ns)
+            blocked = task.driver.process_for(quantum_ns or self._options.quantum_ns)
             finished = task.driver.is_finished()
         except BaseException as error:  # noqa: BLE001 - the top of a driver: its error ends its query, with this cause
             self.abort(query, error)

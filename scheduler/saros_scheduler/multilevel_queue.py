@@ -82,16 +82,16 @@ class MultilevelPriorityQueue(Generic[T]):
 
     def poll(self) -> T | None:
         """Take the next item; None if there is none."""
-        waiting = [n for n in range(LEVELS) if self._levels[n].size]
-        if not waiting:
-            return None
-        number = min(waiting, key=lambda n: (self._levels[n].time_ns / weight_of(n), n))
-        level = self._levels[number]
-        while True:
-            _, arrival, item = heapq.heappop(level.heap)
-            if self._places.get(item) == (number, arrival):
-                self._forget(item)
-                return item
+        level = self._next_level()
+        return None if level is None else self._pop(level)
+
+    def poll_only(self, item: T) -> bool:
+        """Take the next item if it is this one; whether it was."""
+        level = self._next_level()
+        if level is None or level.heap[0][2] != item:
+            return False
+        self._pop(level)
+        return True
 
     def charge(self, level: int, used_ns: int) -> None:
         """A quantum of `used_ns` was run for `level`."""
@@ -115,6 +115,22 @@ class MultilevelPriorityQueue(Generic[T]):
             alive = [item for _, arrival, item in level.heap if self._places.get(item) == (number, arrival)]
             assert len(alive) == level.size
         assert sum(level.size for level in self._levels) == len(self._places)
+
+    def _next_level(self) -> _Level[T] | None:
+        """The level of the next item, which is its heap's first; None if there is none."""
+        waiting = [n for n in range(LEVELS) if self._levels[n].size]
+        if not waiting:
+            return None
+        number = min(waiting, key=lambda n: (self._levels[n].time_ns / weight_of(n), n))
+        heap = self._levels[number].heap
+        while self._places.get(heap[0][2]) != (number, heap[0][1]):
+            heapq.heappop(heap)
+        return self._levels[number]
+
+    def _pop(self, level: _Level[T]) -> T:
+        item = heapq.heappop(level.heap)[2]
+        self._forget(item)
+        return item
 
     def _forget(self, item: T) -> None:
         number, _ = self._places.pop(item)

@@ -1,6 +1,7 @@
 """The ready queue: `MultilevelPriorityQueue` behind one lock, with the same verbs, and `take`, which waits.
 
-Urgent items (system queries such as SHOW QUERIES) are taken before all others. Thread-safe.
+Urgent items (system queries such as SHOW QUERIES) are taken before all others; who offers an item may be given it
+back, if its turn is now. Thread-safe.
 """
 
 from __future__ import annotations
@@ -35,6 +36,15 @@ class ReadyQueue(Generic[T]):
             else:
                 self._queue.offer(item, scheduled_ns)
             self._lock.notify()
+
+    def offer_or_take(self, item: T, scheduled_ns: int) -> bool:
+        """Add an item that is not urgent, and wake one taker; or, if it would be taken next, take it: True."""
+        with self._lock:
+            self._queue.offer(item, scheduled_ns)
+            if not self._urgent and self._queue.poll_only(item):
+                return True
+            self._lock.notify()
+            return False
 
     def take(self) -> T | None:
         """The next item, waiting for one; None once the queue is closed."""

@@ -301,6 +301,90 @@ def test_urgent_queries_pass_all_others_and_long_ones_sink() -> None:
     assert (4, 1) == (metrics.quanta[0], metrics.quanta[1])
 
 
+# ---------------------------------------------------------------------------------------------- lent threads
+
+
+def here() -> str:
+    return threading.current_thread().name
+
+
+def test_a_lent_thread_runs_the_first_quantum_and_workers_the_others(threaded: DriverScheduler) -> None:
+    threads: list[str] = []
+
+    def step() -> None:
+        threads.append(here())
+
+    listener = Listener()
+    threaded.submit([ScriptedDriver("one", 0, [step])], query=QueryId("one"), listener=listener, lend=True)
+    assert ([here()], [("one", None)]) == (threads, listener.ends)  # without waiting
+    threaded.submit([ScriptedDriver("two", 0, [step, step])], query=QueryId("two"), listener=Listener(), lend=True)
+    wait = Listener()
+    drivers = [ScriptedDriver("several", i, [step]) for i in range(2)]
+    threaded.submit(drivers, query=QueryId("several"), listener=wait, lend=True)
+    assert wait.done.wait(WAIT_S)
+    assert 2 == threads.count(here())
+    assert 5 == sum(threaded.metrics().quanta)
+
+
+def test_what_a_lent_thread_runs_is_a_quantum_as_any_other() -> None:
+    clock = Clock()
+    scheduler, listener = by_hand(clock), Listener()
+
+    def work() -> None:
+        clock.now += 3 * 10**9
+
+    driver = ScriptedDriver("q", 0, [work, work])
+    scheduler.submit([driver], query=QueryId("q"), listener=listener, deadline_ns=10**9, lend=True)
+    metrics = scheduler.metrics()
+    assert ([1, 0, 0, 0, 0], 3 * 10**9, 1) == (metrics.quanta, metrics.run_ns[0], metrics.ready_tasks)
+    assert 3 * 10**9 == scheduler._ready.level_times_ns()[0]
+    scheduler.end_overdue()
+    assert isinstance(listener.ends[0][1], QueryTimedOut)
+    assert (1, 1) == (len(driver.steps), len(driver.closed))
+
+
+def test_a_lent_thread_passes_nobody_whose_turn_is_before() -> None:
+    scheduler, order = by_hand(Clock()), []
+    for name, lend in (("first", False), ("second", True)):
+        driver = ScriptedDriver(name, 0, [lambda name=name: order.append(name)])  # type: ignore[misc]
+        scheduler.submit([driver], query=QueryId(name), listener=Listener(), lend=lend)
+    assert [] == order
+    run_next(scheduler)
+    run_next(scheduler)
+    assert ["first", "second"] == order
+
+
+def test_lent_threads_are_few_and_one_that_is_done_makes_room() -> None:
+    clock = Clock()
+    options = SchedulerOptions(worker_threads=1, guests_per_worker=2)
+    scheduler, ran = DriverScheduler(options, clock, start=False), []
+
+    def submit(name: str, then: Callable[[], object]) -> None:
+        def step() -> None:
+            ran.append(name)
+            then()
+
+        scheduler.submit([ScriptedDriver(name, 0, [step])], query=QueryId(name), listener=Listener(), lend=True)
+
+    # Each while the one before still runs, as another thread might.
+    submit("a", lambda: submit("b", lambda: submit("c", nothing)))
+    assert ["a", "b"] == ran
+    run_next(scheduler)
+    submit("d", nothing)
+    assert ["a", "b", "c", "d"] == ran
+
+
+def test_an_error_on_a_lent_thread_is_the_querys_and_not_the_callers() -> None:
+    scheduler, listener, error = by_hand(Clock()), Listener(), ValueError("broken")
+
+    def fail() -> None:
+        raise error
+
+    scheduler.submit([ScriptedDriver("q", 0, [fail])], query=QueryId("q"), listener=listener, lend=True)
+    assert [("q", error)] == listener.ends
+    assert 0 == scheduler.metrics().running_queries
+
+
 @pytest.mark.parametrize("transition", Transition, ids=lambda t: t.name)
 @pytest.mark.parametrize("state", TaskState, ids=lambda s: s.name)
 def test_a_transition_happens_from_its_source_only(transition: Transition, state: TaskState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -28,6 +29,8 @@ def run_command(queue: MultilevelPriorityQueue[str], line: str) -> str | None:
         queue.charge(int(words[0]), int(float(words[1]) * SECOND_NS))
     elif verb == "poll":
         return queue.poll() or "none"
+    elif verb == "only":
+        return str(queue.poll_only(words[0])).lower()
     elif verb == "remove":
         return str(queue.remove(words[0])).lower()
     else:
@@ -85,6 +88,7 @@ def test_busy_levels_get_shares_of_two_to_one() -> None:
         st.one_of(
             st.tuples(st.just("offer"), st.integers(0, 400)),
             st.tuples(st.just("poll"), st.just(0)),
+            st.tuples(st.just("only"), st.integers(0, 60)),
             st.tuples(st.just("remove"), st.integers(0, 60)),
             st.tuples(st.just("charge"), st.integers(0, 400)),
         ),
@@ -104,6 +108,10 @@ def test_nothing_is_lost_and_nothing_comes_twice(commands: list[tuple[str, int]]
             item = queue.poll()
             assert (item in inside) if inside else item is None
             inside.discard(-1 if item is None else item)
+        elif verb == "only":
+            next_one = copy.deepcopy(queue).poll()
+            assert (next_one == value) == queue.poll_only(value)
+            inside.discard(value if next_one == value else -1)
         elif verb == "remove":
             assert (value in inside) == queue.remove(value)
             inside.discard(value)
