@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from saros_server.audit import verify
+from saros_server.command_parser import CommandParser
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What `saros audit` takes."""
-    made = argparse.ArgumentParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
+    made = CommandParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
     made.add_argument("what", choices=("verify",))
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

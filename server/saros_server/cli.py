@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from saros_server.command_parser import did_you_mean
 from saros_wire.grpc_log import quieten
 
 #: name -> (module or module:function, what it does); the function is `main` if none is named
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"saros {version('saros')}\n")
         return 0
     if words[0] not in COMMANDS:
-        sys.stderr.write(f"saros: there is no command {words[0]!r}\n\n{usage()}")
+        meant = did_you_mean(words[0], COMMANDS)
+        sys.stderr.write(f"saros: there is no command {words[0]!r}{meant}\n\n{usage()}")
         return 2
     quieten()
     try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError, configuration_file, describe, load
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table; 2 for a bad option."""
-    parser = argparse.ArgumentParser(prog="saros config", description="Print the options in force.")
+    parser = CommandParser(prog="saros config", description="Print the options in force.")
     parser.add_argument(
         "folder", nargs="?", default="./data", help="data folder whose saros.toml counts (default ./data)"
     )

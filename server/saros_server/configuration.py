@@ -11,7 +11,6 @@ Pure apart from `load`, which reads the file and the environment it is given.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -21,6 +20,7 @@ from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
+from saros_server.command_parser import did_you_mean
 from saros_wire.protocol import DEFAULT_PORT
 
 
@@ -227,9 +227,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
 def _parse(key: str, raw: object, source: str) -> object:
     known = {f.name: f for f in fields(Configuration)}
     if key not in known:
-        near = difflib.get_close_matches(key, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigurationError(f"unknown option {key} ({source}){hint}")
+        raise ConfigurationError(f"unknown option {key} ({source}){did_you_mean(key, known)}")
     parse: Callable[[object], object] = known[key].metadata["parse"]
     try:
         return parse(raw)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from saros_server.command_parser import CommandParser
 from saros_server.launching import is_launched, is_taken
 from saros_server.serving import Serving, serving
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
@@ -98,6 +99,6 @@ def _print_status(found: Serving) -> int:
 
 def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
     """What `saros start`, `stop` and `status` take."""
-    made = argparse.ArgumentParser(prog=f"saros {name}", description=what, epilog=epilog)
+    made = CommandParser(prog=f"saros {name}", description=what, epilog=epilog)
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

@@ -13,6 +13,7 @@ import getpass
 import sys
 from collections.abc import Sequence
 
+from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError, configuration_file, load
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.security import FIRST_USER, read_password, set_administrator
@@ -50,7 +51,7 @@ def _ask(name: str) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """What `saros user` takes."""
-    made = argparse.ArgumentParser(prog="saros user", description="Make an administrator, or set the password of one.")
+    made = CommandParser(prog="saros user", description="Make an administrator, or set the password of one.")
     made.add_argument("what", choices=("init", "hash"))
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     made.add_argument("--name", default=FIRST_USER, help=f"of the administrator (default {FIRST_USER})")

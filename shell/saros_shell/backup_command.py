@@ -23,6 +23,7 @@ import saros
 from saros.captures import RemoteCaptures
 from saros.target import parse_target
 from saros_cluster.cluster_file import CLUSTER_FILE
+from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, amount, counted
@@ -70,7 +71,7 @@ def _run(name: str, act: Callable[[argparse.Namespace], int], options: argparse.
 
 def parser() -> argparse.ArgumentParser:
     """What `saros backup` takes."""
-    made = argparse.ArgumentParser(
+    made = CommandParser(
         prog="saros backup",
         description="Back up a folder or a server.",
         epilog="saros backup list DIR and saros backup verify DIR look at backups.",
@@ -85,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 def looking_parser() -> argparse.ArgumentParser:
     """What `saros backup list` and `saros backup verify` take."""
-    made = argparse.ArgumentParser(prog="saros backup", description="Look at backups.")
+    made = CommandParser(prog="saros backup", description="Look at backups.")
     made.add_argument("what", choices=(_LISTED, _VERIFIED), help="a line for each, or read every byte of all")
     made.add_argument("folder", metavar="DIR", help="folder of backups")
     made.add_argument("--quiet", action="store_true", help="verify: no progress bar")
@@ -94,7 +95,7 @@ def looking_parser() -> argparse.ArgumentParser:
 
 def restore_parser() -> argparse.ArgumentParser:
     """What `saros restore` takes."""
-    made = argparse.ArgumentParser(prog="saros restore", description="Make a new data folder from a backup.")
+    made = CommandParser(prog="saros restore", description="Make a new data folder from a backup.")
     made.add_argument("--from", required=True, dest="source", metavar="DIR", help="folder of backups")
     made.add_argument("--data", required=True, metavar="NEWFOLDER", help="empty, or not there yet")
     made.add_argument(

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 import saros
 from saros.target import without_password
+from saros_server.command_parser import CommandParser
 
 _ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros bench", description="Measure writing and querying.")
+    made = CommandParser(prog="saros bench", description="Measure writing and querying.")
     made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
     made.add_argument("--groups", type=int, default=10, help="databases")
     made.add_argument("--devices", type=int, default=10, help="per group")

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import saros
 from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster
+from saros_server.command_parser import CommandParser
 from saros_server.configuration import LOG_LEVELS, ConfigurationError
 from saros_server.configuration import load as load_configuration
 from saros_server.local_cluster import LocalCluster
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros cluster", description="A cluster on this machine, or a node of one.")
+    made = CommandParser(prog="saros cluster", description="A cluster on this machine, or a node of one.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         command.options(words.add_parser(name, help=command.what, description=command.what))

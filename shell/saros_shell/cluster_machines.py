@@ -174,7 +174,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace) -> int:
-    """Go as far as it goes."""
+    """Go as far as it goes; 1 if something is left to do by hand before it can go on."""
     if "://" not in options.to:
         raise UserMistake(f"--to is {options.to}: expected the address of nodes, such as saros://hostA:6667")
     login = given_login(options)
@@ -182,7 +182,7 @@ def join(options: argparse.Namespace) -> int:
     with saros.connect(options.to, user=user, password=password) as connection:
         file = _admitted(connection, options)
         if not _may_start(options.data, file):
-            return 0
+            return 1
         _start(options.data)
         return _join(connection, file.node)
 

@@ -10,11 +10,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 import saros
 from saros.target import SCHEME, without_password
+from saros_server.command_parser import CommandParser
 from saros_shell.login import password_of
 from saros_storage.layout import NODE_FILE
 
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros shell", description="SQL shell on a Saros database.")
+    made = CommandParser(prog="saros shell", description="SQL shell on a Saros database.")
     made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data), or saros://host:port")
     made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
     made.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file and exit")
@@ -68,11 +70,11 @@ def run_script(connection: saros.Connection, options: argparse.Namespace) -> int
 
     settings = Settings(format=options.format, chatty=options.format == "table")
     session = Session(StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings))
-    failed = False
+    good = True
     try:
-        for piece in _pieces(options):
-            failed = not session.run_one(piece) or failed
-            if session.leaving or (failed and not options.go_on):
+        for script, text in _texts(options):
+            good = session.run(text, script, go_on=options.go_on) and good
+            if session.leaving or not (good or options.go_on):
                 break
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
@@ -83,18 +85,21 @@ def run_script(connection: saros.Connection, options: argparse.Namespace) -> int
         name = options.file or "standard input"
         sys.stderr.write(f"saros shell: cannot read {name}: {NOT_UTF8.format(error.start)}\n")
         return 2
-    return 1 if failed else 0
+    return 0 if good else 1
 
 
-def _pieces(options: argparse.Namespace) -> Iterator[str]:
-    from saros_shell.statements import split_statements
+def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """What is to be run, and the name of the file that it is from."""
+    from saros_shell.meta import script_text
 
     if options.execute:
-        for text in options.execute:
-            yield from split_statements(text)
+        yield from (("", text) for text in options.execute)
+    elif options.file:
+        yield options.file, script_text(options.file)
     else:
-        text = Path(options.file).read_text(encoding="utf-8") if options.file else sys.stdin.read()
-        yield from split_statements(text)
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(newline="")  # line ends in values are what they are
+        yield "<stdin>", sys.stdin.read()
 
 
 def _printer(stream: TextIO) -> Callable[[Iterable[str]], None]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import saros
+from saros_server.command_parser import CommandParser
 from saros_shell.copying import cannot_write, write_result
 from saros_shell.exported_devices import Device, find_devices
 from saros_shell.login import password_of
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros export", description="Write series or a query's rows to files.")
+    made = CommandParser(prog="saros export", description="Write series or a query's rows to files.")
     made.add_argument("patterns", nargs="*", metavar="PATTERN", help="series, such as root.plant.** or root.a.d1.s1")
     made.add_argument(
         "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host; default ./data"

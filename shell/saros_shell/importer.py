@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 import saros
 from saros.bulk import BulkWriter
+from saros_server.command_parser import CommandParser
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros import", description="Load CSV or Parquet files.")
+    made = CommandParser(prog="saros import", description="Load CSV or Parquet files.")
     made.add_argument("files", nargs="+", metavar="FILE")
     made.add_argument(
         "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host (default ./data)"

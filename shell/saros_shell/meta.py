@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import saros
+from saros_server.command_parser import did_you_mean
 from saros_shell.copying import copy_command
 from saros_shell.render import RENDERERS
 
@@ -40,6 +41,12 @@ NOT_UTF8 = "it is no text in UTF-8 (at byte {})"
 _ALSO = {r"\help": r"\?", r"\h": r"\?"}
 
 
+def script_text(name: str) -> str:
+    """A file of statements, as it is: line ends in values are what the file has. Raises OSError, UnicodeDecodeError."""
+    with Path(name).expanduser().open(encoding="utf-8-sig", newline="") as file:
+        return file.read()
+
+
 def command(usage: str, what: str) -> Callable[[Action], Action]:
     """Register the decorated action under the first word of `usage`."""
 
@@ -55,7 +62,7 @@ def run_meta(session: Session, line: str) -> bool:
     name, _, rest = line.strip().rstrip(";").partition(" ")
     known = COMMANDS.get(_ALSO.get(name, name))
     if known is None:
-        raise MetaError(rf"there is no command {name}; \? lists them")
+        raise MetaError(rf"there is no command {name}{did_you_mean(name, COMMANDS)}; \? lists them")
     return known.action(session, rest.strip())
 
 
@@ -147,12 +154,12 @@ def _zone(session: Session, name: str) -> bool:
 @command(r"\i FILE", "run the statements and commands of a file")
 def _include(session: Session, name: str) -> bool:
     try:
-        text = Path(name).expanduser().read_text(encoding="utf-8")
+        text = script_text(name)
     except OSError as error:
         raise MetaError(f"cannot read {name or 'nothing'}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise MetaError(f"cannot read {name}: {NOT_UTF8.format(error.start)}") from error
-    return session.run(text)
+    return session.run(text, name)
 
 
 @command(r"\watch [SECONDS] STATEMENT", "run a statement again and again until Ctrl-C")

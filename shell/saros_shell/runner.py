@@ -7,7 +7,7 @@ lines to the `Printer` it is given. One thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import saros
@@ -43,6 +43,8 @@ class StatementRunner:
     out: Printer
     error: Printer
     settings: Settings = field(default_factory=Settings)
+    #: Where what runs stands in a script, as "FILE:LINE: "; it stands in front of errors.
+    where: str = ""
 
     def run(self, statement: str) -> bool:
         """Execute and print; False if it failed or was cancelled (the reason has been printed)."""
@@ -52,17 +54,21 @@ class StatementRunner:
             cursor.execute(statement)
             self._print(cursor, statement)
         except saros.Error as error:
-            self.error(error_lines(error))
+            self.complain(error_lines(error))
             return False
         except KeyboardInterrupt:
             cursor.cancel()
-            self.error(["cancelled"])
+            self.complain(["cancelled"])
             return False
         finally:
             cursor.close()
         if self.settings.timing:
             self.error([f"time: {(time.perf_counter() - started) * 1000:.3f} ms"])
         return True
+
+    def complain(self, lines: Sequence[str]) -> None:
+        """Something has failed."""
+        self.error([self.where + lines[0], *lines[1:]])
 
     def say(self, line: str) -> None:
         """Something that is not a row."""

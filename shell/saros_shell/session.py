@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import saros
 from saros_shell.meta import MetaError, run_meta
 from saros_shell.runner import StatementRunner, error_lines
-from saros_shell.statements import command_of, split_statements
+from saros_shell.statements import command_of, numbered_statements
 
 
 @dataclass(slots=True)
@@ -23,9 +23,20 @@ class Session:
     #: The user wants to leave.
     leaving: bool = False
 
-    def run(self, text: str) -> bool:
-        """All that a text holds, until something fails or the user leaves; False if something failed."""
-        return all(self.leaving or self.run_one(piece) for piece in split_statements(text))
+    def run(self, text: str, script: str = "", *, go_on: bool = False) -> bool:
+        """All that a text holds, until something fails or the user leaves; False if something failed.
+
+        script  the file that it is from: errors name it, and the line
+        go_on   also after something failed
+        """
+        outer, good = self.runner.where, True
+        for line, piece in numbered_statements(text):
+            self.runner.where = f"{script}:{line}: " if script else outer
+            good = self.run_one(piece) and good
+            if self.leaving or not (good or go_on):
+                break
+        self.runner.where = outer
+        return good
 
     def run_one(self, piece: str) -> bool:
         """A statement or a command; False if it failed or was cancelled (the reason has been printed)."""
@@ -35,9 +46,9 @@ class Session:
         try:
             return run_meta(self, command)
         except MetaError as error:
-            self.runner.error([str(error)])
+            self.runner.complain([str(error)])
         except saros.Error as error:
-            self.runner.error(error_lines(error))
+            self.runner.complain(error_lines(error))
         except KeyboardInterrupt:
-            self.runner.error(["cancelled"])
+            self.runner.complain(["cancelled"])
         return False

@@ -34,36 +34,41 @@ def command_amid(text: str) -> str | None:
 
 
 def split_statements(text: str) -> Iterator[str]:
-    r"""The statements of `text`, without their semicolons, and the `\` commands between them.
+    """What `numbered_statements` finds, without the lines."""
+    return (statement for _, statement in numbered_statements(text))
 
-    Blank statements, and those that are only comments, are left out.
+
+def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
+    r"""The statements of `text`, without their semicolons, and the `\` commands between them; each with its line.
+
+    A statement begins with its first word: comments before it are left out, as are those that stand alone.
     """
-    pieces: list[str] = []
+    line, counted = 1, 0
+    for begin, statement in _cut(text):
+        line += text.count("\n", counted, begin)
+        counted = begin
+        yield line, statement
+
+
+def _cut(text: str) -> Iterator[tuple[int, str]]:
+    """Each with where it begins."""
+    begin: int | None = None  # of the statement that we are in
     at = 0
     while at < len(text):
-        command = None if _has_words(pieces) else _COMMAND.match(text, at)
+        command = _COMMAND.match(text, at) if begin is None else None
         match = command or _PIECES.match(text, at)
         assert match is not None
-        at = match.end()
+        piece, at = match.group(), match.end()
         if command is not None:
-            yield command.group(1).strip()
-            pieces = []
-        elif match.group() == ";":
-            yield from _statement(pieces)
-            pieces = []
-        else:
-            pieces.append(match.group())
-    yield from _statement(pieces)
-
-
-def _has_words(pieces: list[str]) -> bool:
-    """Whether there is more than blanks and comments."""
-    return any(piece.strip() and not piece.startswith(("--", "/*")) for piece in pieces)
-
-
-def _statement(pieces: list[str]) -> Iterator[str]:
-    if _has_words(pieces):
-        yield "".join(pieces).strip()
+            yield command.start(1), command.group(1).strip()
+        elif piece == ";":
+            if begin is not None:
+                yield begin, text[begin : match.start()].strip()
+            begin = None
+        elif begin is None and piece.strip() and not piece.startswith(("--", "/*")):
+            begin = match.start() + len(piece) - len(piece.lstrip())
+    if begin is not None:
+        yield begin, text[begin:].strip()
 
 
 def is_complete(text: str) -> bool:

@@ -27,6 +27,7 @@ import saros
 from saros.rounds import RemoteReceiver
 from saros.target import parse_target, without_password
 from saros_cluster.cluster_file import CLUSTER_FILE
+from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError
 from saros_shell.progress import amount, counted
 from saros_storage.disk import LocalDisk
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What `saros sync` takes."""
-    made = argparse.ArgumentParser(prog="saros sync", description="Send what a folder has sealed to other servers.")
+    made = CommandParser(prog="saros sync", description="Send what a folder has sealed to other servers.")
     verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
     adding = _verb(verbs, "add-receiver", _add, "note a server to send to, or give it other options")
     adding.add_argument("target", metavar="TARGET", help="saros://[user:password@]host:port[?tls=ca.pem]")

@@ -19,6 +19,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from saros_server.command_parser import CommandParser
 from saros_shell import tsfile_tables as tables
 from saros_shell.render import render_table
 from saros_storage.disk import LocalDisk
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros tsfile", description="Look into TsFiles.")
+    made = CommandParser(prog="saros tsfile", description="Look into TsFiles.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parts = {name: words.add_parser(name, help=c.what, description=c.what) for name, c in COMMANDS.items()}
     for name, part in parts.items():

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from saros_cluster.node_check import NodeResult, check_node
+from saros_server.command_parser import CommandParser
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 from saros_storage.folder_check import FolderResult, check_folder
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros verify", description="Check every checksum and page of a data folder.")
+    made = CommandParser(prog="saros verify", description="Check every checksum and page of a data folder.")
     made.add_argument("folder", metavar="DIR", help="data folder that nobody serves")
     made.add_argument("--json", action="store_true", help="one JSON object")
     made.add_argument("--quiet", action="store_true", help="do not tell which file is being read")

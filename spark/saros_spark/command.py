@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+from saros_server.command_parser import CommandParser
 from saros_spark.errors import SourceError
 
 
@@ -34,7 +35,7 @@ def pipeline(arguments: Sequence[str]) -> int:
 
 def pipeline_parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros pipeline", description="Jobs on Spark that a YAML file describes.")
+    made = CommandParser(prog="saros pipeline", description="Jobs on Spark that a YAML file describes.")
     parts = made.add_subparsers(dest="verb", required=True)
     for name, what in (("run", "run the steps"), ("check", "read the file, and say what is wrong with it")):
         part = parts.add_parser(name, help=what)
@@ -100,7 +101,7 @@ def spark_shell(arguments: Sequence[str]) -> int:
 
 def shell_parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(prog="saros spark-shell", description="Python with Spark and a database.")
+    made = CommandParser(prog="saros spark-shell", description="Python with Spark and a database.")
     made.add_argument("target", nargs="?", default="./data", help="folder or saros://host; default ./data")
     made.add_argument("--master", default="local[*]", help="Spark's master; default local[*]")
     return made

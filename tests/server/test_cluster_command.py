@@ -241,7 +241,7 @@ def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(director
     told = []
     for _ in range(2):
         done = join(directory, tmp_path, "192.0.2.1:6668", "192.0.2.1:6667")
-        assert 0 == done.returncode, done.stderr
+        assert 1 == done.returncode, done.stderr
         told.append(done.stdout)
     file = load(str(tmp_path), DISK)
     assert file is not None

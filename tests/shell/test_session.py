@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,7 +85,7 @@ def test_files_that_are_no_text_are_refused_by_name(piped) -> None:
     code, _, err = piped("", "-f", "bad.sql")
     assert (2, ["saros shell: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
     code, _, err = piped("\\i bad.sql\n")
-    assert (1, ["cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+    assert (1, ["<stdin>:1: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
 
 
 @pytest.mark.parametrize("wrong", [("--zone", "Mars/Base"), ("--timeout", "nan"), ("--timeout", "-1")])
@@ -96,3 +99,29 @@ def test_an_option_that_cannot_be_is_refused_before_anything_runs(piped, wrong: 
 def test_help_is_found(piped, word: str) -> None:
     code, out, _ = piped(f"{word}\n")
     assert (0, True) == (code, any("list databases" in line for line in out))
+
+
+def test_what_fails_in_a_script_is_named_with_file_and_line(piped) -> None:
+    script = f"{INSERT}\n\n-- why\nselect x\nfrom root.a.d whre x > 1;\nselect nothing from root.b;\n\\nix\n"
+    Path("a.sql").write_text(script, encoding="utf-8")
+    code, _, err = piped("", "-f", "a.sql")
+    assert (1, "a.sql:4: error 700 (SQL_PARSE_ERROR): line 2, column 15") == (code, err[0].partition(": unexp")[0])
+    code, _, err = piped("", "-f", "a.sql", "--continue")
+    assert ["a.sql:4: ", "a.sql:7: "] == [line[:9] for line in err if ".sql:" in line]
+    code, _, err = piped("\\i a.sql\n")
+    assert (1, True) == (code, err[0].startswith("a.sql:4: error 700"))
+    code, _, err = piped(script)
+    assert (1, True) == (code, err[0].startswith("<stdin>:4: error 700"))
+    code, _, err = piped("", "-e", "selec")
+    assert (1, True) == (code, err[0].startswith("error 700"))
+
+
+@pytest.mark.parametrize("piping", [False, True])
+def test_a_script_may_have_line_ends_of_windows_and_of_values(tmp_path: Path, *, piping: bool) -> None:
+    script = b"insert into root.a.d(time, s) values (1, 'a\r\nb'), (2, 'c\rd');\r\nselect s\r\nfrom root.a.d;\r\n"
+    (tmp_path / "a.sql").write_bytes(b"\xef\xbb\xbf" * (not piping) + script)
+    how = [] if piping else ["-f", str(tmp_path / "a.sql")]
+    command = [sys.executable, "-m", "saros_server", "shell", str(tmp_path / "data"), "--format", "json", *how]
+    done = subprocess.run(command, input=script if piping else b"", capture_output=True, check=False)
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert ["a\r\nb", "c\rd"] == [json.loads(line)["root.a.d.s"] for line in done.stdout.splitlines()[:2]]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.statements import command_amid, is_complete, split_statements
+from saros_shell.statements import command_amid, is_complete, numbered_statements, split_statements
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,8 @@ from saros_shell.statements import command_amid, is_complete, split_statements
         ("a 'it''s; fine'; b", ["a 'it''s; fine'", "b"]),
         ('a "x;"; `b;c`', ['a "x;"', "`b;c`"]),
         ("a -- no; end\n; b", ["a -- no; end", "b"]),
-        ("/* ; */ a; -- only a comment", ["/* ; */ a"]),
+        ("/* ; */ a; -- only a comment", ["a"]),
+        ("a /* ; */ b;", ["a /* ; */ b"]),
         ("a 'open; b", ["a 'open; b"]),
         ("select 3-2/1;", ["select 3-2/1"]),
         ("\\d root.**\na; \\x\nb", ["\\d root.**", "a", "\\x", "b"]),
@@ -26,6 +27,18 @@ from saros_shell.statements import command_amid, is_complete, split_statements
 )
 def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expected: list[str]) -> None:
     assert expected == list(split_statements(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a; b;\nc;", [1, 1, 2]),
+        ("\n\n-- why\n a\nb;; \n\\d\n'\n' c; d", [4, 6, 7, 8]),
+        ("a;\r\n/*\r\n*/ b;\r\nc;", [1, 3, 4]),
+    ],
+)
+def test_a_statement_has_the_line_of_its_first_word(text: str, lines: list[int]) -> None:
+    assert lines == [line for line, _ in numbered_statements(text)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""What the words of a command line mean, by `argparse`, which also says which word was meant.
+
+For `saros` and all of its sub-commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose complaints name what the wrong word resembles; parsers of sub-commands are of its class, too."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As that of `argparse`, but what is left over is refused here, where the options are known. Exits with 2."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            word = next((word for word in rest if word.startswith("-")), rest[0])
+            if word.startswith("-"):
+                name = word.partition("=")[0]
+                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+            self.error(f"{word!r} is one word too many")
+        return found, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = list(map(str, action.choices))
+            meant = did_you_mean(str(value), known)
+            raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(known)}{meant}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a complaint of a word that is not known; empty if it resembles none."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,44 @@
+"""What somebody is told who mistypes a command or an option."""
+
+from __future__ import annotations
+
+import pytest
+
+from saros_server.cli import main
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("shel", "saros: there is no command 'shel'; did you mean shell?"),
+        ("zzz", "saros: there is no command 'zzz'"),
+        ("shell --fromat csv", "saros shell: error: there is no option --fromat; did you mean --format?"),
+        ("shell --fromat=csv", "saros shell: error: there is no option --fromat; did you mean --format?"),
+        ("shell --zzz", "saros shell: error: there is no option --zzz"),
+        ("shell a b", "saros shell: error: 'b' is one word too many"),
+        ("start --prot 7", "saros start: error: there is no option --prot; did you mean --port?"),
+        (
+            "cluster up --nodes 3 --replcas 2",
+            "saros cluster up: error: there is no option --replcas; did you mean --replicas?",
+        ),
+        (
+            "shell --format cvs",
+            "saros shell: error: argument --format: 'cvs' is none of table, csv, json, vertical; did you mean csv?",
+        ),
+    ],
+)
+def test_a_wrong_word_is_named_with_what_it_resembles(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: object = main(words.split())
+    except SystemExit as left:
+        code = left.code
+    err = capsys.readouterr().err.splitlines()
+    assert (2, True) == (code, told in err), err
+
+
+def test_a_wrong_sub_command_is_named_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["cluster", "stats"])
+    assert "did you mean status?" in capsys.readouterr().err
