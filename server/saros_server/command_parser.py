@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 
 class CommandParser(argparse.ArgumentParser):
     """A parser whose complaints name what the wrong word resembles; parsers of sub-commands are of its class, too."""
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As that of `argparse`, but what is left over is refused here, where the options are known. Exits with 2."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    verbs: argparse._SubParsersAction[CommandParser],
     name: str,
     act: Callable[[argparse.Namespace], int],
     what: str,
