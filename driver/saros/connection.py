@@ -107,11 +107,20 @@ def connect(
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are."""
+    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
+
+    Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
+    """
     try:
         yield
     except Error:
         raise
+    except UnicodeEncodeError as error:
+        half, start = error.object[error.start], max(error.start - 20, 0)
+        message = (
+            f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
+        )
+        raise database_error(f"{message} where it was read", 2003) from error
     except Exception as error:
         code = getattr(error, "code", None)
         if not isinstance(code, int):
