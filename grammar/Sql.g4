@@ -4,7 +4,6 @@
  * - An expression is a flat chain of operands and operators. Precedence is the builder's (a few lines of operator
  *   climbing); a rule per level would cost seven rule calls for every operand.
  * - The clauses after FROM are a loop told apart by their first word; the builder refuses one given twice.
- * - Statements that are part of the dialect and not carried out yet end in `anything*`, after words that name them.
  */
 parser grammar Sql;
 
@@ -34,7 +33,6 @@ statement
     | list
     | changeCluster
     | transfer
-    | other
     ;
 
 // ---------------------------------------------------------------------------------------------- SELECT
@@ -87,8 +85,8 @@ expression: operand link*;
 link
     : operator=(EQUAL | NOT_EQUAL | LESS | LESS_EQUAL | GREATER | GREATER_EQUAL | PLUS | MINUS | STAR | SLASH | PERCENT
                | AND | AMPERSAND | OR | BAR) operand
+    | NOT? operator=(IN | CONTAINS) LEFT_PARENTHESIS items+=expression (COMMA items+=expression)* RIGHT_PARENTHESIS
     | NOT? operator=(LIKE | REGEXP | BETWEEN | CONTAINS) operand (ESCAPE escape=STRING)?
-    | NOT? operator=IN LEFT_PARENTHESIS items+=expression (COMMA items+=expression)* RIGHT_PARENTHESIS
     | operator=IS NOT? NULL
     ;
 
@@ -179,8 +177,6 @@ create
     | CREATE FUNCTION id=name AS entry=STRING elsewhere?                                # createFunction
     | CREATE (STATELESS | STATEFUL)? TRIGGER id=name event=(BEFORE | AFTER) INSERT ON path AS entry=STRING
       elsewhere? (WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?           # createTrigger
-    | CREATE what=(PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC)
-      anything*                                                                       # createOther
     ;
 
 databaseWord: DATABASE | DATABASES | STORAGE GROUP;
@@ -238,7 +234,6 @@ drop
     | (DELETE | DROP) LOGICAL? VIEW path (COMMA path)*                                  # dropViews
     | (DELETE | DROP) FUNCTION id=name                                                 # dropFunction
     | (DELETE | DROP) TRIGGER id=name                                                  # dropTrigger
-    | (DELETE | DROP) what=(PIPE | PIPEPLUGIN | PIPESINK | MODEL | TOPIC | PARTITION) anything*   # dropOther
     ;
 
 alter
@@ -249,7 +244,6 @@ alter
     | ALTER LOGICAL? VIEW viewTarget (COMMA viewTarget)* AS viewSources                 # alterView
     | ALTER LOGICAL? VIEW exactPath RENAME TO exactPath                                # renameView
     | ALTER LOGICAL? VIEW exactPath alteration                                         # alterViewProperties
-    | ALTER what=PIPE anything*                                                        # alterOther
     ;
 
 alteration
@@ -270,23 +264,20 @@ show
     | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP | CURRENT_USER
-                | CURRENT_SQL_DIALECT | DATANODES | CONFIGNODES)                       # showPlain
+                | CURRENT_SQL_DIALECT | DATANODES | CONFIGNODES | CLUSTERID)           # showPlain
     | SHOW AVAILABLE URLS                                                              # showUrls
     | SHOW CURRENT TIMESTAMP                                                           # showCurrentTimestamp
     | SHOW (TIME ZONE | TIME_ZONE)                                                     # showTimeZone
     | SHOW what=(SENDERS | RECEIVERS | SYNC)                                           # showSync
     | SHOW CLUSTER (DETAILS | CHANGE)?                                                 # showCluster
-    | SHOW what=(DATA | SCHEMA)? REGIONS (OF databaseWord? path (COMMA path)*)?        # showRegions
+    | SHOW what=(DATA | SCHEMA)? REGIONS (OF databaseWord? path (COMMA path)*)?
+      (ON NODEID nodeIds+=INTEGER (COMMA nodeIds+=INTEGER)*)?                           # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
     | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
     | SHOW (DEVICE | SCHEMA)? TEMPLATES                                                # showTemplates
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
-    | SHOW what=(PIPES | PIPE | PIPEPLUGINS | PIPESINKS
-                | PIPESINK | PIPESINKTYPE | TOPICS
-                | SUBSCRIPTIONS | MODELS | USER | ROLE | TOPIC
-                | DISK_USAGE | SERVICES | MIGRATIONS) anything*                        # showOther
     ;
 
 databasesWord: DATABASES | DATABASE | STORAGE GROUP;
@@ -307,13 +298,12 @@ count
 // ---------------------------------------------------------------------------------------------- life
 
 set
-    : SET STORAGE GROUP TO exactPath                                                   # setStorageGroup
+    : SET STORAGE GROUP TO exactPath (WITH pair (COMMA? pair)*)?                        # setStorageGroup
     | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
     | SET SQL_DIALECT EQUAL dialect=name                                               # setDialect
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
     | SET templateWord id=name TO exactPath                                              # setTemplate
     | SET SYSTEM TO status=name (ON (LOCAL | CLUSTER))?                                # setSystem
-    | SET what=CONFIGURATION anything*                                                 # setOther
     ;
 
 zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;
@@ -327,11 +317,10 @@ flush: FLUSH (path (COMMA path)*)? name? (ON (LOCAL | CLUSTER))?;
 
 merge: FULL? MERGE (path (COMMA path)*)? (ON (LOCAL | CLUSTER))?;
 
-clear: CLEAR (ALL | QUERY)? CACHE (ON (LOCAL | CLUSTER))?;
+clear: CLEAR what=name? CACHE (ON (LOCAL | CLUSTER))?;
 
 load
-    : LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?          # loadFiles
-    | LOAD what=(CONFIGURATION | BALANCE) anything*                                    # loadOther
+    : LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?
     ;
 
 kill: KILL (QUERY id=(STRING | INTEGER | NAME) | ALL QUERIES);
@@ -368,7 +357,6 @@ changeCluster
     : ADMIT NODE peer=STRING CLIENT client=STRING (RACK rack=STRING)? (AS token=STRING)?  # admitNode
     | ADD NODE joining+=INTEGER (COMMA joining+=INTEGER)*                              # changeNodes
     | REMOVE (NODE | DATANODE) leaving+=INTEGER (COMMA leaving+=INTEGER)*              # changeNodes
-    | REMOVE what=(REGION | REGIONS | CONFIGNODE) anything*                            # removeOther
     | REPLACE NODE leaving+=INTEGER WITH joining+=INTEGER                              # changeNodes
     | REBALANCE CLUSTER (BY measure=name)?                                             # rebalance
     | MIGRATE REGION region=INTEGER FROM leaving=INTEGER TO joining=INTEGER           # migrateRegion
@@ -381,34 +369,24 @@ changeCluster
 
 transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 
-// ---------------------------------------------------------------------------------------------- not carried out yet
-
-other
-    : what=(START | STOP | SETTLE | RECONSTRUCT | EXTEND | CALL)
-      anything*
-    | what=DEBUG select
-    ;
-
-anything: ~(SEMICOLON | UNRECOGNIZED);
-
 // ---------------------------------------------------------------------------------------------- names
 
 // Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
     | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC
-      | ATTRIBUTES | AVAILABLE | BALANCE | BEFORE | BETWEEN | BY | CACHE | CALL | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER
-      | CONFIGNODE | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
-      | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DEBUG | DELETE
+      | ATTRIBUTES | AVAILABLE | BEFORE | BETWEEN | BY | CACHE | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER | CLUSTERID
+      | CONFIGNODES | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
+      | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
       | DESC | DETAILS | DEVICE | DEVICES
-      | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXPLAIN | EXTEND | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | DISMISS | DROP | ELSE | END | ESCAPE | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
-      | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | MIGRATIONS | MODEL | MODELS | NODE
-      | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITION | PARTITIONS | PASSWORD
-      | PATHS | PIPE | PIPEPLUGIN | PIPEPLUGINS | PIPES | PIPESINK | PIPESINKS | PIPESINKTYPE | PRIVILEGES
-      | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | RECONSTRUCT | REGEXP | REGION | REGIONS
-      | REMOVE | RENAME | REPAIR | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SERVICES | SET | SETTLE | SHOW | SLIMIT | SOFFSET
-      | SQL_DIALECT | START | STATEFUL | STATELESS | STOP | STORAGE | SUBSCRIPTIONS | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
-      | THEN | TIMESERIES | TIME_ZONE | TO | TOPIC | TOPICS | TRANSFER | TRIGGER | TRIGGERS | TTL | UNSET | UP
+      | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | NODE | NODEID
+      | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITIONS | PASSWORD
+      | PATHS | PRIVILEGES
+      | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | REGEXP | REGION | REGIONS
+      | REMOVE | RENAME | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SOFFSET
+      | SQL_DIALECT | STATEFUL | STATELESS | STORAGE | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
+      | THEN | TIMESERIES | TIME_ZONE | TO | TRANSFER | TRIGGER | TRIGGERS | TTL | UNSET | UP
       | UPSERT | URLS | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

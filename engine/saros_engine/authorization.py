@@ -288,6 +288,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
     ast.ShowKind.CLUSTER: Privilege.MAINTAIN,
     ast.ShowKind.CLUSTER_CHANGE: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER_ID: Privilege.MAINTAIN,
     ast.ShowKind.REGIONS: Privilege.MAINTAIN,
     ast.ShowKind.DATA_REGIONS: Privilege.MAINTAIN,
     ast.ShowKind.DATANODES: Privilege.MAINTAIN,

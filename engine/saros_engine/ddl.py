@@ -44,7 +44,7 @@ def alter_database(store: Database, statement: AlterDatabase) -> int:
     """ALTER DATABASE."""
     if not store.schema.is_database(str(statement.path)):
         raise UserMistake(f"Path [{statement.path}] is not a database", code=504)
-    return change_ttl(store, SetTtl(statement.path, statement.ttl))
+    return 0 if statement.ttl is None else change_ttl(store, SetTtl(statement.path, statement.ttl))
 
 
 def delete_databases(store: Database, statement: DeleteDatabases) -> int:

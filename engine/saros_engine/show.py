@@ -364,6 +364,9 @@ _CONFIG_NODE_FIELDS = (
     Field("Role", _TEXT),
 )
 _URL_FIELDS = (Field("RpcAddress", _TEXT), Field("RpcPort", _INT32))
+#: As SHOW VARIABLES calls it, too.
+_CLUSTER_ID = "ClusterId"
+_ID_FIELDS = (Field(_CLUSTER_ID, _TEXT),)
 #: What only SHOW CLUSTER DETAILS has.
 _DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
 _REGION_FIELDS = (
@@ -403,12 +406,14 @@ _CHANGE_FIELDS = (
 
 
 def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
-    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, DATANODES, CONFIGNODES, URLS, [DATA] REGIONS [OF DATABASE ...]."""
+    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, CLUSTERID, DATANODES, CONFIGNODES, URLS, [DATA] REGIONS ..."""
     match statement.kind:
         case ShowKind.CLUSTER_CHANGE:
             return _show_change(cluster.change())
         case ShowKind.CLUSTER:
             return _show_nodes(statement, cluster)
+        case ShowKind.CLUSTER_ID:
+            return Shown(_ID_FIELDS, [(value,) for name, value in cluster.variables() if name == _CLUSTER_ID])
         case ShowKind.DATANODES:
             return _show_data_nodes(cluster)
         case ShowKind.CONFIGNODES:
@@ -423,6 +428,7 @@ OF_CLUSTER = frozenset(
     {
         ShowKind.CLUSTER,
         ShowKind.CLUSTER_CHANGE,
+        ShowKind.CLUSTER_ID,
         ShowKind.DATANODES,
         ShowKind.CONFIGNODES,
         ShowKind.URLS,
@@ -488,7 +494,7 @@ def _show_change(row: ChangeRow | None) -> Shown:
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
-    """One row per replica of a region that holds something of the databases."""
+    """One row per replica, on the nodes, of a region that holds something of the databases."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = []
@@ -496,6 +502,8 @@ def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
         if row.type is RegionType.CONFIG and statement.kind is ShowKind.DATA_REGIONS:
             continue
         if patterns and not any(pattern.matches(split_path(d)) for d in row.databases for pattern in patterns):
+            continue
+        if statement.nodes and row.node not in statement.nodes:
             continue
         node = nodes[row.node]
         what = (row.region, row.type.value, row.status.value, ", ".join(row.databases), row.slots, row.partitions)

@@ -284,10 +284,10 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
-    """ALTER DATABASE path WITH TTL=milliseconds."""
+    """ALTER DATABASE path WITH TTL=milliseconds; None: what is set has no effect."""
 
     path: PathExpression
-    ttl: int
+    ttl: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,6 +500,7 @@ class ShowKind(Enum):
     DATA_REGIONS = "data regions"
     DATANODES = "datanodes"
     CONFIGNODES = "confignodes"
+    CLUSTER_ID = "clusterid"
     URLS = "available urls"
     TTL = "ttl"
     PARTITIONS = "partitions"
@@ -520,6 +521,7 @@ class Show:
 
     `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
     `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
+    `nodes`: SHOW REGIONS ON NODEID; none for all.
 
     In `where`, of Show and of Count, the subjects are one-node paths in lower case (`timeseries`, `datatype`, `device`,
     `template`, ...) and `Call("tags", (key,))`; what they are compared with is a STRING literal whether it was quoted
@@ -536,6 +538,7 @@ class Show:
     order_by: tuple[SortKey, ...] = ()
     databases: tuple[PathExpression, ...] = ()
     template: str | None = None
+    nodes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

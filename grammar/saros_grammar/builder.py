@@ -33,41 +33,14 @@ from saros_grammar.literals import duration_literal, named_literal, unquote_name
 from saros_grammar.subjects import subject_filter
 
 #: What a word after CREATE, DROP, ALTER, SHOW, SET, LOAD or REMOVE is about, for the message of NotSupported.
-_AREAS = {
-    "user": "users",
-    "role": "roles",
-    "pipe": "pipes",
-    "pipes": "pipes",
-    "pipeplugin": "pipes",
-    "pipeplugins": "pipes",
-    "pipesink": "pipes",
-    "pipesinks": "pipes",
-    "pipesinktype": "pipes",
-    "model": "models",
-    "models": "models",
-    "call": "models",
-    "topic": "subscriptions",
-    "topics": "subscriptions",
-    "subscriptions": "subscriptions",
-    "partition": "partition tables",
-    "configuration": "configuration",
-    "balance": "LOAD BALANCE: REBALANCE CLUSTER spreads what the nodes keep",
-    "disk_usage": "SHOW DISK_USAGE: SHOW PARTITIONS and SHOW FILES have the bytes",
-    "services": "SHOW SERVICES",
-    "migrations": "SHOW MIGRATIONS: SHOW CLUSTER CHANGE has what moves",
-    "debug": "DEBUG: EXPLAIN ANALYZE has what was read",
-    "reconstruct": "RECONSTRUCT REGION",
-    "extend": "EXTEND REGION: MIGRATE REGION moves a replica",
-    "region": "REMOVE REGION: MIGRATE REGION moves a replica",
-    "regions": "REMOVE REGION: MIGRATE REGION moves a replica",
-    "confignode": "REMOVE CONFIGNODE: REMOVE NODE takes a node out of everything",
-    "start": "START",
-    "stop": "STOP",
-    "merge": "MERGE",
-    "settle": "SETTLE",
+#: Settings of a database: what they are.
+_SETTINGS = {
+    "ttl": "a TTL is milliseconds",
+    "schema_region_group_num": "this is a number of groups",
+    "data_region_group_num": "this is a number of groups",
 }
-
-
+#: What CLEAR CACHE may name: it gives up all that is kept.
+_CACHES = ("all", "query", "schema", "auth")
 #: Whether the system only reads; older scripts say WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
 #: Rules of whole areas, by name of the rule or of its alternative.
@@ -187,21 +160,24 @@ class StatementBuilder:
             return ttl
         return ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
 
-    def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported:
-        """The TTL of a database's settings, the only one that Saros has."""
+    def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported | None:
+        """The TTL of a database's settings; how many groups it has is the cluster's to say, and changes nothing."""
         found: dict[str, Any] = {}
         for pair in pairs:
             key = unquote_name(self._expressions.raw(pair.key())).lower()
             if key in found:
                 raise self._expressions.error(pair, f"{key.upper()} is given twice")
             found[key] = pair.value()
-        other = next((key for key in found if key != "ttl"), None)
+        other = next((key for key in found if key not in _SETTINGS), None)
         if other is not None:
             return NotSupported(f"the database setting {other.upper()}")
-        text = self._expressions.raw(found["ttl"])
-        if not text.isascii() or not text.isdigit():
-            raise self._expressions.error(found["ttl"], "a TTL is milliseconds", ("an integer",))
-        return int(text)
+        numbers: dict[str, int] = {}
+        for key, value in found.items():
+            text = self._expressions.raw(value)
+            if not text.isascii() or not text.isdigit():
+                raise self._expressions.error(value, _SETTINGS[key], ("an integer",))
+            numbers[key] = int(text)
+        return numbers.get("ttl")
 
     def _drop_databases(self, context: Any) -> ast.DeleteDatabases:
         return ast.DeleteDatabases(self._paths(context.path()))
@@ -219,13 +195,6 @@ class StatementBuilder:
         return series_builder.alter(
             self._expressions, self._expressions.exact(context.exactPath()), context.alteration()
         )
-
-    def _other(self, context: Any) -> NotSupported:
-        word = "merge" if context.what is None else context.what.text.lower()
-        return NotSupported(_AREAS[word])
-
-    def _unsupported(self, context: Any) -> NotSupported:
-        return NotSupported(_AREAS[context.what.text.lower()])
 
     # ------------------------------------------------------------------------------------------ SHOW and COUNT
 
@@ -261,7 +230,8 @@ class StatementBuilder:
 
     def _show_regions(self, context: Any) -> ast.Show:
         kind = ast.ShowKind.REGIONS if context.what is None else ast.ShowKind.DATA_REGIONS
-        return ast.Show(kind, databases=self._paths(context.path()))
+        nodes = tuple(int(token.text) for token in context.nodeIds)
+        return ast.Show(kind, databases=self._paths(context.path()), nodes=nodes)
 
     def _show_ttl(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.TTL, databases=self._paths(context.path()))
@@ -280,9 +250,11 @@ class StatementBuilder:
         found: dict[str, Any] = {}
         for clause in context.showClause():
             word = clause.start.text.lower()
-            if word in found:
+            made = self._show_clause(clause, kind)
+            if word in found and word != "where":
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            found[word] = self._show_clause(clause, kind)
+            # A condition on what is listed and one on its times may have a WHERE each.
+            found[word] = ast.Binary(ast.BinaryOperator.AND, found[word], made) if word in found else made
         return ast.Show(
             kind,
             path,
@@ -324,9 +296,6 @@ class StatementBuilder:
 
     # ------------------------------------------------------------------------------------------ life
 
-    def _set_storage_group(self, context: Any) -> ast.CreateDatabase:
-        return ast.CreateDatabase(self._expressions.exact(context.exactPath()))
-
     def _set_time_zone(self, context: Any) -> ast.SetTimeZone:
         text = self._expressions.raw(context.zone())
         return ast.SetTimeZone(unquote_string(text) if text[0] in "'\"" else "".join(text.split()))
@@ -341,6 +310,8 @@ class StatementBuilder:
         return ast.Merge(self._paths(context.path()), context.FULL() is not None)
 
     def _clear(self, context: Any) -> ast.ClearCache:
+        if context.what is not None and self._expressions.raw(context.what).lower() not in _CACHES:
+            raise self._expressions.error(context.what, "CLEAR CACHE takes ALL, AUTH, QUERY or SCHEMA", ("CACHE",))
         return ast.ClearCache(context.LOCAL() is not None)
 
     def _set_system(self, context: Any) -> ast.SetSystem:
@@ -478,15 +449,12 @@ class StatementBuilder:
         "CreateAligned": _create_aligned,
         "CreateUser": _create_user,
         "CreateRole": _create_role,
-        "CreateOther": _unsupported,
         "DropDatabases": _drop_databases,
         "DropSeries": _drop_series,
         "DropPrincipal": _drop_principal,
-        "DropOther": _unsupported,
         "AlterSeries": _alter_series,
         "AlterUser": _alter_user,
         "AlterDatabase": _alter_database,
-        "AlterOther": _unsupported,
         "GrantRole": _grant_role,
         "GrantPrivileges": _grant,
         "RevokeRole": _revoke_role,
@@ -508,14 +476,12 @@ class StatementBuilder:
         "ShowRegions": _show_regions,
         "ShowTtl": _show_ttl,
         "ShowStored": _show_stored,
-        "ShowOther": _unsupported,
         "CountDatabases": _count_databases,
         "CountDevices": _count_devices,
         "CountSeries": _count_series,
         "CountNodes": _count_nodes,
-        "SetStorageGroup": _set_storage_group,
+        "SetStorageGroup": _create_database,
         "SetTimeZone": _set_time_zone,
-        "SetOther": _unsupported,
         "SetDialect": _set_dialect,
         "SetSystem": _set_system,
         "SetTtl": _set_ttl,
@@ -523,9 +489,7 @@ class StatementBuilder:
         "Flush": _flush,
         "Merge": _merge,
         "Clear": _clear,
-        "LoadFiles": _load,
-        "LoadOther": _unsupported,
-        "RemoveOther": _unsupported,
+        "Load": _load,
         "Kill": _kill,
         "AdmitNode": _admit_node,
         "ChangeNodes": _change_nodes,
@@ -537,7 +501,6 @@ class StatementBuilder:
         "Transfer": _transfer,
         "DropSender": _drop_sender,
         "DismissNode": lambda _, context: ast.DismissNode(int(context.id_.text)),
-        "Other": _other,
     }
 
 

@@ -211,7 +211,7 @@ class ExpressionBuilder:
         negated = link.NOT() is not None
         if kind == Sql.IS:
             return IsNull(left, negated), index + 1
-        if kind == Sql.IN:
+        if link.items:
             return InList(left, tuple(self.expression(item) for item in link.items), negated), index + 1
         escape = self._escape(link)
         right, index = self._right(chain, index, _SUM_LEVEL)

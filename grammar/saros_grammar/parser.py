@@ -25,7 +25,7 @@ from antlr4.atn.PredictionMode import PredictionMode
 from antlr4.error.Errors import ParseCancellationException
 from antlr4.error.ErrorStrategy import BailErrorStrategy
 
-from saros_grammar.ast import Insert, Literal, Parsed, PathExpression, Statement, holds_password
+from saros_grammar.ast import Insert, Literal, NotSupported, Parsed, PathExpression, Statement, holds_password
 from saros_grammar.builder import StatementBuilder
 from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.expressions import ExpressionBuilder, Slot
@@ -33,6 +33,7 @@ from saros_grammar.generated.Sql import Sql
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.lexer import exact_tokens_of, tokens_of
 from saros_grammar.listener import MistakeListener
+from saros_grammar.not_had import not_had
 from saros_grammar.rebuild import Rebuild, compile_template
 from saros_grammar.redaction import hidden_mistake, may_hold_password, redacted
 from saros_grammar.shape import Scan, fill_in, scan
@@ -118,8 +119,11 @@ def parse_source(text: str) -> Source:
     try:
         return _parse_tokens(text, tokens)
     except ParseError:
-        if not may_hold_password(tokens.tokens):
+        what = not_had(tokens.tokens)
+        if what is None and not may_hold_password(tokens.tokens):
             raise
+    if what is not None:
+        return Source(Parsed(NotSupported(what), 0, text))
     raise hidden_mistake()
 
 

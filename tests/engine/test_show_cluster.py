@@ -159,6 +159,21 @@ def test_a_row_per_replica_with_the_addresses_of_its_node(clustered: Engine) -> 
     ] == rows
 
 
+def test_regions_on_other_nodes_are_left_out(clustered: Engine) -> None:
+    _, rows = clustered.ask("show regions")
+    assert rows[2:] == clustered.ask("show regions on nodeid 2")[1]
+    assert rows[2:3] == clustered.ask("show data regions of database root.a on nodeid 3, 2")[1]
+    assert rows == clustered.ask("show regions on nodeid 1, 2")[1]
+
+
+def test_the_id_of_the_cluster(clustered: Engine) -> None:
+    assert (["ClusterId"], [["x"]]) == clustered.ask("show clusterid")
+
+
+def test_where_there_is_no_cluster_it_has_no_id(alone: Engine) -> None:
+    assert (["ClusterId"], []) == alone.ask("show clusterid")
+
+
 def test_regions_without_the_databases_are_left_out(clustered: Engine) -> None:
     _, rows = clustered.ask("show regions of database root.a")
     assert [[1, 1], [1, 2]] == [[row[0], row[6]] for row in rows]

@@ -39,7 +39,7 @@ from saros_engine.functions import FUNCTIONS, function_named
 from saros_engine.points import POINT_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.text import like_pattern
-from saros_engine.time_filter import Moment
+from saros_engine.time_filter import Moment, constant_time
 from saros_engine.times import parse_time
 from saros_grammar.ast import (
     Between,
@@ -218,6 +218,8 @@ def is_null(bound: Bound) -> bool:
 
 def _binary(expression: Binary, columns: Columns) -> Bound:
     operator = expression.operator
+    if isinstance(expression.right, Literal) and expression.right.kind is LiteralKind.DURATION:
+        return Constant(constant_time(expression, columns.moment), DataType.TIMESTAMP)  # now() - 1h
     left, right = bind(expression.left, columns), bind(expression.right, columns)
     if operator in _LOGIC:
         for side, bound in ((expression.left, left), (expression.right, right)):

@@ -224,11 +224,6 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#createOther.
-    def visitCreateOther(self, ctx:Sql.CreateOtherContext):
-        return self.visitChildren(ctx)
-
-
     # Visit a parse tree produced by Sql#databaseWord.
     def visitDatabaseWord(self, ctx:Sql.DatabaseWordContext):
         return self.visitChildren(ctx)
@@ -364,11 +359,6 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#dropOther.
-    def visitDropOther(self, ctx:Sql.DropOtherContext):
-        return self.visitChildren(ctx)
-
-
     # Visit a parse tree produced by Sql#alterSeries.
     def visitAlterSeries(self, ctx:Sql.AlterSeriesContext):
         return self.visitChildren(ctx)
@@ -401,11 +391,6 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#alterViewProperties.
     def visitAlterViewProperties(self, ctx:Sql.AlterViewPropertiesContext):
-        return self.visitChildren(ctx)
-
-
-    # Visit a parse tree produced by Sql#alterOther.
-    def visitAlterOther(self, ctx:Sql.AlterOtherContext):
         return self.visitChildren(ctx)
 
 
@@ -509,11 +494,6 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#showOther.
-    def visitShowOther(self, ctx:Sql.ShowOtherContext):
-        return self.visitChildren(ctx)
-
-
     # Visit a parse tree produced by Sql#databasesWord.
     def visitDatabasesWord(self, ctx:Sql.DatabasesWordContext):
         return self.visitChildren(ctx)
@@ -574,11 +554,6 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#setOther.
-    def visitSetOther(self, ctx:Sql.SetOtherContext):
-        return self.visitChildren(ctx)
-
-
     # Visit a parse tree produced by Sql#zone.
     def visitZone(self, ctx:Sql.ZoneContext):
         return self.visitChildren(ctx)
@@ -609,13 +584,8 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#loadFiles.
-    def visitLoadFiles(self, ctx:Sql.LoadFilesContext):
-        return self.visitChildren(ctx)
-
-
-    # Visit a parse tree produced by Sql#loadOther.
-    def visitLoadOther(self, ctx:Sql.LoadOtherContext):
+    # Visit a parse tree produced by Sql#load.
+    def visitLoad(self, ctx:Sql.LoadContext):
         return self.visitChildren(ctx)
 
 
@@ -689,11 +659,6 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
-    # Visit a parse tree produced by Sql#removeOther.
-    def visitRemoveOther(self, ctx:Sql.RemoveOtherContext):
-        return self.visitChildren(ctx)
-
-
     # Visit a parse tree produced by Sql#rebalance.
     def visitRebalance(self, ctx:Sql.RebalanceContext):
         return self.visitChildren(ctx)
@@ -721,16 +686,6 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#transfer.
     def visitTransfer(self, ctx:Sql.TransferContext):
-        return self.visitChildren(ctx)
-
-
-    # Visit a parse tree produced by Sql#other.
-    def visitOther(self, ctx:Sql.OtherContext):
-        return self.visitChildren(ctx)
-
-
-    # Visit a parse tree produced by Sql#anything.
-    def visitAnything(self, ctx:Sql.AnythingContext):
         return self.visitChildren(ctx)
 
 

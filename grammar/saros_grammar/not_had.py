@@ -1,0 +1,86 @@
+"""Statements that IoTDB has and Saros has not: what they are about, and what there is instead.
+
+The grammar does not know them: a text that it cannot read is looked up here by its first words, so that whoever pastes
+a script learns that it is not misspelt. The first row whose pattern fits tells. A text with signs that no statement has
+is misspelt.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from saros_grammar.generated.Sql import Sql
+
+#: So many words are looked at.
+_WORDS_MAX = 40
+_TABLE: tuple[tuple[str, str], ...] = (
+    (
+        r"(create|alter|drop|delete|show|start|stop) (pipes?|pipeplugins?|pipeserver|pipesinks?|pipesinktype)",
+        "pipes: saros sync sends what is written to another server",
+    ),
+    (r"(create|drop|delete|show) (topics?|subscriptions?)", "subscriptions: a trigger is told of what is written"),
+    (r"(create|drop|delete|show|load|unload|show loaded) models?|call inference|show ai_devices", "models"),
+    (r"(show|remove) ainodes?", "AI nodes"),
+    (r"(create|drop|delete|start|stop|show) services?", "services"),
+    (r"(start|stop) trigger", "START and STOP of triggers: DROP TRIGGER, and CREATE it again"),
+    (
+        r"create (stateful |stateless )?trigger \S+ (before|after) delete",
+        "triggers for DELETE: there are those for INSERT",
+    ),
+    (r"(start|stop) repair data|repair data partition table", "REPAIR DATA: saros verify checks the files"),
+    (r"(drop|delete) partition", "DELETE PARTITION: DELETE FROM ... WHERE time deletes what is in it"),
+    (r"(set|load) configuration", "configuration by statements: saros.toml, and a restart"),
+    (r"load balance", "LOAD BALANCE: REBALANCE CLUSTER spreads what the nodes keep"),
+    (r"show migrations", "SHOW MIGRATIONS: SHOW CLUSTER CHANGE has what moves"),
+    (r"reconstruct region", "RECONSTRUCT REGION: a replica that lacks something gets it by itself"),
+    (r"extend region", "EXTEND REGION: MIGRATE REGION moves a replica"),
+    (r"remove regions?", "REMOVE REGION: MIGRATE REGION moves a replica"),
+    (r"remove confignode", "REMOVE CONFIGNODE: REMOVE NODE takes a node out of everything"),
+    (r"verify connection", "VERIFY CONNECTION: SHOW CLUSTER has the nodes that answer"),
+    (
+        r"show (data |schema )?(regionid|seriesslotid)|(show|count) (timeslotid|timepartition)",
+        "slots by statements: SHOW REGIONS and SHOW PARTITIONS have what there is",
+    ),
+    (r"show disk_usage", "SHOW DISK_USAGE: SHOW PARTITIONS and SHOW FILES have the bytes"),
+    (
+        r"show (flush|lock|merge) info|show query resource",
+        "SHOW ... INFO: SHOW PARTITIONS, SHOW FILES, and the metrics",
+    ),
+    (r"show (users?|roles?)", "SHOW USER and SHOW ROLE: LIST USER, LIST ROLE"),
+    (r"(set|show) (space|throttle) quota", "quotas"),
+    (r"alter user .+ rename to", "other names of users: CREATE USER makes one of another name"),
+    (r"alter user .+ account unlock", "ACCOUNT UNLOCK: who failed to log in may try again after a while"),
+    (r"(grant|revoke) watermark_embedding", "watermarks"),
+    (
+        r"alter timeseries .+ set data type",
+        "SET DATA TYPE: a series keeps its type; CAST converts what is read, SELECT INTO what is written",
+    ),
+    (
+        r"alter timeseries .+ set storage_properties",
+        "SET STORAGE_PROPERTIES: a series keeps its encoding and compressor",
+    ),
+    (r"(remove|unload) (?=['\"])|load timeseries", "REMOVE and UNLOAD of files: DELETE FROM, saros export"),
+    (r"settle", "SETTLE: FULL MERGE takes what was deleted out of the files"),
+    (r"debug", "DEBUG: EXPLAIN ANALYZE has what was read"),
+    (r"tracing", "TRACING: EXPLAIN ANALYZE has what was done"),
+    (r"create snapshot for schema", "CREATE SNAPSHOT: saros backup keeps the schema, too"),
+    (
+        r"create or replace view|(create|alter|drop|show|desc|describe|truncate) tables?|use|desc|describe|update",
+        "the table model",
+    ),
+)
+_PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words, what in _TABLE)
+
+
+def not_had(tokens: Iterable[Any]) -> str | None:
+    """What a text of these tokens, which is no statement, is about; None: nothing that IoTDB has."""
+    words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
+    if any(token.type == Sql.UNRECOGNIZED for token in words):
+        return None
+    text = " ".join(str(token.text).lower() for token in words)
+    return next((what for pattern, what in _PATTERNS if pattern.match(text)), None)
