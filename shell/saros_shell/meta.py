@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 import saros
 from saros_server.command_parser import did_you_mean
 from saros_shell.copying import copy_command
@@ -88,7 +90,18 @@ def _databases(session: Session, _: str) -> bool:
 def _series(session: Session, pattern: str) -> bool:
     if pattern and "*" not in pattern and _has_children(session, pattern):
         pattern += ".**"
-    return session.runner.run(f"show timeseries {pattern}")
+    return session.runner.run(f"show timeseries {pattern}", _in_brief)
+
+
+def _in_brief(series: pa.Table) -> pa.Table:
+    """Of SHOW TIMESERIES what every series has, and what some have: aliases, tags, a view that they are."""
+    shown = ["Timeseries", "DataType", "Encoding", "Compression"]
+    usual = {"ViewType": "BASE"}
+    for name in series.column_names:
+        told = set(series[name].unique().to_pylist()) - {None, usual.get(name)}
+        if told and name not in (*shown, "Database"):
+            shown.append(name)
+    return series.select(shown)
 
 
 def _has_children(session: Session, path: str) -> bool:

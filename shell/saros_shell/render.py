@@ -80,6 +80,26 @@ def render_vertical(schema: pa.Schema, batches: Batches) -> Iterator[str]:
     yield f"({count} row{'' if count == 1 else 's'})"
 
 
+def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int) -> Iterator[str]:
+    """A table; one that is wider than so many columns as blocks, if these are no more than so many lines.
+
+    A table of one column stays one.
+    """
+    if len(schema.names) == 1:
+        return render_table(schema, batches)
+    remaining = iter(batches)
+    ahead: list[pa.RecordBatch] = []
+    rows_max = lines // (len(schema.names) + 1)
+    while sum(batch.num_rows for batch in ahead) <= rows_max:
+        batch = next(remaining, None)
+        if batch is None:
+            table = list(render_table(schema, ahead))
+            wide = any(display_width(line) > columns for line in table)
+            return render_vertical(schema, ahead) if wide else iter(table)
+        ahead.append(batch)
+    return render_table(schema, chain(ahead, remaining))
+
+
 RENDERERS: dict[str, Callable[[pa.Schema, Batches], Iterator[str]]] = {
     "table": render_table,
     "csv": render_csv,

@@ -42,7 +42,7 @@ class Shell:
         """`target`: what the banner calls the database."""
         self.connection = connection
         self.target = target
-        self.session = Session(StatementRunner(connection, self._print, print_lines_to_stderr))
+        self.session = Session(StatementRunner(connection, self._print, print_lines_to_stderr, screen=_screen))
         self._functions: list[str] | None = None
         self._prompt: PromptSession[str] = PromptSession(
             history=open_history(),
@@ -68,14 +68,14 @@ class Shell:
         return 0
 
     def _print(self, lines: Iterable[str]) -> None:
-        """Print; what is longer than the screen, and a table that is wider, goes through `less` if there is one."""
+        """Print; through `less`, if there is one, what is longer than the screen, and columns that are wider."""
         size = shutil.get_terminal_size()
         iterator = iter(lines)
         head = list(islice(iterator, size.lines - 1))
-        long = len(head) > size.lines - 2
+        long = sum(max(-(-display_width(line) // size.columns), 1) for line in head) > size.lines - 2
         wide = _is_table(head) and any(display_width(line) > size.columns for line in head)
         pager = shutil.which("less") if self.session.paging and sys.stdout.isatty() else None
-        if pager is None or not (long or wide):
+        if pager is None or not (long or (wide and "+" in head[1])):
             print_lines(head)
             print_lines(iterator)
             return
@@ -107,6 +107,12 @@ class Shell:
                 return [str(row[0]) for row in cursor.fetchmany(1_000)]
         except saros.Error:
             return []
+
+
+def _screen() -> tuple[int, int]:
+    """Columns, and lines beside that of the next prompt."""
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines - 2
 
 
 def _wait_until_left(pager: subprocess.Popen[str]) -> None:

@@ -7,13 +7,16 @@ lines to the `Printer` it is given. One thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 import saros
-from saros_shell.render import RENDERERS
+from saros_shell.render import RENDERERS, render_fitting
 
 Printer = Callable[[Iterable[str]], None]
+Brief = Callable[[pa.Table], pa.Table]
 
 
 NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
@@ -45,14 +48,19 @@ class StatementRunner:
     settings: Settings = field(default_factory=Settings)
     #: Where what runs stands in a script, as "FILE:LINE: "; it stands in front of errors.
     where: str = ""
+    #: Columns and lines of the terminal, on which a table is shown as blocks if these fit and it does not.
+    screen: Callable[[], tuple[int, int]] | None = None
 
-    def run(self, statement: str) -> bool:
-        """Execute and print; False if it failed or was cancelled (the reason has been printed)."""
+    def run(self, statement: str, in_brief: Brief | None = None) -> bool:
+        """Execute and print; False if it failed or was cancelled (the reason has been printed).
+
+        in_brief  what a table shows of the rows
+        """
         started = time.perf_counter()
         cursor = self.connection.cursor()
         try:
             cursor.execute(statement)
-            self._print(cursor, statement)
+            self._print(cursor, statement, in_brief)
         except saros.Error as error:
             self.complain(error_lines(error))
             return False
@@ -75,16 +83,24 @@ class StatementRunner:
         if self.settings.chatty:
             self.out([line])
 
-    def _print(self, cursor: saros.Cursor, statement: str) -> None:
+    def _print(self, cursor: saros.Cursor, statement: str, in_brief: Brief | None) -> None:
         if cursor.description is None:
             self.say(done_line(statement, cursor.rowcount))
             return
         schema, batches = cursor.fetch_stream()
-        self.out(RENDERERS[self.settings.format](schema, batches))
+        if in_brief is not None and self.settings.format == "table":
+            table = in_brief(pa.Table.from_batches(batches, schema))
+            schema, batches = table.schema, iter(table.to_batches())
+        self.out(self._rendered(schema, batches))
         if cursor.stale:
             self.error([STALE])
         elif schema.names == ["Time"] and self.settings.chatty:
             self.error([NO_SERIES])
+
+    def _rendered(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+        if self.screen is not None and self.settings.format == "table":
+            return render_fitting(schema, batches, *self.screen())
+        return RENDERERS[self.settings.format](schema, batches)
 
 
 def done_line(statement: str, count: int) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from saros_shell.render import RENDERERS, display_width, iso_times
+from saros_shell.render import RENDERERS, display_width, iso_times, render_fitting
 
 
 def batch() -> pa.RecordBatch:
@@ -80,3 +80,18 @@ def test_what_stands_in_a_value_does_not_command_the_terminal() -> None:
     vertical = list(RENDERERS["vertical"](schema, [batch]))
     assert ["n | a\nb\\tc", "n | \\x1b[31mred\\x07"] == [vertical[1], vertical[3]]
     assert '"a\nb\tc"' == list(RENDERERS["csv"](schema, [batch]))[1][:7]  # as it is: files are for programs
+
+
+def test_a_table_wider_than_the_screen_is_shown_as_blocks_if_these_fit() -> None:
+    made = batch()
+    width = max(map(display_width, lines("table")))
+    assert lines("table") == list(render_fitting(made.schema, [made], width, 24))
+    assert lines("vertical") == list(render_fitting(made.schema, [made], width - 1, 24))
+    assert lines("vertical") == list(render_fitting(made.schema, [made.slice(0, 1), made.slice(1)], width - 1, 12))
+    assert lines("table") == list(render_fitting(made.schema, [made], width - 1, 11))
+
+
+def test_a_plan_is_no_block_for_each_line() -> None:
+    made = pa.record_batch({"plan": ["Query", "  Scan of much that is far too long for the screen"]})
+    expected = list(RENDERERS["table"](made.schema, [made]))
+    assert expected == list(render_fitting(made.schema, [made], 20, 24))

@@ -58,7 +58,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     monkeypatch.setenv("HOME", str(tmp_path))
     data = tmp_path / "data"
     with saros.connect(data) as connection:
-        connection.insert("root.plant.pump1", [1], {f"column{i}": [i] for i in range(9)})
+        connection.insert("root.plant.pump1", [1, 2, 3], {f"column{i}": [i] * 3 for i in range(9)})
     made = Terminal(str(data))
     try:
         made.until("saros>")
@@ -98,13 +98,22 @@ def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Termi
     terminal.type("q")
     terminal.until("saros>")
     terminal.type("select column0 from root.plant.pump1;\r")
-    assert "arrow keys" not in terminal.until("(1 row)")
+    assert "arrow keys" not in terminal.until("(3 rows)")
     terminal.until("saros>")
     terminal.type("\\pager off\r")
     terminal.until("pager is off")
     terminal.until("saros>")
     terminal.type("select * from root.plant.pump1;\r")
-    assert "column8" in terminal.until("(1 row)")
+    assert "column8" in terminal.until("(3 rows)")
+    terminal.until("saros>")
+
+
+@pytest.mark.slow
+def test_a_short_table_wider_than_the_terminal_is_shown_as_blocks(terminal: Terminal) -> None:
+    terminal.type("select * from root.plant.pump1 limit 1;\r")
+    shown = terminal.until("(1 row)")
+    assert "arrow keys" not in shown
+    assert "root.plant.pump1.column8 | 8" in shown
     terminal.until("saros>")
 
 

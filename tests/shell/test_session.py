@@ -125,3 +125,13 @@ def test_a_script_may_have_line_ends_of_windows_and_of_values(tmp_path: Path, *,
     done = subprocess.run(command, input=script if piping else b"", capture_output=True, check=False)
     assert (0, b"") == (done.returncode, done.stderr)
     assert ["a\r\nb", "c\rd"] == [json.loads(line)["root.a.d.s"] for line in done.stdout.splitlines()[:2]]
+
+
+def test_series_are_listed_with_what_some_of_them_have(piped) -> None:
+    script = "create timeseries root.a.d.x with datatype=double;\n"
+    _, out, _ = piped(f"{script}\\d")
+    assert ["Timeseries", "DataType", "Encoding", "Compression"] == [name.strip() for name in out[1].split("|")]
+    _, out, _ = piped("create timeseries root.a.d.y(up) with datatype=double tags(unit=C);\n\\d")
+    assert ["Compression", "Alias", "Tags"] == [name.strip() for name in out[1].split("|")][3:]
+    _, out, _ = piped("\\d", "--format", "csv")
+    assert out[0].startswith("Timeseries,Alias,Database,")
