@@ -74,13 +74,18 @@ def failure_of(error: grpc.RpcError, address: str) -> Failure:
             return Failure(said, lost=False, effect=True)
         case "CANCELLED" if details.startswith(_CANCELLED_HERE):
             # The caller's own wish: it is told just that.
-            return Failure(OperationalError("the statement was cancelled", _KILLED), lost=False, effect=False)
+            return Failure(cancelled(), lost=False, effect=False)
         case "CANCELLED":  # by a node that ends
             said = OperationalError(f"the node at {address} broke the call off: {details}", UNREACHABLE)
             return Failure(said, lost=True, effect=True)
         case name:
             said = OperationalError(f"the call to {address} failed: {details}", _FAILED)
             return Failure(said, lost=False, effect=name not in _REFUSED)
+
+
+def cancelled() -> OperationalError:
+    """What a fetch is told when another thread has closed its result."""
+    return OperationalError("the statement was cancelled", _KILLED)
 
 
 @dataclass(frozen=True, slots=True)

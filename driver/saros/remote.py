@@ -1,7 +1,7 @@
 """A session on nodes elsewhere: the driver's `Session` over gRPC, on one node or a cluster.
 
     connect -> Open at the first address that answers; the reply names the others
-    call    -> a node (`nodes.py`) -> its session, opened when first needed -> Execute or Insert
+    call    -> a node (`nodes.py`) -> its session, opened when first needed -> Ask (of an old node: Execute) or Insert
                   └ failed: another node, or this one later, as long as it is safe (`attempts.py`)
 
 A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
@@ -19,15 +19,16 @@ import random
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import grpc
 import pyarrow as pa
 
-from saros.attempts import SESSION_LOST, Attempts, Failure, Memory, failure_of
+from saros.attempts import SESSION_LOST, Attempts, Failure, Memory, cancelled, failure_of
 from saros.channels import Lease, read_authority
 from saros.errors import DatabaseError, InterfaceError, database_error
 from saros.insert_message import Plain, message, parts_of
@@ -74,11 +75,10 @@ class _Opened:
         self.zone: _Zone | None = None
         self._hold = _unary(channel, protocol.HOLD, client_pb2.HoldReply.FromString)
         self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
-        self._execute = channel.unary_stream(
-            protocol.path_of(protocol.EXECUTE),
-            request_serializer=client_pb2.ExecuteRequest.SerializeToString,
-            response_deserializer=bytes,
-        )
+        self._asks = reply.protocol >= protocol.PROTOCOL_ASK
+        self._ask = _unary(channel, protocol.ASK, client_pb2.Answer.FromString)
+        self._rest = _stream(channel, protocol.REST)
+        self._execute = _stream(channel, protocol.EXECUTE)
 
     def insert(self, request: bytes, timeout_s: float, *, alone: bool) -> client_pb2.InsertReply:
         """`alone`: not with others. Raises grpc.RpcError, as the others do."""
@@ -87,8 +87,15 @@ class _Opened:
         return insert(self._token, request, timeout_s)
 
     def execute(self, request: client_pb2.ExecuteRequest) -> _Answer:
-        stream = self._execute(request, metadata=self.metadata)
-        return _Answer(stream, client_pb2.ResultHead.FromString(next(stream)), self)
+        if not self._asks:
+            stream = self._execute(request, metadata=self.metadata)
+            return _Answer(self, client_pb2.ResultHead.FromString(next(stream)), stream)
+        answer = self._ask(request, metadata=self.metadata)
+        if answer.rest:
+            stream = self._rest(client_pb2.RestRequest(rest=answer.rest), metadata=self.metadata)
+            return _Answer(self, answer.head, stream, deque(answer.batches))
+        end = answer.end if answer.HasField("end") else None
+        return _Answer(self, answer.head, None, deque(answer.batches), end)
 
     def hold(self, request: client_pb2.HoldRequest) -> int:
         reply = self._hold(request, metadata=self.metadata, timeout=_HOLD_SECONDS)
@@ -100,15 +107,41 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A statement's stream of messages, after its head."""
+    """What a node says to a statement: messages of rows that came with the head, then those of a stream, if any."""
 
-    stream: Any
-    head: client_pb2.ResultHead
     opened: _Opened
+    head: client_pb2.ResultHead
+    stream: Any | None
+    messages: deque[bytes] = field(default_factory=deque)
+    #: What the node said at the end, if there is no stream.
+    end: client_pb2.ResultEnd | None = None
+
+    def next_message(self) -> bytes | None:
+        """The next message of rows; None at the end. Raises grpc.RpcError."""
+        if self.messages:
+            return self.messages.popleft()
+        message: bytes | None = None if self.stream is None else next(self.stream, None)
+        return message
+
+    def ended(self) -> client_pb2.ResultEnd | None:
+        """What the node said at the end, which has come; None: nothing."""
+        if self.stream is None:
+            return self.end
+        found = dict(self.stream.trailing_metadata() or ()).get(protocol.END_KEY)
+        return client_pb2.ResultEnd.FromString(found) if isinstance(found, bytes) else None
+
+    def cancel(self) -> None:
+        """Nobody wants more of it."""
+        if self.stream is not None:
+            self.stream.cancel()
 
 
 def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:
     return channel.unary_unary(protocol.path_of(name), request_serializer=_encoded, response_deserializer=decode)
+
+
+def _stream(channel: grpc.Channel, name: str) -> Any:
+    return channel.unary_stream(protocol.path_of(name), request_serializer=_encoded, response_deserializer=bytes)
 
 
 def _named(point: ReadPoint) -> client_pb2.ReadPoint:
@@ -382,7 +415,7 @@ class RemoteSession:
 
 
 class RemoteOutcome:
-    """Implements the driver's `Outcome` over a stream of messages."""
+    """Implements the driver's `Outcome` over a node's answer."""
 
     def __init__(
         self,
@@ -434,8 +467,10 @@ class RemoteOutcome:
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
         while True:
+            if self._closed and not self._over:
+                raise cancelled()
             try:
-                message = next(self._answer.stream, None)
+                message = self._answer.next_message()
             except grpc.RpcError as error:
                 failure = failure_of(error, self._answer.opened.address)
                 if self._again is None or self._closed or not failure.retryable:
@@ -451,23 +486,22 @@ class RemoteOutcome:
     def _end(self) -> None:
         """The node has said all."""
         self._over = True
-        found = dict(self._answer.stream.trailing_metadata() or ()).get(protocol.END_KEY)
-        if isinstance(found, bytes):
-            end = client_pb2.ResultEnd.FromString(found)
+        end = self._answer.ended()
+        if end is not None:
             self._stale = end.stale
             self._ended(end)
 
     def _take(self, answer: _Answer, failure: Failure) -> None:
         """Go on with another node's answer to the same question."""
         if answer.head.schema != self._answer.head.schema:
-            answer.stream.cancel()
+            answer.cancel()
             raise failure.error
         self._answer = answer
         if self._closed:
-            answer.stream.cancel()
+            answer.cancel()
 
     def close(self) -> None:
         """See `Outcome.close`."""
         self._closed = True
         if not self._over:
-            self._answer.stream.cancel()
+            self._answer.cancel()

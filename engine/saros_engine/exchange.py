@@ -121,6 +121,17 @@ class ExchangeBuffer:
             if self.drained:
                 return None
 
+    def wait_readable(self, seconds: float) -> bool:
+        """Wait for so long; whether `take` has something to say. For a thread that is not a driver's."""
+        future = self.readable()
+        if future is None:
+            return True
+        try:
+            future.result(max(seconds, 0.0))
+        except TimeoutError:
+            return False
+        return True
+
     def _take(self, rows: int) -> list[Block]:
         """The next block, and those behind it that make no more than so many rows with it; none if there is none."""
         with self._lock:

@@ -12,7 +12,8 @@ Thread-safe: the client's thread and the scheduler's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from saros_engine.collector import collected_rarely
 from saros_engine.driver import PipelineDriver
@@ -136,9 +137,19 @@ class QueryExecution:
 
     def next_block(self) -> Block | None:
         """The next rows; None at the end. Raises what ended the query."""
+        with self._waiting():
+            return self._buffers[0].wait_take()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next rows, or the end, for so long; whether `next_block` need not wait any more."""
+        with self._waiting():
+            return self._buffers[0].wait_readable(seconds)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
         began = self._waits_since_ns = self._clock.monotonic_ns()
         try:
-            return self._buffers[0].wait_take()
+            yield
         finally:
             self._waits_since_ns = None
             self._waited_ns += self._clock.monotonic_ns() - began

@@ -18,6 +18,10 @@ class Rows(Protocol):
         """The next non-empty block; None at the end. Raises what ended the query."""
         ...
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long; whether `next_block` need not wait any more."""
+        ...
+
     def close(self) -> None:
         """Release everything. Idempotent; any thread."""
         ...
@@ -55,6 +59,10 @@ class Result:
         """The next rows, or None at the end; blocks until there are some."""
         return None if self._rows is None else self._rows.next_block()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next rows, or the end, for so long; whether `next_block` need not wait any more."""
+        return self._rows is None or self._rows.wait(seconds)
+
     def close(self) -> None:
         """Release what is left; ends a query that still runs. Idempotent, any thread."""
         if self._rows is not None:
@@ -71,6 +79,10 @@ class FixedRows:
         """See `Rows.next_block`."""
         block, self._block = self._block, None
         return block
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (they are here)
+        """See `Rows.wait`."""
+        return True
 
     def close(self) -> None:
         """See `Rows.close`."""

@@ -1,9 +1,9 @@
 """The client service: what arrives by gRPC, carried out by sessions that are the embedded ones.
 
-    Open -> token    Execute / Insert / Close with the token in the metadata    Ping without
+    Open -> token    Ask / Rest / Execute / Insert / Close with the token in the metadata    Ping without
 
 Every call has a policy in `POLICIES`: a call without one cannot be registered. Statements run on gRPC's threads up to
-the first batch; a client that goes away cancels what runs.
+the first batch (`statements`); a client that goes away cancels what runs.
 
 Thread-safe.
 """
@@ -18,32 +18,26 @@ from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import grpc
-import pyarrow as pa
 
 from saros_server.audit import AuditLog
 from saros_server.client_sessions import ClientSessions
 from saros_server.gate import Gate
-from saros_server.logs import shape_of
 from saros_server.node import Node
-from saros_server.other_calls import OTHER_CALLS, OTHER_STREAMS, kept
+from saros_server.other_calls import OTHER_CALLS, OTHER_STREAMS
 from saros_server.passwords import Cost
-from saros_server.session import EmbeddedOutcome, EmbeddedSession, open_session
+from saros_server.session import EmbeddedSession, open_session
+from saros_server.statements import Statements
 from saros_server.sync_service import SYNC_CALLS
 from saros_server.together import Together
 from saros_server.written import BadMessage, leader_elsewhere, read_columns, refusal_of, request_of
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
-from saros_storage.read_point import Horizon
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.status import ErrorClass, status_of
 
 logger = logging.getLogger(__name__)
 
-#: A statement whose rows took longer, the client's reading included, is logged.
-SLOW_MS = 1_000
-#: More than a cluster has groups; each may be named twice, for its data and its schema.
-_GROUPS_MAX = 4_096
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
 _GRPC_STATUS = {
@@ -69,6 +63,8 @@ POLICIES: dict[str, Policy] = {
     protocol.PING: Policy.ANYONE,
     protocol.CLOSE: Policy.SESSION,
     protocol.EXECUTE: Policy.SESSION,
+    protocol.ASK: Policy.SESSION,
+    protocol.REST: Policy.SESSION,
     protocol.INSERT: Policy.SESSION,
     protocol.INSERT_TOGETHER: Policy.PARTS,
     protocol.HOLD: Policy.SESSION,
@@ -97,6 +93,7 @@ class ClientService:
             self._gate = self._make_gate(authentication=authentication)
             self._sessions = ClientSessions(self._gate, clock)
             self._together = Together(self.node)
+            self._statements = Statements(clock)
         except BaseException:
             self._own.close()
             raise
@@ -124,6 +121,7 @@ class ClientService:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a gRPC server."""
+        statements = self._statements
         methods = {
             protocol.OPEN: self._unary(protocol.OPEN, self._open, client_pb2.OpenRequest.FromString),
             protocol.PING: self._unary(protocol.PING, self._ping, client_pb2.PingRequest.FromString),
@@ -133,7 +131,11 @@ class ClientService:
                 protocol.INSERT_TOGETHER, self._insert_together, client_pb2.InsertTogetherRequest.FromString
             ),
             **{call: self._unary(call, *handler) for call, handler in (OTHER_CALLS | SYNC_CALLS).items()},
-            protocol.EXECUTE: self._stream_of(protocol.EXECUTE, self._execute, client_pb2.ExecuteRequest.FromString),
+            protocol.ASK: self._unary(protocol.ASK, statements.ask, client_pb2.ExecuteRequest.FromString),
+            protocol.REST: self._stream_of(protocol.REST, statements.rest, client_pb2.RestRequest.FromString),
+            protocol.EXECUTE: self._stream_of(
+                protocol.EXECUTE, statements.execute, client_pb2.ExecuteRequest.FromString
+            ),
             **{call: self._stream_of(call, *handler) for call, handler in OTHER_STREAMS.items()},
         }
         return grpc.method_handlers_generic_handler(protocol.SERVICE, methods)
@@ -212,6 +214,7 @@ class ClientService:
 
     def close(self) -> None:
         """Close all sessions; the node closes with the last."""
+        self._statements.close()
         self._sessions.close()
         self._together.close()
         self._gate.close()
@@ -230,49 +233,7 @@ class ClientService:
             problems=node.store.status().problems,
         )
 
-    # ------------------------------------------------------------------ statements
-
-    def _execute(
-        self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
-    ) -> Iterator[bytes]:
-        if session.horizon is not None:
-            session.horizon.note(_shown(request))
-        timeout_s = request.timeout_ms / 1_000 if request.timeout_ms else None
-        outcome = session.execute(
-            request.statement,
-            protocol.decode_values(request.parameters),
-            timeout_s,
-            at=kept(request.read_point) if request.HasField("read_point") else None,
-            request=request_of(session, request.sequence),
-        )
-        if not context.add_callback(outcome.close):
-            outcome.close()
-        return self._stream(outcome, request.statement, context, session.horizon)
-
-    def _stream(
-        self, outcome: EmbeddedOutcome, statement: str, context: grpc.ServicerContext, horizon: Horizon | None
-    ) -> Iterator[bytes]:
-        started = self._clock.monotonic_ns()
-        try:
-            rows = outcome.names is not None
-            head = client_pb2.ResultHead(
-                query_id=outcome.query_id, update_count=outcome.update_count, stale=outcome.stale
-            )
-            if rows:
-                head.schema = outcome.schema.serialize().to_pybytes()
-                head.type_names.extend(outcome.type_names)
-            yield head.SerializeToString()
-            while rows and (batch := outcome.next_batch()) is not None:
-                yield from _messages(batch)
-            if horizon is not None and rows:
-                end = client_pb2.ResultEnd(stale=outcome.stale, shown=horizon.shown)
-                context.set_trailing_metadata(((protocol.END_KEY, end.SerializeToString()),))
-        finally:
-            outcome.close()
-            elapsed_ms = (self._clock.monotonic_ns() - started) // 1_000_000
-            if elapsed_ms >= SLOW_MS:
-                extra = {"ms": elapsed_ms, "query": outcome.query_id, "statement": shape_of(statement)}
-                logger.warning("slow statement", extra=extra)
+    # ------------------------------------------------------------------ writes
 
     def _insert(self, request: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
         written = read_columns(request)
@@ -291,23 +252,6 @@ class ClientService:
         if len(request.parts) > protocol.TOGETHER_MAX:
             raise BadMessage(f"{len(request.parts)} inserts in one call: more than {protocol.TOGETHER_MAX}")
         return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of))
-
-
-def _shown(request: client_pb2.ExecuteRequest) -> dict[int, int]:
-    """What a client says that it was shown."""
-    if len(request.shown) > _GROUPS_MAX:
-        raise BadMessage(f"a session was shown {len(request.shown)} groups: more than {_GROUPS_MAX}")
-    return dict(request.shown)
-
-
-def _messages(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """The batch as Arrow IPC messages, none above the limit."""
-    if batch.nbytes > protocol.MESSAGE_BYTES_MAX // 2 and batch.num_rows > 1:
-        half = batch.num_rows // 2
-        yield from _messages(batch.slice(0, half))
-        yield from _messages(batch.slice(half))
-    else:
-        yield batch.serialize().to_pybytes()
 
 
 def _token(context: grpc.ServicerContext) -> bytes:

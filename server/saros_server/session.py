@@ -364,6 +364,10 @@ class EmbeddedOutcome:
         """See `Outcome.stale`."""
         return self._result.stale
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next batch, or the end, for so long; whether `next_batch` need not wait any more."""
+        return self._result.wait(seconds)
+
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
         block = self._result.next_block()

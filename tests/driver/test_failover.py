@@ -21,6 +21,7 @@ import pytest
 import saros
 from saros import attempts, channels, remote
 from saros.sequences import Sequences
+from saros_server import statements
 from saros_server.requests_runner import Requests
 from saros_server.server import Server
 from saros_server.service import ClientService
@@ -167,6 +168,31 @@ def test_weak_reads_go_to_all_nodes_in_turn(nodes: list[Node]) -> None:
 def test_a_query_is_asked_elsewhere_until_its_first_rows_came(nodes: list[Node]) -> None:
     with connect(*nodes[:2]) as connection:
         home = which(connection)
+        nodes[home].lose(protocol.ASK)
+        assert 1 - home == which(connection)
+
+
+def test_a_query_whose_rows_are_a_rest_is_asked_elsewhere_until_the_first_came(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    with connect(*nodes[:2]) as connection:
+        home = which(connection)
+        assert 1 == nodes[home].calls[protocol.REST]
+        nodes[home].lose(protocol.REST)
+        assert 1 - home == which(connection)
+
+
+def test_a_node_that_does_not_know_ask_is_asked_by_a_stream(nodes: list[Node]) -> None:
+    def old(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
+        reply.protocol = protocol.PROTOCOL_ASK - 1
+        return reply
+
+    for node in nodes[:2]:
+        node.change[protocol.OPEN] = old
+    with connect(*nodes[:2]) as connection:
+        home = which(connection)
+        assert 1 == connection.execute("create database root.old").rowcount
 
         def lose_after_head(message: bytes) -> bytes:
             nodes[home].lose(protocol.EXECUTE)
@@ -174,6 +200,7 @@ def test_a_query_is_asked_elsewhere_until_its_first_rows_came(nodes: list[Node])
 
         nodes[home].change[protocol.EXECUTE] = lose_after_head
         assert 1 - home == which(connection)
+    assert 0 == sum(node.calls[protocol.ASK] for node in nodes)
 
 
 def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result(nodes: list[Node]) -> None:
@@ -187,7 +214,7 @@ def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result
         return message
 
     with connect(nodes[0]) as connection:
-        nodes[0].change[protocol.EXECUTE] = lose_third
+        nodes[0].change[protocol.REST] = lose_third
         cursor = connection.execute("select x from root.a.e")
         with pytest.raises(saros.OperationalError, match="Socket closed"):
             cursor.fetchall()
@@ -196,24 +223,24 @@ def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result
 def test_a_query_that_breaks_every_node_is_given_up(nodes: list[Node]) -> None:
     with connect(*nodes) as connection:
         which(connection)
-        before = sum(node.calls[protocol.EXECUTE] for node in nodes)
+        before = sum(node.calls[protocol.ASK] for node in nodes)
         for node in nodes:
-            node.lose(protocol.EXECUTE, times=100)
+            node.lose(protocol.ASK, times=100)
         with pytest.raises(saros.OperationalError, match="Socket closed") as caught:
             which(connection)
         assert 2016 == caught.value.code
-        assert 3 == sum(node.calls[protocol.EXECUTE] for node in nodes) - before
+        assert 3 == sum(node.calls[protocol.ASK] for node in nodes) - before
 
 
 def test_a_node_that_has_no_leader_is_asked_again_and_other_errors_are_not(nodes: list[Node]) -> None:
     with connect(nodes[0]) as connection:
-        nodes[0].lose(protocol.EXECUTE, times=3, code=2017)
+        nodes[0].lose(protocol.ASK, times=3, code=2017)
         assert 0 == which(connection)
-        before = nodes[0].calls[protocol.EXECUTE]
-        nodes[0].lose(protocol.EXECUTE, code=611)
+        before = nodes[0].calls[protocol.ASK]
+        nodes[0].lose(protocol.ASK, code=611)
         with pytest.raises(saros.OperationalError):
             which(connection)
-        assert 1 == nodes[0].calls[protocol.EXECUTE] - before
+        assert 1 == nodes[0].calls[protocol.ASK] - before
 
 
 def test_when_all_are_dead_the_call_ends_in_time_and_works_when_one_is_back(nodes: list[Node], tmp_path: Path) -> None:
@@ -261,18 +288,17 @@ def test_the_time_zone_holds_at_nodes_that_were_used_before_it_was_set(nodes: li
 
 
 def test_stale_rows_are_marked(nodes: list[Node]) -> None:
-    def stale(message: bytes) -> bytes:
-        del nodes[0].change[protocol.EXECUTE]
-        head = client_pb2.ResultHead.FromString(message)
-        head.stale = True
-        return head.SerializeToString()
+    def stale(answer: client_pb2.Answer) -> client_pb2.Answer:
+        del nodes[0].change[protocol.ASK]
+        answer.head.stale = True
+        return answer
 
     with connect(nodes[0]) as connection:
         cursor = connection.cursor()
         assert cursor.stale is False
         assert cursor.execute("select x from root.a.d").stale is False
         cursor.fetchall()
-        nodes[0].change[protocol.EXECUTE] = stale
+        nodes[0].change[protocol.ASK] = stale
         assert cursor.execute("select x from root.a.d").stale is True
 
 
@@ -305,7 +331,7 @@ def test_a_lost_answer_of_a_statement_is_asked_for_again(nodes: list[Node]) -> N
             ("insert into root.b.d(time, x) values (1, 1.0), (2, 2.0)", 2),
             ("drop timeseries root.b.d.x", 1),
         ):
-            nodes[0].lose(protocol.EXECUTE)
+            nodes[0].lose(protocol.ASK)
             assert count == connection.execute(statement).rowcount
 
 

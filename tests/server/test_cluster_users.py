@@ -403,7 +403,7 @@ def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, t
     assert [] == secured.server._service.node.store.schema.databases()
 
 
-@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.INSERT])
+@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.ASK, protocol.INSERT])
 def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, name: str) -> None:
     with pytest.raises(grpc.RpcError, match="No permission") as caught:
         secured.call(name, request_of(name), secured.open("ann", ANN))

@@ -117,7 +117,7 @@ def code_of(error: grpc.RpcError) -> int:
 
 def request_of(name: str, token: bytes | None = None) -> bytes:
     """A request that the call would carry out."""
-    if name == protocol.EXECUTE:
+    if name in (protocol.EXECUTE, protocol.ASK):
         return client_pb2.ExecuteRequest(statement="create database root.proof").SerializeToString()
     if name == protocol.INSERT_TOGETHER:
         part = client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT))
@@ -207,13 +207,16 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
     elif name in (protocol.UPLOAD, protocol.DISCARD_UPLOADS):
         with pytest.raises(grpc.RpcError, match="is no name of a job"):
             secured.call(name, request_of(name), token)
+    elif name == protocol.REST:
+        with pytest.raises(grpc.RpcError, match="the rest of the result is not kept"):
+            secured.call(name, request_of(name), token)
     elif name.startswith("Sync"):
         with pytest.raises(grpc.RpcError, match="is no sender's id"):
             secured.call(name, request_of(name), token)
     else:
         secured.call(name, request_of(name), token)
     assert (
-        ["root.proof"] if name in (protocol.EXECUTE, protocol.INSERT) else []
+        ["root.proof"] if name in (protocol.EXECUTE, protocol.ASK, protocol.INSERT) else []
     ) == secured.server._service.node.store.schema.databases()
 
 
@@ -268,7 +271,8 @@ def test_a_part_that_cannot_be_read_is_refused_and_the_others_are_written(secure
 
 
 @pytest.mark.parametrize(
-    "name", [protocol.EXECUTE, protocol.INSERT, protocol.SYNC_BEGIN, protocol.SYNC_CHUNK, protocol.SYNC_COMMIT]
+    "name",
+    [protocol.EXECUTE, protocol.ASK, protocol.INSERT, protocol.SYNC_BEGIN, protocol.SYNC_CHUNK, protocol.SYNC_COMMIT],
 )
 def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: str) -> None:
     with pytest.raises(grpc.RpcError, match="No permission") as caught:

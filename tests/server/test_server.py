@@ -184,6 +184,8 @@ CALLS = (
     "CLOSE",
     "PING",
     "EXECUTE",
+    "ASK",
+    "REST",
     "INSERT",
     "INSERT_TOGETHER",
     "HOLD",
@@ -214,7 +216,7 @@ def test_junk_is_refused_and_the_node_goes_on(server: Server, junk: bytes) -> No
     opened = client_pb2.OpenReply.FromString(
         call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=1).SerializeToString(), None)
     )
-    for name in (protocol.INSERT, protocol.EXECUTE):
+    for name in (protocol.INSERT, protocol.EXECUTE, protocol.ASK, protocol.REST):
         with pytest.raises(grpc.RpcError):
             call(server, name, junk, opened.session)
     with saros.connect(f"saros://{server.address}") as connection:

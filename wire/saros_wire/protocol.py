@@ -1,8 +1,10 @@
 """The client protocol: names of the calls, limits, and what protobuf does not carry.
 
     Open Close Ping     protobuf both ways
-    Execute             ExecuteRequest -> a stream: ResultHead, then record batches as Arrow IPC messages; in the
-                        trailing metadata of a read that is not strong: ResultEnd
+    Ask Rest            ExecuteRequest -> Answer: all of a small result, or the beginning of a large one, whose rest
+                        is a stream of record batches as Arrow IPC messages; in the trailing metadata of a read that is
+                        not strong: ResultEnd
+    Execute             the same as a stream: ResultHead, then record batches and ResultEnd as by Rest
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
     InsertTogether      several of these, each with its session's token -> their outcomes
     Hold                keep a moment, or let go of it: what statements see that present it
@@ -26,22 +28,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Raised with every change that an older side would not understand. A node speaks the client's, from `PROTOCOL_MIN` on.
-PROTOCOL, PROTOCOL_MIN = 3, 1
+PROTOCOL, PROTOCOL_MIN = 4, 1
 #: From this one on, a node remembers the numbers of writes: a write that is sent again has no second effect.
 PROTOCOL_SEQUENCES = 2
 #: From this one on, a node takes InsertTogether.
 PROTOCOL_TOGETHER = 3
+#: From this one on, a node takes Ask and Rest.
+PROTOCOL_ASK = 4
 #: So many of a client's numbers are remembered; a client does not run further ahead of its oldest unanswered write.
 SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
+ASK, REST = "Ask", "Rest"
 INSERT_TOGETHER = "InsertTogether"
 HOLD = "Hold"
 UPLOAD, DISCARD_UPLOADS = "Upload", "DiscardUploads"
 FREEZE, FETCH, THAW = "Freeze", "Fetch", "Thaw"
 SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT = "SyncBegin", "SyncChunk", "SyncCommit"
 #: Calls that are answered by a stream.
-STREAMS = frozenset({EXECUTE, FREEZE, FETCH})
+STREAMS = frozenset({EXECUTE, REST, FREEZE, FETCH})
 #: Bytes of one message of Freeze.
 FREEZE_BYTES = 1 << 20
 DEFAULT_PORT = 6667

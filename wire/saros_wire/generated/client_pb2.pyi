@@ -133,6 +133,24 @@ class ResultHead(_message.Message):
     stale: bool
     def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ...) -> None: ...
 
+class Answer(_message.Message):
+    __slots__ = ("head", "batches", "rest", "end")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    REST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    head: ResultHead
+    batches: _containers.RepeatedScalarFieldContainer[bytes]
+    rest: int
+    end: ResultEnd
+    def __init__(self, head: _Optional[_Union[ResultHead, _Mapping]] = ..., batches: _Optional[_Iterable[bytes]] = ..., rest: _Optional[int] = ..., end: _Optional[_Union[ResultEnd, _Mapping]] = ...) -> None: ...
+
+class RestRequest(_message.Message):
+    __slots__ = ("rest",)
+    REST_FIELD_NUMBER: _ClassVar[int]
+    rest: int
+    def __init__(self, rest: _Optional[int] = ...) -> None: ...
+
 class ResultEnd(_message.Message):
     __slots__ = ("stale", "shown")
     class ShownEntry(_message.Message):

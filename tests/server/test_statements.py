@@ -1,0 +1,217 @@
+"""Statements of clients by a real server: answers that are all, those with a rest, and rests nobody comes for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pyarrow as pa
+import pytest
+from waiting import wait_until
+
+import saros
+from saros_server import rests, statements
+from saros_server.rests import RestGone, Rests, Sending
+from saros_server.server import Server
+from saros_server.session import open_session
+from saros_storage.clock import SystemClock
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+ROWS = 100_000
+#: Its rows are more than may wait for a client, so that it does not come to its end by itself.
+LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(str(tmp_path / "data"), "127.0.0.1", 0)
+    made.start()
+    with saros.connect(f"saros://{made.address}") as connection:
+        times = np.arange(ROWS)
+        connection.insert("root.a.d", times, {"x": times * 0.5, "y": times, "z": times[::-1]})
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Of the driver, by name."""
+    counted: Counter[str] = Counter()
+    for name in ("unary_unary", "unary_stream"):
+        make = getattr(grpc._channel.Channel, name)
+
+        def counting(channel, path, *args, make=make, **kwargs):
+            call = make(channel, path, *args, **kwargs)
+
+            def run(*args, **kwargs):
+                counted[path.rpartition("/")[2]] += 1
+                return call(*args, **kwargs)
+
+            return run
+
+        monkeypatch.setattr(grpc._channel.Channel, name, counting)
+    return counted
+
+
+def raw(server: Server, name: str, request: bytes, token: bytes | None = None) -> list[bytes]:
+    """The messages of a call."""
+    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
+    with grpc.insecure_channel(server.address) as channel:
+        if name in protocol.STREAMS:
+            return list(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata))
+        return [channel.unary_unary(protocol.path_of(name))(request, metadata=metadata)]
+
+
+def opened(server: Server) -> bytes:
+    (reply,) = raw(server, protocol.OPEN, client_pb2.OpenRequest(protocol=protocol.PROTOCOL).SerializeToString())
+    return client_pb2.OpenReply.FromString(reply).session
+
+
+def asked(server: Server, token: bytes, statement: str) -> client_pb2.Answer:
+    (reply,) = raw(server, protocol.ASK, client_pb2.ExecuteRequest(statement=statement).SerializeToString(), token)
+    return client_pb2.Answer.FromString(reply)
+
+
+def table_of(schema: bytes, messages: list[bytes]) -> pa.Table:
+    known = pa.ipc.read_schema(pa.py_buffer(schema))
+    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(m), known) for m in messages], schema=known)
+
+
+def open_queries(server: Server) -> int:
+    return server._service.node.engine.open_queries
+
+
+def test_a_small_result_comes_by_one_call_and_a_large_one_by_two(server: Server, calls: Counter[str]) -> None:
+    with saros.connect(f"saros://{server.address}", timestamps="epoch") as connection:
+        assert [(7, 3.5)] == connection.execute("select x from root.a.d where time = 7").fetchall()
+        assert [] == connection.execute("select x from root.a.d where time = -7").fetchall()
+        assert 1 == connection.execute("create database root.b").rowcount
+        assert {"Open": 1, "Ask": 3} == dict(calls)
+        table = connection.execute("select x, y from root.a.d").fetch_arrow()
+        assert np.array_equal(np.arange(ROWS), table.column(2).to_numpy())
+        assert {"Open": 1, "Ask": 4, "Rest": 1} == dict(calls)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 10_000, 1 << 20, 3 << 20])
+def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "_ANSWER_BYTES", limit)
+    monkeypatch.setattr(statements, "_ANSWER_SECONDS", 60.0)
+    token, text = opened(server), "select y, x from root.a.d order by time desc"
+    request = client_pb2.ExecuteRequest(statement=text).SerializeToString()
+    head, *messages = raw(server, protocol.EXECUTE, request, token)
+    expected = table_of(client_pb2.ResultHead.FromString(head).schema, messages)
+    answer = asked(server, token, text)
+    assert sum(map(len, answer.batches)) <= 2 * limit
+    rest = client_pb2.RestRequest(rest=answer.rest).SerializeToString()
+    others = raw(server, protocol.REST, rest, token) if answer.rest else []
+    assert (limit < ROWS * 24) == (answer.rest > 0)
+    assert expected.equals(table_of(answer.head.schema, [*answer.batches, *others]))
+    assert ROWS == expected.num_rows
+    wait_until(lambda: open_queries(server) == 0)
+
+
+def test_a_rest_belongs_to_its_session_and_is_sent_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    token, other = opened(server), opened(server)
+    number = asked(server, token, "select x from root.a.d where time < 10").rest
+    request = client_pb2.RestRequest(rest=number).SerializeToString()
+    for whose, count in ((other, None), (token, 1), (token, None)):
+        if count is None:
+            with pytest.raises(grpc.RpcError, match="not kept any more") as caught:
+                raw(server, protocol.REST, request, whose)
+            assert "2030" == dict(caught.value.trailing_metadata())[protocol.CODE_KEY]
+        else:
+            assert count == len(raw(server, protocol.REST, request, whose))
+
+
+def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rests, "LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    token = opened(server)
+    answers = [asked(server, token, LARGE) for _ in range(3)]
+    assert [1, 2, 3] == [answer.rest for answer in answers]
+    wait_until(lambda: open_queries(server) == 0)
+
+
+def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "_ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(statements, "_ANSWER_BYTES", 1)
+    with saros.connect(f"saros://{server.address}") as connection:
+        cursor = connection.execute(LARGE)
+        cursor.fetchone()
+        cursor.cancel()
+        with pytest.raises(saros.OperationalError, match="cancelled") as caught:
+            cursor.fetchall()
+        assert 715 == caught.value.code
+    wait_until(lambda: open_queries(server) == 0)
+
+
+def test_a_small_result_that_is_cancelled_does_not_look_as_if_it_were_empty(server: Server) -> None:
+    with saros.connect(f"saros://{server.address}") as connection:
+        cursor = connection.execute("select x from root.a.d where time < 10")
+        cursor.cancel()
+        with pytest.raises(saros.OperationalError, match="cancelled"):
+            cursor.fetchall()
+
+
+def test_an_error_amid_a_query_is_told_and_leaves_nothing(server: Server) -> None:
+    with saros.connect(f"saros://{server.address}") as connection:
+        for seconds in (0.0, 60.0):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(statements, "_ANSWER_SECONDS", seconds)
+                with pytest.raises(saros.DatabaseError, match="zero") as caught:
+                    connection.execute("select y % z from root.a.d").fetchall()
+                assert 751 == caught.value.code
+    assert 0 == open_queries(server)
+
+
+# ---------------------------------------------------------------------------------------------- rests
+
+
+class Outcome:
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeClock(SystemClock):
+    ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self.ns
+
+
+def test_rests_are_closed_when_they_are_overdue_or_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rests, "RESTS_MAX", 2)
+    clock, session = FakeClock(), open_session(str(tmp_path / "data"), time_zone=None, options={})
+    kept = Rests(clock)
+    outcomes = [Outcome() for _ in range(5)]
+
+    def put(number: int) -> int:
+        return kept.put(Sending(outcomes[number], session, "select", 0))  # type: ignore[arg-type]
+
+    first, second, third = put(0), put(1), put(2)
+    assert [1, 0, 0] == [outcome.closed for outcome in outcomes[:3]]
+    with pytest.raises(RestGone):
+        kept.take(first, session)
+    assert outcomes[1] is kept.take(second, session).outcome
+    clock.ns = round(rests.LEASE_SECONDS * 1e9)
+    fourth = put(3)
+    kept.close_overdue()
+    with pytest.raises(RestGone):
+        kept.take(third, session)
+    assert outcomes[3] is kept.take(fourth, session).outcome
+    put(4)
+    kept.close()
+    assert [1, 0, 1, 0, 1] == [outcome.closed for outcome in outcomes]
+    session.close()
