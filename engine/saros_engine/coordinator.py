@@ -244,7 +244,7 @@ class QueryEngine:
             raise SystemReadOnly
         if isinstance(parsed.statement, ast.Select) and parsed.statement.into is None:
             return self._select(question, session) if parsed.statement.table is None else self._table(question, session)
-        statement = self._binder.filled(parsed.statement, question.given) if question.given else parsed.statement
+        statement = self._filled(parsed, question.given)
         match statement:
             case ast.Select():
                 return self._select_into(statement, session, text, timeout_ms)
@@ -306,9 +306,14 @@ class QueryEngine:
 
     def _select(self, question: _Question, session: SessionContext) -> Result:
         point = self._queries.read_point(session)
-        plan = self._queries.kept_plan(question.parsed, question.given, session)
+        parsed, given = question.parsed, question.given
+        plan = self._queries.kept_plan(parsed, given, session, lambda: self._filled(parsed, given))
         self._store.looked_at_schema(point)
         return self._started(plan, question, session, point)
+
+    def _filled(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...]) -> ast.Statement:
+        """The statement with its values."""
+        return self._binder.filled(parsed.statement, given) if given else parsed.statement
 
     def _table(self, question: _Question, session: SessionContext) -> Result:
         """A SELECT from information_schema."""

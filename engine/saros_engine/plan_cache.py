@@ -1,7 +1,12 @@
 """Plans that are kept for SELECTs that come again, with the same values or with others.
 
+    (whose, zone, shape)   never met, and of few series      -> plan, which is not kept
     (whose, zone, shape, kinds of open values, other values) -> Frame -- values --> plan
       no frame: (whose, zone, shape, all values)             -> plan
+
+A frame takes several times as long to make as the plan of a few series, and most statements of a program that asks for
+one device after the other do not come again: so they are framed when they are met again. Where a path stands for many
+series, making the plan is what takes long, and it is kept at once.
 
 A plan is kept for one version of the schema (series, views, templates, TTLs: all that `SchemaTree.apply` changes) and
 for one set of rights: it was checked that these may read what it reads. What the values of WHERE, LIMIT and OFFSET are
@@ -27,6 +32,8 @@ from saros_grammar import ast
 from saros_grammar.cache import RecentMap
 
 _Key = tuple[object, ...]
+#: Where one of these stands, paths may stand for very many series.
+_MANY = ("**", ".*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class PlanCache:
     """See the module. Keeps about `capacity` plans with holes, and as many without."""
 
     def __init__(self, capacity: int) -> None:
+        #: Who has asked what so far.
+        self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
         #: With the version of the schema; None: there is no frame.
         self._frames: RecentMap[_Key, tuple[int, Frame | None]] = RecentMap(capacity)
@@ -69,17 +78,26 @@ class PlanCache:
 
     def clear(self) -> None:
         """Forget all."""
-        for kept in (self._outlines, self._frames, self._plans):
+        for kept in (self._met, self._outlines, self._frames, self._plans):
             kept.clear()
 
-    def plan(self, parsed: ast.Parsed, given: Values, asking: Asking) -> Planned:
-        """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise."""
+    def plan(self, parsed: ast.Parsed, given: Values, asking: Asking, fill: Callable[[], ast.Statement]) -> Planned:
+        """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
+
+        `fill` gives the statement with its values.
+        """
+        whose = (asking.key, asking.moment.zone, parsed.shape)
+        if self._met.get(whose) is None:
+            self._met.put(whose, True)
+            if not any(mark in parsed.shape for mark in _MANY):
+                select = fill()
+                assert isinstance(select, ast.Select)
+                return self._planned(select, asking)
         outline = self._outlines.get(parsed.shape)
         if outline is None:
             outline = outline_of(parsed)
             self._outlines.put(parsed.shape, outline)
         values = (*parsed.literals, *given)
-        whose = (asking.key, asking.moment.zone, parsed.shape)
         if not outline.framed:
             return self._whole(outline, values, (*whose, *values), asking)
         key = (*whose, *[v.kind if n in outline.opened and may_be_given(v) else v for n, v in enumerate(values)])
@@ -105,12 +123,16 @@ class PlanCache:
             self._count(reused=True)
             return known[1]
         select = outline.filled(values)
+        planned = self._planned(select, asking)
+        if not mentions_now(select):
+            self._plans.put(key, (asking.version, planned))
+        return planned
+
+    def _planned(self, select: ast.Select, asking: Asking) -> Planned:
         with collected_rarely():
             logical = plan_select(select, asking.context())
             planned = Planned(logical.fields, logical.timed, optimize(logical.root))
         asking.check(planned.root)
-        if not mentions_now(select):
-            self._plans.put(key, (asking.version, planned))
         self._count(reused=False)
         return planned
 

@@ -9,7 +9,7 @@ left. A MERGE, which runs as long, is counted and listed with them. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from saros_cluster.placement.ring import NodeId
@@ -70,8 +70,17 @@ class Queries:
 
     # ------------------------------------------------------------------ plans
 
-    def kept_plan(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...], session: SessionContext) -> QueryPlan:
-        """The plan of a SELECT whose `?` have these values: one that is kept, or one that will be."""
+    def kept_plan(
+        self,
+        parsed: ast.Parsed,
+        given: tuple[ast.Literal, ...],
+        session: SessionContext,
+        fill: Callable[[], ast.Statement],
+    ) -> QueryPlan:
+        """The plan of a SELECT whose `?` have these values: one that is kept, or one that will be.
+
+        `fill` gives the statement with its values.
+        """
         asking = Asking(
             session.access.key,
             self.moment(session),
@@ -79,7 +88,7 @@ class Queries:
             lambda: self.context(session),
             lambda root: authorize_plan(root, session.access),
         )
-        planned = self._plans.plan(parsed, given, asking)
+        planned = self._plans.plan(parsed, given, asking, fill)
         return self._distributed(planned.fields, planned.root, timed=planned.timed)
 
     def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:

@@ -14,7 +14,7 @@ from engine.plan_fixtures import MOMENT, PLANT, cases
 
 from saros_engine.errors import EngineError, SemanticError
 from saros_engine.optimizer import optimize
-from saros_engine.plan_cache import Asking, PlanCache
+from saros_engine.plan_cache import Asking, PlanCache, Planned
 from saros_engine.plan_frame import outline_of
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.time_filter import Moment
@@ -64,11 +64,20 @@ def asking(moment: Moment = MOMENT, version: int = 1, key: str = "") -> Asking:
     return Asking(key, moment, version, lambda: PlanContext(PLANT, moment), lambda _: None)
 
 
+def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Asking) -> Planned:
+    return cache.plan(parsed, given, asked, lambda: ParameterBinder(1_000).filled(parsed.statement, given))
+
+
+def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Asking | None = None) -> None:
+    """Once, so that what comes next is kept."""
+    plan(cache, parsed, given, asked or asking())
+
+
 def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: Moment) -> str:
     """The plan, whole; or the error. None: planned anew."""
     try:
         if cache is not None:
-            planned = cache.plan(parsed, given, asking(moment))
+            planned = plan(cache, parsed, given, asking(moment))
             return f"{planned.fields} {planned.timed} {planned.root}"
         select = ParameterBinder(1_000).filled(parsed.statement, given)
         assert isinstance(select, Select)
@@ -131,6 +140,7 @@ def test_values_of_any_type_plan_as_if_they_stood_there(where: str) -> None:
 def test_values_elsewhere_belong_to_the_plan() -> None:
     binder, statements, cache = ParameterBinder(1_000), StatementCache(), PlanCache(1_000)
     parsed = statements.get("select s1 + ? from root.a.d1 where s1 > ? limit ?")
+    met(cache, parsed, binder.literals(parsed.statement, [1, 2, 3]))
     for values in ([1, 2, 3], [4, 2, 3], [1.0, 2, 3], [1, 5, 3], [1, 2, 9], [True, 2, 3]):
         given = binder.literals(parsed.statement, values)
         assert outcome(parsed, given, None, MOMENT) == outcome(parsed, given, cache, MOMENT), values
@@ -160,12 +170,23 @@ def test_equal_questions_share_a_plan_and_others_do_not() -> None:
     cache, statements = PlanCache(100), StatementCache()
     parsed = statements.get("select s1 from root.a.d1 where time > 1")
     other = statements.get("select s1 from root.a.d1 where time > 2")
-    for asked in (asking(), asking(version=2), asking(version=2, key="ann 1"), asking(replace(MOMENT, zone="+01:00"))):
-        cache.plan(parsed, (), asked)
-    assert (4, 0) == cache.counts()
+    ways = (asking(), asking(version=2), asking(version=2, key="ann 1"), asking(replace(MOMENT, zone="+01:00")))
+    for asked in (ways[0], *ways[2:]):
+        met(cache, parsed, (), asked)
+    for asked in ways:
+        plan(cache, parsed, (), asked)
+    assert (3 + 4, 0) == cache.counts()
     for again in (parsed, other):
-        cache.plan(again, (), asking(version=2, key="ann 1"))
-    assert (4, 2) == cache.counts()
+        plan(cache, again, (), asking(version=2, key="ann 1"))
+    assert (3 + 4, 2) == cache.counts()
+
+
+@pytest.mark.parametrize(("text", "kept"), [("s1 from root.a.d1", 1), ("s1 from root.a.*", 2), ("s1 from root.**", 2)])
+def test_what_is_met_once_is_not_kept_unless_it_names_many_series(text: str, kept: int) -> None:
+    cache, statements = PlanCache(100), StatementCache()
+    for value in (1, 2, 3):
+        met(cache, statements.get(f"select {text} where time > {value}"), ())
+    assert (3 - kept, kept) == cache.counts()
 
 
 @pytest.mark.parametrize(
@@ -189,9 +210,9 @@ def test_what_may_not_be_read_is_not_kept() -> None:
     def refuse(_: object) -> None:
         raise SemanticError("no")
 
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(SemanticError):
-            cache.plan(parsed, (), replace(asking(), check=refuse))
+            plan(cache, parsed, (), replace(asking(), check=refuse))
 
 
 # ---------------------------------------------------------------------------------------------- the whole engine
@@ -206,6 +227,13 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def ask(engine: Engine, text: str, *values: object) -> list[list[object]]:
+    """Twice, so that the plan is kept."""
+    first, second = asked_once(engine, text, *values), asked_once(engine, text, *values)
+    assert first == second
+    return first
+
+
+def asked_once(engine: Engine, text: str, *values: object) -> list[list[object]]:
     result = engine.engine.execute(text, engine.session, values)
     rows = []
     while (block := result.next_block()) is not None:
@@ -214,12 +242,12 @@ def ask(engine: Engine, text: str, *values: object) -> list[list[object]]:
     return rows
 
 
-def test_repeated_questions_are_planned_once(engine: Engine) -> None:
+def test_repeated_questions_are_planned_once_for_themselves_and_once_for_all(engine: Engine) -> None:
     for time in (1, 2, 3):
         assert [[time, 10.0 * time]] == ask(engine, "select b from root.g.d where time = ?", time)
         assert [[time, 10.0 * time]] == ask(engine, f"select b from root.g.d where a = {time}")
         assert [[1, 10.0]] == ask(engine, "select b from root.g.d limit ?", 1)
-    assert (3, 6) == (engine.engine.counters().plans_made, engine.engine.counters().plans_reused)
+    assert (6, 12) == (engine.engine.counters().plans_made, engine.engine.counters().plans_reused)
 
 
 @pytest.mark.parametrize(
