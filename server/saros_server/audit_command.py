@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from saros_server.audit import verify
 from saros_server.command_parser import CommandParser
+from saros_server.data_folder import reason
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         found = verify(options.data, LocalDisk())
     except (StorageError, OSError) as error:
-        sys.stderr.write(f"saros audit: {error}\n")
+        sys.stderr.write(f"saros audit: {reason(error)}\n")
         return 1
     if found.first == 0:
         sys.stdout.write(f"{options.data} has no audit trail\n")

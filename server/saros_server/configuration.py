@@ -247,4 +247,8 @@ def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
 def configuration_file(folder: str) -> str | None:
     """The folder's own `saros.toml`, if it has one."""
     path = Path(folder) / "saros.toml"
-    return str(path) if path.is_file() else None
+    try:
+        found = path.is_file()
+    except PermissionError:
+        found = True  # for all that we may know: who reads it says why not
+    return str(path) if found else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 from pathlib import Path
 
 from saros_storage.errors import UserMistake
@@ -49,5 +51,35 @@ def _may_be_there(name: str) -> bool:
 
 def cannot_open(folder: str, error: OSError) -> UserMistake:
     """What to say when the operating system refuses."""
-    why = f"{error.filename} is a file" if isinstance(error, FileExistsError) else error.strerror
+    why = f"{error.filename} is a file" if isinstance(error, FileExistsError) else reason(error)
+    if error.errno == errno.EROFS:
+        why += "; also who reads a database writes in its folder: copy it"
     return UserMistake(f"cannot open {folder} as a data folder: {why}", code=_NO_FOLDER)
+
+
+def reason(error: BaseException) -> str:
+    """What an operating system's error says to people: which file, why not, and whose it is; others as they are."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    what = error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return f"{what}{_whose(error.filename)}" if isinstance(error, PermissionError) else what
+
+
+def _whose(path: str | bytes | None) -> str:
+    """Whose the nearest folder of a path is that can be seen, and who asks."""
+    if path is None:
+        return ""
+    seen = Path(os.path.realpath(os.fsdecode(path)))
+    while seen != seen.parent:
+        try:
+            return f" ({seen} is {_name(seen.stat().st_uid)}'s, this process {_name(os.geteuid())}'s)"
+        except OSError:
+            seen = seen.parent
+    return ""
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"

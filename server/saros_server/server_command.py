@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from saros_server.command_parser import CommandParser
+from saros_server.data_folder import reason
 from saros_server.launching import is_launched, is_taken
 from saros_server.serving import Serving, serving
 from saros_wire.generated.client_pb2 import PingReply, PingRequest
@@ -30,9 +31,7 @@ def stop(arguments: Sequence[str]) -> int:
     options = data_parser("stop", "End the server of a folder; running calls may finish.").parse_args(arguments)
     found = serving(options.data)
     if found is None:
-        comes = is_launched(options.data)
-        told = "the server of {} is just coming up: try again" if comes else "nobody serves {}"
-        sys.stderr.write(f"saros stop: {told.format(options.data)}\n")
+        sys.stderr.write(f"saros stop: {_why_nobody(options.data)[0]}\n")
         return 1
     launched = is_launched(options.data)
     os.kill(found.pid, signal.SIGTERM)
@@ -64,9 +63,23 @@ def status(arguments: Sequence[str]) -> int:
     options = data_parser("status", "Say who serves a folder, and how it is.").parse_args(arguments)
     found = serving(options.data)
     if found is None:
-        sys.stdout.write(f"nobody serves {options.data}\n")
-        return _NOT_RUNNING
+        told, known = _why_nobody(options.data)
+        sys.stdout.write(f"{told}\n")
+        return _NOT_RUNNING if known else 1
     return _print_status(found)
+
+
+def _why_nobody(folder: str) -> tuple[str, bool]:
+    """What to say of a folder of which no server is found, and whether it is sure that nobody serves it."""
+    try:
+        os.listdir(folder)
+    except FileNotFoundError:
+        return f"nobody serves {folder}: there is no such folder", True
+    except OSError as error:
+        return f"cannot look into {reason(error)}", False
+    if is_launched(folder):
+        return f"the server of {folder} is just coming up: try again", False
+    return f"nobody serves {folder}", True
 
 
 def _print_status(found: Serving) -> int:

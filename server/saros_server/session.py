@@ -113,7 +113,7 @@ def _opened(folder: str, configuration: Configuration) -> Node:
             else f"connect to its server, saros://{found.address}, or stop it"
         )
         raise FolderInUse(folder, error.pid, remedy) from error
-    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+    except OSError as error:
         raise cannot_open(folder, error) from error
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.configuration import LOG_LEVELS, Configuration, ConfigurationError, configuration_file, load
+from saros_server.data_folder import reason
 from saros_server.launching import is_launched, last_words, launch
 from saros_server.passwords import Cost
 from saros_server.security import FIRST_USER, Security, check_folder, has_users, make_first_user, security_of, warning
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         prepared = _prepared(options)
         launch(options.data, arguments)
     except _REFUSALS as error:
-        sys.stderr.write(f"saros start: {error}\n")
+        sys.stderr.write(f"saros start: {reason(error)}\n")
         return 1
     limit = time.monotonic() + _START_SECONDS
     while time.monotonic() < limit and is_launched(options.data):
@@ -77,7 +78,7 @@ def _serve(options: argparse.Namespace) -> int:
         server = Server(options.data, host, port, metrics_port=metrics_port, security=security)
         server.run_until_signalled()
     except _REFUSALS as error:
-        sys.stderr.write(f"saros start: {error}\n")
+        sys.stderr.write(f"saros start: {reason(error)}\n")
         return 1
     return 0
 

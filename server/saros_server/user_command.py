@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError, configuration_file, load
+from saros_server.data_folder import reason
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.security import FIRST_USER, read_password, set_administrator
 from saros_storage.errors import StorageError
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         made = set_administrator(options.data, options.name, password, cost)
     except (ConfigurationError, StorageError, OSError) as error:
-        sys.stderr.write(f"saros user: {error}\n")
+        sys.stderr.write(f"saros user: {reason(error)}\n")
         return 1
     what = "is an administrator" if made else "has a new password"
     sys.stdout.write(f"{options.name} {what}; a server of {options.data} lets nobody in without a password\n")

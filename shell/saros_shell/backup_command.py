@@ -25,6 +25,7 @@ from saros.target import parse_target
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError
+from saros_server.data_folder import reason
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, amount, counted
 from saros_storage.backup import making
@@ -65,7 +66,7 @@ def _run(name: str, act: Callable[[argparse.Namespace], int], options: argparse.
     try:
         return act(options)
     except _FAILURES as error:
-        sys.stderr.write(f"saros {name}: {error}\n")
+        sys.stderr.write(f"saros {name}: {reason(error)}\n")
         return 1
 
 
@@ -168,15 +169,13 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
         finally:
             remote.close()
         return
-    for name, what in ((NODE_FILE, "is no data folder"), (CLUSTER_FILE, "")):
-        there = os.path.exists(os.path.join(options.data, name))
-        if name == NODE_FILE and not there:
-            raise UserMistake(f"{options.data} {what}: it has no {NODE_FILE}", code=2003)
-        if name == CLUSTER_FILE and there:
-            raise UserMistake(
-                f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port",
-                code=2003,
-            )
+    there = os.listdir(options.data)
+    if NODE_FILE not in there:
+        raise UserMistake(f"{options.data} is no data folder: it has no {NODE_FILE}", code=2003)
+    if CLUSTER_FILE in there:
+        raise UserMistake(
+            f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port", code=2003
+        )
     from saros_server.session import open_session
 
     try:

@@ -26,6 +26,7 @@ from saros_server import local_cluster
 from saros_server.command_parser import CommandParser
 from saros_server.configuration import LOG_LEVELS, ConfigurationError
 from saros_server.configuration import load as load_configuration
+from saros_server.data_folder import reason
 from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
 from saros_server.security import first_administrator
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return command.run(options)
     except (StorageError, ConfigurationError, saros.Error, OSError) as error:
-        sys.stderr.write(f"saros cluster {options.command}: {error}\n")
+        sys.stderr.write(f"saros cluster {options.command}: {reason(error)}\n")
         return 2 if isinstance(error, UserMistake | ConfigurationError) else 1
     except KeyboardInterrupt:
         sys.stderr.write(f"saros cluster {options.command}: interrupted; {command.interrupted}\n")

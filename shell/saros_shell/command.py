@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
-from pathlib import Path
 from typing import TextIO
 
 import saros
@@ -27,7 +26,7 @@ NEW = ", a new database"
 def main(arguments: Sequence[str]) -> int:
     """Run the shell; returns the exit code."""
     options = parser().parse_args(arguments)
-    new = not options.target.startswith(SCHEME) and not Path(options.target, NODE_FILE).exists()
+    new = not options.target.startswith(SCHEME) and not os.path.exists(os.path.join(options.target, NODE_FILE))
     try:
         overrides = dict(_pair(text) for text in options.overrides)
         connection = saros.connect(

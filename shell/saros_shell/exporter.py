@@ -10,6 +10,7 @@ A file appears under its name only when it is whole. Devices are streamed batch 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     if bool(options.patterns) == bool(options.execute):
         sys.stderr.write("saros export: give path patterns, or -e SQL\n")
         return 2
-    if "://" not in options.database and not Path(options.database).exists():
+    if "://" not in options.database and not os.path.lexists(options.database):
         sys.stderr.write(f"saros export: there is no database in {options.database}: say where with -d\n")
         return 2
     try:

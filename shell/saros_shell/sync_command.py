@@ -29,6 +29,7 @@ from saros.target import parse_target, without_password
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError
+from saros_server.data_folder import reason
 from saros_shell.progress import amount, counted
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code: int = options.act(options)
     except _FAILURES as error:
-        sys.stderr.write(f"saros sync: {error}\n")
+        sys.stderr.write(f"saros sync: {reason(error)}\n")
         return 1
     return code
 

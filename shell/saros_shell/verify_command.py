@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from saros_cluster.node_check import NodeResult, check_node
 from saros_server.command_parser import CommandParser
+from saros_server.data_folder import reason
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 from saros_storage.folder_check import FolderResult, check_folder
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             owner.release()
     except (StorageError, OSError) as error:
-        sys.stderr.write(f"saros verify: {error}\n")
+        sys.stderr.write(f"saros verify: {reason(error)}\n")
         return 1
     result.problems += node.problems
     (_print_json if options.json else _print)(options.folder, result, node)
@@ -65,8 +66,8 @@ def _counts(result: FolderResult, node: NodeResult) -> dict[str, int]:
 def _print(folder: str, result: FolderResult, node: NodeResult) -> None:
     for error in result.problems:
         sys.stdout.write(f"{error}\n")
-    for path, reason in result.set_aside:
-        sys.stdout.write(f"set aside before: {path}: {reason}\n")
+    for path, why in result.set_aside:
+        sys.stdout.write(f"set aside before: {path}: {why}\n")
     counts = _counts(result, node)
     width = max(map(len, counts))
     sys.stdout.writelines(f"{name.replace('_', ' '):<{width}}  {count:>15,}\n" for name, count in counts.items())

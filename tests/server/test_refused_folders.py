@@ -1,0 +1,86 @@
+"""What is said of a folder that the operating system does not give: which one, whose it is, and no stack of calls."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import saros
+from saros_server.cli import main
+from saros_server.data_folder import cannot_open
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in one that all may see."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        monkeypatch.chdir(made)
+        yield Path(made, "data")
+
+
+def refused(folder: Path, call: Callable[[], object]) -> object:
+    """A call to whom the folder belongs to somebody else; it was made before, so that all is loaded that it needs."""
+    with saros.connect(folder) as connection:
+        connection.execute("show databases")
+    with suppress(saros.Error):
+        call()
+    user = os.geteuid()
+    folder.chmod(0o700 if user == 0 else 0)
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        return call()
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("shell {} -e flush", 2),
+        ("config {}", 2),
+        ("status --data {}", 1),
+        ("stop --data {}", 1),
+        ("verify {}", 1),
+        ("backup --data {} --to backups", 1),
+        ("audit verify --data {}", 1),
+        ("export -d {} root.** -o out", 1),
+    ],
+)
+def test_a_command_names_the_folder_that_it_may_not_use(
+    words: str, code: int, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call() -> int:
+        capsys.readouterr()
+        return main(words.format(data).split())
+
+    assert code == refused(data, call)
+    told = "".join(capsys.readouterr())
+    assert "ermission denied" in told
+    assert str(data) in told
+    assert "Errno" not in told
+
+
+def test_a_connection_to_what_belongs_to_somebody_else_is_an_error_of_the_driver(data: Path) -> None:
+    with pytest.raises(saros.Error, match=r"data.*ermission denied"):
+        refused(data, lambda: saros.connect(data).close())
+
+
+def test_a_disk_that_is_only_read_is_called_so() -> None:
+    error = cannot_open("data", OSError(errno.EROFS, os.strerror(errno.EROFS), "data/LOCK"))
+    assert "data/LOCK: Read-only file system; also who reads a database writes in its folder: copy it" in str(error)
+
+
+def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 3 == main(["status", "--data", str(tmp_path / "typo")])
+    assert f"nobody serves {tmp_path / 'typo'}: there is no such folder\n" == capsys.readouterr().out
