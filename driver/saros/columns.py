@@ -28,7 +28,7 @@ def python_rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ..
 def _python_values(column: pa.Array, *, epoch: bool) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         column = column if epoch else _in_microseconds(column)
-        ticks: list[int | None] = column.cast(pa.int64()).to_pylist()
+        ticks: list[int | None] = column.view(pa.int64()).to_pylist()
         return ticks if epoch else _datetimes(ticks, pa.lib.string_to_tzinfo(column.type.tz))
     values: list[Any] = column.to_pylist()
     return values

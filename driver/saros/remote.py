@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import grpc
@@ -48,6 +49,8 @@ _HANGS_SECONDS = 5.0
 _CLOSE_SECONDS = 1.0
 #: Keeping a moment may wait for other nodes to catch up.
 _HOLD_SECONDS = 30.0
+#: So many schemas of so many bytes are kept.
+_SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
 #: Before a node is asked again in whose place no other one may be.
 _SAME_NODE_PAUSE_SECONDS = 0.2
 T = TypeVar("T")
@@ -414,6 +417,14 @@ class RemoteSession:
             self._zone = opened.zone = zone
 
 
+def _schema(message: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(message))
+
+
+#: Small results come again: reading the schema of one takes as long as reading all the rest of it.
+_small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
+
+
 class RemoteOutcome:
     """Implements the driver's `Outcome` over a node's answer."""
 
@@ -432,7 +443,8 @@ class RemoteOutcome:
         #: Whether all was read: nothing is left to be cancelled.
         self._over = False
         head = answer.head
-        self._schema = pa.ipc.read_schema(pa.py_buffer(head.schema)) if head.schema else pa.schema([])
+        read = _small_schema if len(head.schema) <= _SMALL_SCHEMA_BYTES else _schema
+        self._schema = read(head.schema) if head.schema else pa.schema([])
 
     @property
     def query_id(self) -> str:

@@ -33,6 +33,8 @@ _SIMPLE: dict[DataType, pa.DataType] = {
 
 #: Sets of columns whose names and types are remembered.
 _SHAPES_CACHED = 4_096
+#: Schemas of up to so many columns are kept.
+_SMALL_WIDTH = 64
 
 
 def arrow_type(type_: DataType, unit: TimeUnit, zone: str) -> pa.DataType:
@@ -44,9 +46,24 @@ def arrow_schema(
     names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str
 ) -> pa.Schema:
     """Schema of a result; `timed`: a `Time` column comes first."""
+    make = _small_schema if len(names) <= _SMALL_WIDTH else _schema
+    return make(tuple(names), tuple(types), timed, unit, zone)
+
+
+def _schema(
+    names: Sequence[str],
+    types: Sequence[DataType],
+    timed: bool,
+    unit: TimeUnit,
+    zone: str,
+) -> pa.Schema:
     fields = [pa.field("Time", pa.timestamp(unit.suffix, tz=zone), nullable=False)] if timed else []
     fields += [pa.field(n, arrow_type(t, unit, zone)) for n, t in zip(names, types, strict=True)]
     return pa.schema(fields)
+
+
+#: Small results come again, and making the schema of one takes as long as making its rows.
+_small_schema = lru_cache(_SHAPES_CACHED)(_schema)
 
 
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
