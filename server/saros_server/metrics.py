@@ -125,7 +125,7 @@ class NodeCollector:
                 "saros_memtable_bytes": store.memtable_bytes,
                 "saros_log_bytes": store.log_bytes,
                 "saros_views": store.views,
-                "saros_problems": len(store.problems),
+                "saros_problems": len(self._node.problems()),
             }
         )
         yield from _of_sync(self._node)

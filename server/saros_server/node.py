@@ -135,6 +135,11 @@ class Node:
         uploads = Uploads(folder, disk, clock)
         return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads)
 
+    def problems(self) -> tuple[str, ...]:
+        """Sentences for whoever looks after it."""
+        asleep = ("it only reads: SET SYSTEM TO RUNNING lets it write again",) if self.engine.mode.read_only else ()
+        return (*self.store.status().problems, *asleep)
+
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""
         self._continuous.stop()

@@ -230,7 +230,7 @@ class ClientService:
             uptime_ms=int(self.uptime_s * 1_000),
             sessions=self.sessions,
             queries=node.engine.open_queries,
-            problems=node.store.status().problems,
+            problems=node.problems(),
         )
 
     # ------------------------------------------------------------------ writes

@@ -62,6 +62,10 @@ def test_start_status_stop(tmp_path: Path) -> None:
         with saros.connect(target[0]) as connection:
             connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
             assert "sessions  1" in run("status", "--data", data).stdout
+            connection.execute("set system to readonly")
+            assert "problem   it only reads" in run("status", "--data", data).stdout
+            connection.execute("set system to running")
+            assert "problem" not in run("status", "--data", data).stdout
         assert "already" in run("start", "--data", data, "--port", "0").stderr
         refused = run("shell", data, "-e", "show databases").stderr
         assert "is in use by" in refused
