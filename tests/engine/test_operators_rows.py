@@ -26,7 +26,7 @@ from engine.operator_fakes import (
     pull,
     rows_of,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from saros_engine.expression import Constant, FunctionCall, InputColumn, InputTime, Operation
@@ -288,6 +288,21 @@ def test_linear_fills_between_points_and_never_beyond(
     assert 0 == account.used
     assert spill is None or spill.bytes == 0
     assert spill is None or spill.peak > 0 or not rows
+
+
+@given(st.integers(-(1 << 61), 1 << 61), st.integers(-(1 << 61), 1 << 61), st.integers(2, 1 << 50), st.booleans())
+@example(0, 49, 49, False)
+@example(1_700_000_000_000_000_000, 1_700_000_000_000_000_049, 49, True)
+def test_linear_goes_through_times_exactly(low: int, high: int, run: int, descending: bool) -> None:
+    between = sorted({1, run // 3 or 1, run // 2, run - 1})
+    rows: list[Row] = [(0, low), *((t, None) for t in between), (run, high)]
+    expected: list[Row] = [(0, low), *((t, low + (high - low) * t // run) for t in between), (run, high)]
+    if descending:
+        rows.reverse()
+        expected.reverse()
+    node = FillNode(NODE, FillKind.LINEAR, (), None, fields(STAMP), descending)
+    operator = LinearFillOperator(node, Source(blocks([STAMP], rows, 3)), CONTEXT)
+    assert expected == rows_of(pull(operator))
 
 
 def test_linear_answers_as_soon_as_it_can() -> None:

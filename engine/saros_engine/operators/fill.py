@@ -217,11 +217,18 @@ def _on_line(column: Column, rows: Int64Array) -> NumericArray:
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Points on the lines between known points; of doubles for integers the caller's cast cuts the rest off."""
+    """Points on the lines between known points, whole ones rounded down; doubles for integers the caller cuts off."""
     before = after - 1
-    share = (times - known_times[before]) / (known_times[after] - known_times[before])
+    rise, run, gone = (
+        known[after] - known[before],
+        known_times[after] - known_times[before],
+        times - known_times[before],
+    )
     with np.errstate(invalid="ignore", over="ignore"):
-        steps = (known[after] - known[before]) * share
-        # Whole ones are added as such: a double cannot tell nanoseconds of today apart.
-        added: NumericArray = known[before] + (np.floor(steps).astype(np.int64) if known.dtype.kind == "i" else steps)
-    return added
+        steps = rise * (gone / run)
+        if known.dtype.kind != "i":
+            return known[before] + steps  # type: ignore[no-any-return]
+    # A double cannot tell nanoseconds of today apart, nor 1 from 49 * (1 / 49): what is left is whole, and small, so it
+    # is right whatever its products lose on the way.
+    whole = np.floor(steps).astype(np.int64)
+    return known[before] + whole + (rise * gone - whole * run) // run  # type: ignore[no-any-return]

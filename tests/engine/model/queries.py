@@ -235,8 +235,9 @@ def _fill(found: Answer, fill: Fill) -> None:
             if value is None:
                 if fill.method == "value":
                     found.rows[i][at] = _fitting(fill.value, found.kinds[at - front])
-                elif fill.method == "previous" or found.kinds[at - front] != "moments":
-                    found.rows[i][at] = _filled(fill, i, present, column, times)
+                else:
+                    moments = found.kinds[at - front] == "moments"
+                    found.rows[i][at] = _filled(fill, i, present, column, times, moments=moments)
 
 
 def _fitting(value: Value, kind: str) -> Value:
@@ -248,7 +249,9 @@ def _fitting(value: Value, kind: str) -> Value:
     return value if isinstance(value, int) or kind == "real" else None
 
 
-def _filled(fill: Fill, at: int, present: Sequence[int], column: Sequence[Value], times: Sequence[Any]) -> Value:
+def _filled(
+    fill: Fill, at: int, present: Sequence[int], column: Sequence[Value], times: Sequence[Any], *, moments: bool
+) -> Value:
     before = max((i for i in present if i < at), default=None)
     after = min((i for i in present if i > at), default=None)
     if fill.method == "previous":
@@ -260,6 +263,8 @@ def _filled(fill: Fill, at: int, present: Sequence[int], column: Sequence[Value]
     low, high = column[before], column[after]
     if times[after] == times[before] or isinstance(low, (bool, str)) or isinstance(high, (bool, str)):
         return None
+    if moments:
+        return low + (high - low) * (times[at] - times[before]) // (times[after] - times[before])
     share = (times[at] - times[before]) / (times[after] - times[before])
     value = low + (high - low) * share
     return int(value) if isinstance(low, int) else value
