@@ -77,7 +77,7 @@ def is_taken(folder: str) -> bool:
 
 
 def last_words(folder: str) -> str:
-    """The last line of a folder's log, and where the log is."""
+    """The last line of a folder's log, and where the log is; who tells it says of which command it is."""
     log = Path(folder, _LOG)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
-    return f"{' '.join(last)}; see {log}"
+    return f"{' '.join(last).removeprefix('saros start: ')}; see {log}"

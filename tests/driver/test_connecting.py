@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import saros
@@ -156,3 +158,29 @@ def test_what_is_closed_is_not_entered(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(saros.InterfaceError, match="the connection is closed"), connection:
         pass
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are called a"),
+        (pa.table([[1], [2]], names=["a", "a"]), "two columns are called a"),
+        (pd.DataFrame({"Time": [1], "a": [1]}), "column Time would be a series"),
+        (pa.table({"a": [1], "time": [1]}), "column time would be a series"),
+    ],
+)
+def test_columns_of_a_table_stand_for_one_thing(table: object, complaint: str, tmp_path: Path) -> None:
+    with saros.connect(tmp_path, timestamps="epoch") as connection:
+        with pytest.raises(saros.InterfaceError, match=complaint):
+            connection.insert("root.a.d", [1], table)
+        connection.insert("root.a.d", [1], {"time": [5]})
+        assert [(1, 5)] == connection.execute("select `time` from root.a.d").fetchall()
+
+
+def test_what_was_read_as_a_frame_is_written_back(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, timestamps="epoch") as connection:
+        connection.insert("root.a.d", [1, 2], {"x": [1.5, None], "n": [3, 4]})
+        frame = connection.execute("select x, n from root.a.d").fetch_pandas().set_index("Time")
+        frame.columns = [path.rpartition(".")[2] for path in frame.columns]
+        assert 3 == connection.insert("root.a.copy", frame.index, frame)
+        assert [(1, 1.5, 3), (2, None, 4)] == connection.execute("select x, n from root.a.copy").fetchall()

@@ -1,9 +1,11 @@
-"""What is said of a folder that the operating system does not give: which one, whose it is, and no stack of calls."""
+"""What is said of a folder, or an address, that the operating system does not give: which, and why, and no more."""
 
 from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -84,3 +86,12 @@ def test_a_disk_that_is_only_read_is_called_so() -> None:
 def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 3 == main(["status", "--data", str(tmp_path / "typo")])
     assert f"nobody serves {tmp_path / 'typo'}: there is no such folder\n" == capsys.readouterr().out
+
+
+def test_an_address_that_is_none_is_named_once_with_the_reason(tmp_path: Path) -> None:
+    where = ["--data", str(tmp_path), "--host", "nowhere.invalid", "--port", "0", "--insecure"]
+    command = [sys.executable, "-m", "saros_server", "start", *where]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (1, 1) == (done.returncode, done.stderr.count("saros start: "))
+    assert "cannot listen on nowhere.invalid:0: " in done.stderr
+    assert "GRPC" not in done.stderr

@@ -14,8 +14,6 @@ _ADVICE = {
 
 def check_address(host: str, port: int) -> None:
     """Raise RuntimeError, as gRPC does when it binds, but with the reason, unless the port is free (0: any)."""
-    if not port:
-        return
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         socket.create_server((host, port), family=family).close()
