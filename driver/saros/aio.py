@@ -25,6 +25,7 @@ import saros
 from saros.connection import Options
 from saros.cursor import Cursor, Description, Row
 from saros.errors import Error, InterfaceError
+from saros.owner import Owner
 
 if TYPE_CHECKING:
     from typing import Any
@@ -47,9 +48,13 @@ async def connect(target: str | os.PathLike[str], **options: Unpack[Options]) ->
 
 
 class _Threads:
-    """Where a connection's calls wait; they end with it, or when nobody has it any more."""
+    """Where a connection's calls wait; they end with it, or when nobody has it any more.
 
-    def __init__(self) -> None:
+    A process that was forked has none of them: calls are refused there.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
         #: As many: an embedded statement ends after the step it is at, and one must not wait for another's.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
@@ -75,18 +80,22 @@ class _Threads:
 
     async def end(self, call: Callable[[], None]) -> None:
         """Do a call that ends others, which do not keep it waiting."""
-        if not self._closed:
+        if not self._owner.is_here:
+            call()
+        elif not self._closed:
             await asyncio.wrap_future(self._ends.submit(call))
 
     def close(self) -> None:
         """No further calls."""
         self._closed = True
-        self._calls.shutdown(wait=False)
-        self._ends.shutdown(wait=False)
+        if self._owner.is_here:
+            self._calls.shutdown(wait=False)
+            self._ends.shutdown(wait=False)
 
     def _begin(self, call: Callable[[], R]) -> Future[R]:
         if self._closed:
             raise InterfaceError("the connection is closed", 2014)
+        self._owner.check()
         return self._calls.submit(call)
 
 
@@ -95,7 +104,7 @@ class AsyncConnection:
 
     def __init__(self, connection: saros.Connection) -> None:
         self._connection = connection
-        self._threads = _Threads()
+        self._threads = _Threads(connection.owner)
 
     @property
     def closed(self) -> bool:

@@ -91,3 +91,48 @@ def test_a_folder_stays_with_the_process_that_opened_it(tmp_path: Path) -> None:
     assert ["2014 2014 2014 2014 2014 2012"] * 3 + ["root.f.parent 20"] == printed
     with saros.connect(tmp_path / "data") as connection:
         assert [(20,)] == connection.execute("select count(s) from root.f.parent").fetchall()
+
+
+ASYNC_PROGRAM = """
+import asyncio, os, sys
+import saros
+
+
+async def codes(connection, cursor):
+    found = []
+    calls = [connection.insert("root.f.lost", [1], {"s": [1]}), connection.execute("show databases"), cursor.fetchall()]
+    for call in calls:
+        try:
+            await asyncio.wait_for(call, 10)
+        except (saros.Error, TimeoutError) as error:
+            found.append(getattr(error, "code", None))
+    await asyncio.wait_for(cursor.close(), 10)
+    await asyncio.wait_for(connection.close(), 10)
+    return found
+
+
+async def begin():
+    connection = await saros.aio.connect(sys.argv[1])
+    await connection.insert("root.f.parent", [1, 2], {"s": [1, 2]})
+    return connection, await connection.execute("show databases")
+
+
+async def end(connection):
+    print(await (await connection.execute("select count(s) from root.f.parent")).fetchall())
+    await connection.close()
+
+
+connection, cursor = asyncio.run(begin())
+if os.fork() == 0:
+    print(*asyncio.run(codes(connection, cursor)), flush=True)
+    os._exit(0)
+os.wait()
+asyncio.run(end(connection))
+"""
+
+
+@pytest.mark.slow
+def test_a_child_is_refused_what_its_parent_awaits(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ASYNC_PROGRAM, str(tmp_path)]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert ["2014 2014 2014", "[(2,)]"] == ran.stdout.splitlines(), ran.stderr
