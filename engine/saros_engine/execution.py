@@ -106,14 +106,20 @@ class QueryExecution:
         Raises what `submit` raises; then nothing is left.
         """
         self._scheduler = scheduler
-        small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
         try:
-            scheduler.submit(self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=small)
+            scheduler.submit(
+                self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
+            )
         except BaseException:
             for driver in self.drivers:
                 driver.close(None)
             self._end()
             raise
+
+    def _may_lend(self) -> bool:
+        """Whether the plan is small; not the main thread, where Ctrl-C would break off a first import of kernels."""
+        small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
+        return small and threading.current_thread() is not threading.main_thread()
 
     # ------------------------------------------------------------------ a thread that runs drivers
 

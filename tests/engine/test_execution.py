@@ -14,6 +14,7 @@ from engine.embedded_engine import Engine
 from waiting import wait_until
 
 from saros_engine.distribution import distribute
+from saros_engine.driver import PipelineDriver
 from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer
 from saros_engine.execution import QueryExecution
 from saros_engine.operators.operator import OperatorContext
@@ -326,3 +327,24 @@ def test_devices_are_dealt_to_the_instances_in_turn() -> None:
     assert ExchangeSource(1, (), node.devices) == top.fragment.root
     roots = [part.fragment.root for part in parts]
     assert [DeviceMerge(children[at::2], node.devices[at::2], ()) for at in (0, 1)] == roots
+
+
+def test_a_small_query_runs_on_the_thread_that_asks_unless_that_is_the_main_one(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    engine.ask("insert into root.g.d(time, a) values (1, 1)")
+    drivers = []
+    run = PipelineDriver.process_for
+
+    def noted(driver: PipelineDriver, quantum_ns: int) -> object:
+        drivers.append(threading.current_thread().name)
+        return run(driver, quantum_ns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PipelineDriver, "process_for", noted)
+        assert 1 == len(engine.ask("select a from root.g.d")[1])
+        asking = threading.Thread(target=engine.ask, args=("select a from root.g.d",), name="asking")
+        asking.start()
+        asking.join()
+    assert drivers[0].startswith("saros-worker")
+    assert "asking" == drivers[-1]
+    engine.close()
