@@ -110,10 +110,12 @@ class QueryExecution:
             scheduler.submit(
                 self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
             )
-        except BaseException:
-            for driver in self.drivers:
-                driver.close(None)
-            self._end()
+        except BaseException as error:
+            # Ctrl-C may come when the scheduler has them already: then it is the one to end the query.
+            if not scheduler.abort(self.query, error) and not self._over.is_set():
+                for driver in self.drivers:
+                    driver.close(None)
+                self._end()
             raise
 
     def _may_lend(self) -> bool:

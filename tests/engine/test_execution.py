@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from saros_engine.execution import QueryExecution
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.options import EngineOptions
 from saros_engine.plan import DeviceMerge, ExchangeSource, Rows
-from saros_scheduler import QueryTimedOut
+from saros_scheduler import DriverScheduler, QueryTimedOut
 from saros_storage.block import Block, Column
 from saros_storage.types import DataType
 
@@ -347,4 +348,23 @@ def test_a_small_query_runs_on_the_thread_that_asks_unless_that_is_the_main_one(
         asking.join()
     assert drivers[0].startswith("saros-worker")
     assert "asking" == drivers[-1]
+    engine.close()
+
+
+def test_an_interrupt_while_a_query_is_handed_over_ends_it_once(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    engine.ask("insert into root.g.d(time, a) values (1, 1)")
+    submit = DriverScheduler.submit
+
+    def interrupted(scheduler: DriverScheduler, *args: Any, **kwargs: Any) -> None:
+        submit(scheduler, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DriverScheduler, "submit", interrupted)
+        for _ in range(20):
+            with pytest.raises(KeyboardInterrupt):
+                engine.ask("select a from root.g.d")
+    wait_until(lambda: engine.scheduler.metrics().running_queries == 0)
+    assert 0 == engine.engine.open_queries
     engine.close()
