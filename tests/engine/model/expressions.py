@@ -275,7 +275,8 @@ _COMPARED: dict[str, Callable[..., bool]] = {
 
 
 def _whole(function: Callable[[float], int]) -> Callable[..., Value]:
-    return lambda value: float(function(value)) if math.isfinite(value) else float(value)
+    """As IEEE 754 has it: what is below zero and rounded to it is -0.0."""
+    return lambda value: math.copysign(function(value), value) if math.isfinite(value) else float(value)
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
