@@ -30,6 +30,7 @@ from saros_engine.times import zone_of
 from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.data_folder import cannot_open, check_not_foreign
+from saros_server.interrupts import Whole
 from saros_server.node import UNITS, Node
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.serving import serving
@@ -181,7 +182,8 @@ class EmbeddedSession:
                 results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
             return results[0].update_count
 
-        count = self._node.requests.once(request, run)
+        with Whole():
+            count = self._node.requests.once(request, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
 
     def hold(self, name: str, lease_s: float, like: KeptPoint | None) -> KeptPoint:
@@ -207,7 +209,8 @@ class EmbeddedSession:
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         batch = self.batch(device, times, columns, aligned=aligned, request=request)
-        return self._node.requests.once(request, lambda: self.write(batch))
+        with Whole():
+            return self._node.requests.once(request, lambda: self.write(batch))
 
     def batch(
         self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: Request
@@ -293,11 +296,12 @@ class EmbeddedSession:
 
     def close(self) -> None:
         """See the driver's `Session.close`."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        _leave(self._key)
+        with Whole():
+            with self._lock:
+                if self._closed:
+                    return
+                self._closed = True
+            _leave(self._key)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -370,12 +374,14 @@ class EmbeddedOutcome:
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
-        block = self._result.next_block()
-        if block is None:
-            return None
-        with collected_rarely(len(block.columns)):
-            return to_arrow(block, self.schema)
+        with Whole(self._result.close):
+            block = self._result.next_block()
+            if block is None:
+                return None
+            with collected_rarely(len(block.columns)):
+                return to_arrow(block, self.schema)
 
     def close(self) -> None:
         """See `Outcome.close`."""
-        self._result.close()
+        with Whole():
+            self._result.close()

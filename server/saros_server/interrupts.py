@@ -1,0 +1,77 @@
+"""Ctrl-C while the main thread is in the engine: no step of it is broken off halfway.
+
+    at once                  what the thread waits for is cancelled, if it can be
+    when the call is over    KeyboardInterrupt
+    after three seconds      the same, wherever the call is: some take long and cannot be cancelled
+
+By itself Python raises KeyboardInterrupt between any two steps of the main thread. Between taking a lock and noting
+that it is held it leaves behind what others wait for for ever; in the midst of a write, a log whose end nobody knows.
+
+Only Python's own handler is replaced, for the time of a call; who has set another one is left alone. Threads other than
+the main one are never interrupted, and pay a comparison.
+"""
+
+from __future__ import annotations
+
+# `signal` looks up an enum for each argument, which takes ten times as long as the call.
+import _signal  # type: ignore[import-not-found]
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+
+#: How long a call that cannot be cancelled may go on.
+_PATIENCE_SECONDS = 3.0
+
+
+class Whole:
+    """`with Whole(cancel): ...`, see the module; `cancel` ends what the call waits for, from any thread."""
+
+    __slots__ = ("_cancel", "_ending", "_is_main", "_over", "_overdue")
+
+    def __init__(self, cancel: Callable[[], object] | None = None) -> None:
+        self._cancel = cancel
+        self._is_main = self._over = self._overdue = False
+        #: Held by whoever says that the call is over, or overdue; None: there was no Ctrl-C.
+        self._ending: _thread.LockType | None = None
+
+    def __enter__(self) -> None:
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        if _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            _signal.signal(signal.SIGINT, self._interrupted)
+            self._is_main = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_main:
+            return
+        try:
+            if self._ending is not None:
+                with self._ending:
+                    self._over = True
+        finally:
+            _signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._ending is not None:
+            raise KeyboardInterrupt from None
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        if self._overdue:
+            signal.default_int_handler(number, frame)
+        if self._ending is None:
+            self._ending = _thread.allocate_lock()
+            # Not by `threading`, whose locks the step that was interrupted may hold.
+            _thread.start_new_thread(self._end, (self._ending,))
+
+    def _end(self, ending: _thread.LockType) -> None:
+        if self._cancel is not None:
+            self._cancel()
+        time.sleep(_PATIENCE_SECONDS)
+        with ending:
+            main = threading.main_thread().ident
+            if not self._over and main is not None:
+                self._overdue = True
+                signal.pthread_kill(main, signal.SIGINT)
