@@ -83,16 +83,17 @@ def to_array(values: object, what: str) -> pa.Array:
     """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507), which names it as `what`."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf" and values.ndim == 1:
         return pa.array(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     try:
-        array = values if isinstance(values, pa.Array) else _converted(values)
+        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else _converted(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise database_error(f"{what}: values cannot be read as one type: {error}", 507) from error
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _converted(values: object) -> pa.Array:
+def _converted(values: object) -> pa.Array | pa.ChunkedArray:
+    """In chunks if they are so already: pandas keeps texts as Arrow does."""
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     plain = isinstance(values, np.ndarray) and values.dtype != object

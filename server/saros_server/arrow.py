@@ -182,10 +182,12 @@ def to_column(values: object, unit: TimeUnit) -> Column:
 
 
 def _as_arrow(values: object) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values
+    found = values if isinstance(values, pa.Array | pa.ChunkedArray) else _made_arrow(values)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _made_arrow(values: object) -> pa.Array | pa.ChunkedArray:
+    """In chunks if they are so already: pandas keeps texts as Arrow does."""
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             values = values.astype(_arrow_dtype(values.dtype), copy=False)

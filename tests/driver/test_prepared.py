@@ -107,3 +107,12 @@ def test_half_a_character_is_the_callers_mistake(connection: saros.Connection) -
         with pytest.raises(saros.ProgrammingError, match="which is no character"):
             connection.insert("root.g.d", [5], columns)
     assert [(1, "a"), (3, "b")] == cursor.execute("select t from root.g.d").fetchall()
+
+
+def test_texts_that_a_frame_keeps_in_chunks_are_written(connection: saros.Connection) -> None:
+    pandas = pytest.importorskip("pandas")
+    parts = [pandas.DataFrame({"t": pandas.array(texts, dtype="string[pyarrow]")}) for texts in (["a", None], ["b"])]
+    frame = pandas.concat(parts, ignore_index=True)
+    assert 1 < frame["t"].array.__arrow_array__().num_chunks
+    assert 2 == connection.insert("root.g.d", [1, 2, 3], frame)
+    assert [(1, "a"), (3, "b")] == connection.execute("select t from root.g.d").fetchall()
