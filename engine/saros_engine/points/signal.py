@@ -221,9 +221,8 @@ def _corners(points: Points, wanted: int) -> Int64Array:
     since, values = (points.times - points.times[0]).astype(np.float64), doubles(points)
     size, more = divmod(count - 2, wanted - 2)
     parts = np.arange(wanted - 1)
-    starts = (
-        1 + parts * size + np.minimum(parts, more)
-    )  # the first parts have one more; the last start is the last point
+    # The first parts have one more; the last start is the last point.
+    starts = 1 + parts * size + np.minimum(parts, more)
     lengths = np.append(np.diff(starts), 1)
     times, heights = (np.add.reduceat(v, starts) / lengths for v in (since, values))
     found = np.zeros(wanted, np.int64)
