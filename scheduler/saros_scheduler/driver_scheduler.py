@@ -105,8 +105,9 @@ class DriverScheduler:
         self._lock = threading.Condition()
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
-        #: For when the sentinel, if it sleeps, has set its alarm; None: for never. At most the earliest deadline that
-        #: was there then, so only an earlier one needs to wake it: most queries end long before theirs.
+        #: For when the sentinel's alarm is set, or will be as soon as it looks; None: for never. It is at most the
+        #: earliest deadline, so only an earlier one needs to wake it: most queries end long before theirs. An alarm
+        #: stays when its query is over: who begins next has a later deadline, as a rule.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
         #: Threads that may still come as guests.
@@ -146,6 +147,7 @@ class DriverScheduler:
             if deadline_ns is not None:
                 self._deadlines.add(query, deadline_ns)
                 if self._wakes_ns is None or deadline_ns < self._wakes_ns:
+                    self._wakes_ns = deadline_ns
                     self._lock.notify_all()
             self._queries[query] = _Query(tasks, listener, len(tasks))
             lent = lend and len(tasks) == 1 and not urgent and self._guests_left > 0
@@ -294,8 +296,10 @@ class DriverScheduler:
             with self._lock:
                 if self._closed:
                     return
-                deadline = self._wakes_ns = self._deadlines.next_deadline_ns()
-                left = None if deadline is None else (deadline - self._ticker()) / 1e9
+                now, deadline = self._ticker(), self._deadlines.next_deadline_ns()
+                if deadline is not None or (self._wakes_ns is not None and self._wakes_ns <= now):
+                    self._wakes_ns = deadline
+                left = None if self._wakes_ns is None else (self._wakes_ns - now) / 1e9
                 if left is None or left > 0:
                     self._lock.wait(left)
             self.end_overdue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
@@ -75,8 +76,6 @@ def nothing() -> None:
 
 @pytest.fixture
 def threaded() -> Iterator[DriverScheduler]:
-    import time
-
     scheduler = DriverScheduler(SchedulerOptions(worker_threads=2), time.monotonic_ns)
     yield scheduler
     scheduler.close()
@@ -148,8 +147,6 @@ def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: 
 
 
 def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None:
-    import time
-
     never: Future[None] = Future()
     listener = Listener()
     driver = ScriptedDriver("q", 0, [lambda: never, nothing])
@@ -163,8 +160,6 @@ def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None
 
 
 def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
-    import time
-
     looks: list[str] = []
 
     def ticker() -> int:
@@ -189,9 +184,45 @@ def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
     scheduler.close()
 
 
-def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
-    import time
+def test_queries_that_end_before_the_sentinel_looks_do_not_wake_it_each_time() -> None:
+    looks: list[str] = []
 
+    def ticker() -> int:
+        looks.append(threading.current_thread().name)
+        return time.monotonic_ns()
+
+    scheduler = DriverScheduler(SchedulerOptions(), ticker)
+    far = time.monotonic_ns() + 3_600 * 10**9
+    for number in range(50):
+        driver = ScriptedDriver(str(number), 0, [nothing])
+        # On this thread, so it is over before another one has its turn.
+        query = QueryId(str(number))
+        scheduler.submit([driver], query=query, listener=Listener(), deadline_ns=far + number, lend=True)
+        time.sleep(0.002)
+    assert looks.count("saros-sentinel") < 10
+    scheduler.close()
+
+
+def test_an_alarm_that_is_of_no_use_any_more_is_forgotten() -> None:
+    scheduler, never = DriverScheduler(SchedulerOptions(), time.monotonic_ns), Future[None]()
+    scheduler.submit(
+        [ScriptedDriver("over", 0, [nothing])],
+        query=QueryId("over"),
+        listener=Listener(),
+        deadline_ns=time.monotonic_ns() + 10_000_000,
+        lend=True,
+    )
+    time.sleep(0.05)
+    listener = Listener()
+    driver = ScriptedDriver("late", 0, [lambda: never, nothing])
+    deadline_ns = time.monotonic_ns() + 20_000_000
+    scheduler.submit([driver], query=QueryId("late"), listener=listener, deadline_ns=deadline_ns)
+    assert listener.done.wait(WAIT_S)
+    assert isinstance(listener.ends[0][1], QueryTimedOut)
+    scheduler.close()
+
+
+def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
     scheduler = DriverScheduler(SchedulerOptions(), time.monotonic_ns)
     never: Future[None] = Future()
     listener = Listener()
