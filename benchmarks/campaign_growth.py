@@ -7,8 +7,8 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
           calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
           acknowledged points of any 5 s that touch a change, to those before the nodes begin  at least half
-    3  faults while a node joins: drawn without repetition from all of `growth_matrix`         all of it ends, and is
-                                                                                               right
+    3  faults while a node joins: drawn without repetition from all of `growth_matrix`, in a   all of it ends, and is
+          cluster of its own, whose nodes look before each step whether something befalls them  right
 
 The faults and their moments are drawn from the seed; what they meet depends on the machine. The limits of time are
 those of a quiet machine: what is beyond them is told, and is no violation. Exit code 1 is for violations only, and then
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from cluster.campaign_verdict import LEDGER_SUFFIX
 from cluster.growth_effect import WINDOW_SECONDS, Effect, effect_of
 from cluster.growth_watch import Grown, add, remove
 from cluster.history import Violation
-from cluster.local_cluster import LocalCluster, NodeFailed
+from cluster.local_cluster import SAROS, LocalCluster, NodeFailed
 from growth_matrix import CASES, POINT_ROLES, PROGRAM, Case, Matrix
 
 import saros
@@ -59,28 +60,14 @@ class Growth:
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 
-class GrowthCampaign(Campaign):
+class Growing(Campaign):
     """The clients and audits of `Campaign`, and changes instead of its cycles."""
 
-    def __init__(self, cluster: LocalCluster, folder: Path, arguments: argparse.Namespace) -> None:
+    def __init__(self, cluster: LocalCluster, folder: Path, arguments: argparse.Namespace, growth: Growth) -> None:
         super().__init__(cluster, folder, arguments)
-        self._rng = random.Random(f"{arguments.seed} growth")
-        self.growth = Growth()
+        self._growth = growth
 
     def _go_through(self) -> None:
-        if not self._arguments.only_faults:
-            self._grow_and_shrink()
-        matrix = Matrix(self._cluster, NODES + 1)
-        if len(self._cluster.nodes) == NODES:
-            add(self._cluster)  # one may be lost then
-        matrix.shrink()
-        for case in self._rng.sample(CASES, self._arguments.faults):
-            if self.tally.violations:
-                return
-            self._befall(matrix, case)
-            self._audit()
-
-    def _grow_and_shrink(self) -> None:
         for joining, leaving in ((1, None), (1, None), (0, 2), (0, 4), (2, None)):
             calm_ns = time.monotonic_ns()
             time.sleep(CALM_SECONDS)
@@ -88,11 +75,24 @@ class GrowthCampaign(Campaign):
             time.sleep(WINDOW_SECONDS + 1)
             self.evidence.refresh()
             effect = effect_of(grown, self.evidence.batches, (calm_ns, calm_ns + int(CALM_SECONDS * 1e9)))
-            self.growth.effects.append(effect)
+            self._growth.effects.append(effect)
             say(f"{grown.text()}; longest call {max(effect.gaps_s, default=0):.2f} s")
             self._audit()
             if self.tally.violations:
                 return
+
+
+class Befalling(Growing):
+    """Faults instead of changes that are measured. The nodes are `PROGRAM`s."""
+
+    def _go_through(self) -> None:
+        add(self._cluster)  # one may be lost then
+        matrix = Matrix(self._cluster, NODES + 1)
+        for case in random.Random(f"{self._arguments.seed} growth").sample(CASES, self._arguments.faults):
+            if self.tally.violations:
+                return
+            self._befall(matrix, case)
+            self._audit()
 
     def _befall(self, matrix: Matrix, case: Case) -> None:
         began = time.monotonic()
@@ -100,7 +100,7 @@ class GrowthCampaign(Campaign):
         node = matrix.befall(case)
         self._wait_for_writes(time.monotonic_ns())
         matrix.shrink()
-        self.growth.cases.append((case, node is not None))
+        self._growth.cases.append((case, node is not None))
         self.tally.faults[case.kind] += node is not None
         say(f"{'not reached' if node is None else f'node {node}'}; over after {time.monotonic() - began:.1f} s")
 
@@ -161,28 +161,41 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)  # nodes and clients end with this process
     started = time.monotonic()
-    idle = None if arguments.only_faults else idle_stage_one(folder / "idle")
-    work = folder / "loaded"
+    growth = Growth()
+    violations: list[Violation] = []
+    if not arguments.only_faults:
+        growth.idle = idle_stage_one(folder / "idle")
+        violations += go_through(Growing, (SAROS,), folder / "loaded", arguments, growth)
+    if arguments.faults and not violations:
+        violations += go_through(Befalling, PROGRAM, folder / "befallen", arguments, growth)
+    lines = [f"seed {arguments.seed}, {time.monotonic() - started:.0f} s"]
+    lines += figures(growth)
+    lines += [violation.text() for violation in violations] or ["nothing lost, nothing wrong, all of it ended"]
+    say("\n".join(lines))
+    if violations:
+        say(f"ledgers: {folder}/*/*{LEDGER_SUFFIX}; logs: {folder}/*/node*/server.log")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def go_through(
+    kind: type[Growing], program: Sequence[str], work: Path, arguments: argparse.Namespace, growth: Growth
+) -> list[Violation]:
+    """One cluster from its beginning to its end; what was wrong."""
     work.mkdir(parents=True)
-    with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS, program=PROGRAM) as cluster:
-        campaign = GrowthCampaign(cluster, work, arguments)
-        campaign.growth.idle = idle
+    with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS, program=program) as cluster:
+        campaign = kind(cluster, work, arguments, growth)
         try:
             campaign.run()
         except (CampaignFailed, NodeFailed, saros.Error) as error:
             campaign.tally.violations.append(Violation("cannot go on", type(error).__name__, traceback.format_exc()))
         problems = cluster.shut_down()
-        campaign.tally.violations += [Violation("does not stop", "a node", problem) for problem in problems]
     violations = campaign.tally.violations
-    lines = [f"seed {arguments.seed}, {campaign.tally.audits} audits, {time.monotonic() - started:.0f} s"]
-    lines += figures(campaign.growth)
-    lines += [violation.text() for violation in violations] or ["nothing lost, nothing wrong, all of it ended"]
-    say("\n".join(lines))
+    violations += [Violation("does not stop", "a node", problem) for problem in problems]
     if violations:
-        say(f"{campaign.replicas}\nledgers: {work}/*{LEDGER_SUFFIX}; logs: {work}/node*/server.log")
-        return 1
-    shutil.rmtree(folder)
-    return 0
+        say(campaign.replicas)
+    return violations
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(usage())
         return 0 if words else 2
     if words[0] in ("-V", "--version", "version"):
-        from importlib.metadata import version
+        from saros_server.release import RELEASE
 
-        sys.stdout.write(f"saros {version('saros')}\n")
+        sys.stdout.write(f"saros {RELEASE}\n")
         return 0
     if words[0] not in COMMANDS:
         meant = did_you_mean(words[0], COMMANDS)

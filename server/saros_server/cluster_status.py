@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from importlib.metadata import version
 from typing import Any
 
 from saros_cluster.cluster_schema import ClusterSchema
@@ -35,6 +34,7 @@ from saros_engine.cluster_info import (
     answering,
 )
 from saros_engine.system_mode import SystemMode
+from saros_server.release import RELEASE
 from saros_storage.errors import UserMistake
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class ClusterStatus:
             groups[group] = astuple(found)
         came = astuple(self._inflow.came())
         return json.dumps(
-            {"version": version("saros"), "groups": groups, "came": came, "read_only": self._mode.read_only}
+            {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
         ).encode()
 
     def _here(self) -> dict[GroupId, _Replica]:
@@ -143,7 +143,7 @@ class ClusterStatus:
     def _all(self) -> dict[NodeId, _Told | None]:
         return {
             **self._told,
-            self._node: _Told(version("saros"), self._here(), self._inflow.came(), self._mode.read_only),
+            self._node: _Told(RELEASE, self._here(), self._inflow.came(), self._mode.read_only),
         }
 
     def current_members(self, group: GroupId) -> list[NodeId]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum
-from importlib.metadata import version
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -25,6 +24,7 @@ from saros_server.gate import Gate
 from saros_server.node import Node
 from saros_server.other_calls import OTHER_CALLS, OTHER_STREAMS
 from saros_server.passwords import Cost
+from saros_server.release import RELEASE
 from saros_server.session import EmbeddedSession, open_session
 from saros_server.statements import Statements
 from saros_server.sync_service import SYNC_CALLS
@@ -197,7 +197,7 @@ class ClientService:
             protocol=min(request.protocol, protocol.PROTOCOL),
             session=token,
             time_unit=session.time_unit.suffix,
-            server=version("saros"),
+            server=RELEASE,
             addresses=self._addresses(),
             memory=self.node.requests.memory if self.node.cluster is None else 0,
         )
@@ -223,10 +223,10 @@ class ClientService:
     def _ping(self, _: client_pb2.PingRequest, context: grpc.ServicerContext) -> client_pb2.PingReply:
         """How the node is; who asks from elsewhere a node that has users learns that it is there."""
         if not self._gate.is_open and not _is_here(_host(context)):
-            return client_pb2.PingReply(server=version("saros"))
+            return client_pb2.PingReply(server=RELEASE)
         node = self._own.node
         return client_pb2.PingReply(
-            server=version("saros"),
+            server=RELEASE,
             uptime_ms=int(self.uptime_s * 1_000),
             sessions=self.sessions,
             queries=node.engine.open_queries,
