@@ -30,6 +30,7 @@ from saros_cluster.merges import MergeHere, Stopped
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.notes import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
+from saros_cluster.partly import refused_at_last
 from saros_cluster.peers import CallHandler, Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
@@ -158,7 +159,13 @@ class ClusterDatabase:
         request = self.entries.request()
         frames = frames_of(tablets)
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
-        self.dropping.until_taken(lambda: self._write(request, frames, creates), devices)
+        written: dict[GroupId, Mutation] = {}
+        try:
+            self.dropping.until_taken(lambda: self._write(request, frames, creates, written), devices)
+        except UserMistake as error:
+            if written:
+                raise refused_at_last(written, error) from error
+            raise
 
     def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
         """See `Database.hand_over`: those that are one entry of a group which is led here."""
@@ -186,7 +193,13 @@ class ClusterDatabase:
         seen = self.dropping.seen(drops, placed) if drops else 0
         return group, encode_command(request, Mutation(tablets=[part]), seen, routing.known(group))
 
-    def _write(self, request: Request, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
+    def _write(
+        self,
+        request: Request,
+        frames: Sequence[TabletFrame],
+        creates: Sequence[SchemaChange],
+        written: dict[GroupId, Mutation],
+    ) -> None:
         if creates:
             self._registering.look(creates)
         drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
@@ -203,14 +216,14 @@ class ClusterDatabase:
                 rows.setdefault(group, []).append(part)
                 self._note_written(frame.head.device, group)
         if creates:
-            self._registering.create(request, creates, rows, tree, drops, routing)
+            self._registering.create(request, creates, rows, tree, drops, routing, written)
             # What was created may have been dropped since: rows that went with it are gone too, others are refused.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
             refuse_sent(self.schema, (head.device for head in heads))
         mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
-        self.entries.propose_all(mutations, request, routing, seen)
+        self.entries.propose_all(mutations, request, routing, seen, written)
 
     def _note_written(self, device: str, group: GroupId) -> None:
         if len(self._written) >= _WRITTEN_MAX:

@@ -1,8 +1,15 @@
 """A coordinator's entries: in the logs of data groups, at once, and in that of the meta group.
 
 Each carries a request, the client's or one of this node's own, so a repetition has no second effect (`data.requests`).
-What spans groups is one entry in each: each is all or nothing, the whole may be done in part if a group fails, and then
-says so (`partly`). Thread-safe.
+What spans groups is one entry in each. Each is all or nothing; what comes of the whole:
+
+    all done                      nothing is raised
+    some refused it               why: the request is wrong, or has to be prepared anew
+    none done                     the failure; OutcomeUnknown before any other: it may be done after all
+    some done, others not         PartlyDone (2020), which says what is where
+
+Who prepares anew what was refused keeps what rows were written before: refused for good then, it is PartlyDone too.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -11,17 +18,20 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from saros_cluster.catching_up import CatchingUp
 from saros_cluster.data.command import NO_REQUEST, Request, current_request, encode_command
+from saros_cluster.data.drops import OVERTAKEN
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.topology import META
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
-from saros_cluster.partly import raise_failures
+from saros_cluster.partly import PartlyDone, Parts
 from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
-from saros_storage.errors import StorageError
+from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
 
 #: What was written is waited for so long until it shows.
@@ -49,32 +59,44 @@ class Entries:
         return Request(self._client, next(self._sequence))
 
     def propose_all(
-        self, mutations: Mapping[GroupId, Mutation], request: Request, routing: Routing, seen: int = 0
+        self,
+        mutations: Parts,
+        request: Request,
+        routing: Routing,
+        seen: int = 0,
+        written: dict[GroupId, Mutation] | None = None,
     ) -> None:
         """An entry in each group, at once; `routing`: that which says to whom what goes.
 
-        `seen`: the newest drop that they take into account. Raises what `in_all` does.
+        `seen`: the newest drop that they take into account; `written`: by group, rows that the request has brought by
+        now. Raises what `in_all` does.
         """
+        written = {} if written is None else written
 
         def propose(group: GroupId) -> None:
-            self._proposer.propose(group, encode_command(request, mutations[group], seen, routing.known(group)))
+            mutation = mutations[group]
+            self._proposer.propose(group, encode_command(request, mutation, seen, routing.known(group)))
+            if mutation.tablets:
+                written[group] = mutation
 
-        self.in_all(mutations, propose)
+        self.in_all(mutations, propose, written)
 
-    def in_all(self, mutations: Mapping[GroupId, Mutation], act: Callable[[GroupId], None]) -> None:
-        """Carry out something in each group, at once. Raises what `raise_failures` does, after all are over."""
+    def in_all(
+        self,
+        mutations: Parts,
+        act: Callable[[GroupId], None],
+        done: Parts | None = None,
+    ) -> None:
+        """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request."""
+        results: dict[GroupId, Callable[[], object]]
         if len(mutations) == 1:
-            act(next(iter(mutations)))
-            return
-        running = {group: self._pool.submit(act, group) for group in mutations}
-        wait(running.values())
-        failures: dict[GroupId, StorageError] = {}
-        for group, future in running.items():
-            try:
-                future.result()
-            except StorageError as error:
-                failures[group] = error
-        raise_failures(mutations, failures)
+            results = {group: partial(act, group) for group in mutations}
+        else:
+            running = {group: self._pool.submit(act, group) for group in mutations}
+            wait(running.values())
+            results = {group: future.result for group, future in running.items()}
+        failures = {group: error for group, result in results.items() if (error := _failure(result)) is not None}
+        raise_failures(mutations, failures, done or {})
 
     def change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
         """An entry of the meta group; it shows here when this returns.
@@ -104,3 +126,29 @@ class Entries:
     def see(self, groups: Iterable[GroupId]) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
         self._catching_up.catch_up(groups, SEE_SECONDS)
+
+
+def _failure(result: Callable[[], object]) -> StorageError | None:
+    try:
+        result()
+    except StorageError as error:
+        return error
+    return None
+
+
+def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
+    """See the module; `failures`: those of the groups that have one; `before`: what was done of the request earlier."""
+    if not failures:
+        return
+    found = sorted(failures.values(), key=_precedence)
+    done = {**before, **{group: mutation for group, mutation in mutations.items() if group not in failures}}
+    if isinstance(found[0], UserMistake) or not done:
+        raise found[0]
+    failed = {group: mutations[group] for group in failures if group not in done}
+    raise PartlyDone(done, failed, "; ".join(str(error) for error in failures.values())) from found[0]
+
+
+def _precedence(error: StorageError) -> int:
+    if error.code in (MOVED, OVERTAKEN):
+        return 0
+    return 1 if isinstance(error, UserMistake) else 2 if isinstance(error, OutcomeUnknown) else 3

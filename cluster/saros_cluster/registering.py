@@ -101,10 +101,12 @@ class Registering:
         tree: SchemaTree,
         drops: Mapping[GroupId, int],
         routing: Routing,
+        written: dict[GroupId, Mutation] | None = None,
     ) -> None:
         """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
 
-        `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what.
+        `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what; `written`:
+        see `Entries.propose_all`.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
@@ -122,7 +124,7 @@ class Registering:
         mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
         seen = min((drops.get(group, 0) for group in mutations), default=0)
         with self._entries.showing(mutations):
-            self._entries.propose_all(mutations, request, routing, seen)
+            self._entries.propose_all(mutations, request, routing, seen, written)
 
     def _create_database(self, path: str, wanted: Request | None) -> None:
         """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from saros_cluster.partly import PartlyDone, refused_at_last
 from saros_engine.conversion import check_conversion, convert, rounded
 from saros_engine.database import Database
 from saros_engine.extensions.triggers import Triggers
@@ -108,9 +109,15 @@ class Writer:
                 self.insert_columns(device, times[living], left, aligned=aligned)
                 raise _out_of_ttl(device, times, living)
         key = (device, names, tuple([c.type for c in values]), aligned)
-        shape = self._shapes.get(key)
-        if shape is None or not self._write_as_known(shape, names, times, values):
-            self._insert_new_shape(key, times, values)
+
+        def write() -> None:
+            shape = self._shapes.get(key)
+            if shape is not None and shape.version == self._store.schema.version:
+                self._write(Tablet(shape.device, names, times, values, shape.aligned))
+            else:
+                self._write_new_shape(key, times, values)
+
+        self._creating(write)
         return points_of(rows, values)
 
     def known_tablet(
@@ -127,21 +134,7 @@ class Writer:
         tablet = Tablet(shape.device, names, times, values, shape.aligned)
         return tablet if self._triggers.firing(tablet) is None else None
 
-    def _write_as_known(
-        self, shape: _Shape, names: tuple[str, ...], times: Int64Array, columns: tuple[Column, ...]
-    ) -> bool:
-        """Write a batch of a shape that was seen before; False if the schema is another one since."""
-        if shape.version != self._store.schema.version:
-            return False
-        try:
-            self._write(Tablet(shape.device, names, times, columns, shape.aligned))
-        except UserMistake as error:
-            if not self._is_overtaken(error, shape.version):
-                raise
-            return False
-        return True
-
-    def _insert_new_shape(
+    def _write_new_shape(
         self,
         key: tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None],
         times: Int64Array,
@@ -149,24 +142,20 @@ class Writer:
     ) -> None:
         text, names, _, asked = key
         path = join_nodes(split_path(text))
-
-        def write() -> None:
-            known = self._store.schema.device(path)
-            aligned = self._aligned_as(known, path, asked=asked)
-            template = template_for(self._store.schema, path)
-            found = [None if known is None else known.find(name) for name in names]
-            wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
-            pairs = zip(names, columns, found, wanted, strict=True)
-            missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
-            fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
-            own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
-            self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
-            if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
-                if len(self._shapes) >= _SHAPES_MAX:
-                    self._shapes.clear()
-                self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
-
-        self._creating(write)
+        known = self._store.schema.device(path)
+        aligned = self._aligned_as(known, path, asked=asked)
+        template = template_for(self._store.schema, path)
+        found = [None if known is None else known.find(name) for name in names]
+        wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
+        pairs = zip(names, columns, found, wanted, strict=True)
+        missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
+        fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
+        own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
+        self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
+        if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
+            if len(self._shapes) >= _SHAPES_MAX:
+                self._shapes.clear()
+            self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
 
     def _write(self, tablet: Tablet, creates: Sequence[SchemaChange] = ()) -> None:
         """Write a batch, and fire what is to be fired for it."""
@@ -178,13 +167,23 @@ class Writer:
             firing.after()
 
     def _creating(self, write: Callable[[], None]) -> None:
-        """Do a write that creates what is missing; again, if others have created or dropped it meanwhile."""
+        """Do a write that creates what is missing; again, if others have created or dropped it meanwhile.
+
+        Raises PartlyDone if it is refused at last and was done in part before.
+        """
+        partly: PartlyDone | None = None
         while True:
             version = self._store.schema.version
             try:
                 write()
+            except PartlyDone as error:
+                if error.refused is None or not self._is_overtaken(error.refused, version):
+                    raise
+                partly = error
             except UserMistake as error:
                 if not self._is_overtaken(error, version):
+                    if partly is not None:
+                        raise refused_at_last(partly.done, error) from error
                     raise
             else:
                 return

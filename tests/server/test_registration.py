@@ -26,12 +26,15 @@ else has made the series, unless the database is new, and learns afterwards that
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from server.faulty_peers import Calls
 from server.town import WEEK, Town, a_town, at_once
@@ -43,11 +46,13 @@ from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.database import ClusterDatabase
 from saros_cluster.groups import is_founding
 from saros_cluster.growth.topology import META
+from saros_cluster.partly import PartlyDone
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE
+from saros_cluster.proposer import PROPOSE, Proposer
 from saros_cluster.raft.messages import EntryKind, GroupId
 from saros_cluster.raft_log import LogContents, RaftLog
 from saros_cluster.routing import Routing
+from saros_storage.block import Column
 from saros_storage.capture.shelf import Shelf
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.clock import SystemClock
@@ -56,6 +61,7 @@ from saros_storage.errors import StorageError, UserMistake
 from saros_storage.log import LogOptions
 from saros_storage.snapshot import MemorySource
 from saros_storage.store_options import StoreOptions
+from saros_storage.tablet import Tablet
 from saros_storage.types import DataType
 
 #: Of the flows: node 1. The meta group is led by node 2.
@@ -298,6 +304,45 @@ def test_a_stale_coordinator_makes_anew_what_was_dropped(town: Town) -> None:
         town.nodes.run(1, f"delete timeseries {device}.x")
         write(device)
         assert [[(WEEK + 4, 4)]] * 3 == town.on_all(f"select x from {device}")
+
+
+@pytest.mark.parametrize("finder", ["the coordinator", "the engine"])
+def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
+    town: Town, monkeypatch: pytest.MonkeyPatch, finder: str
+) -> None:
+    """1. A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The other group's part is
+    refused for good, by who looks at the schema again; y of the first part stays."""
+    group = group_of(town, OUTSIDE)
+    device = f"{town.database(group, elsewhere=True)}.d"
+    other = town.routing().group_at(device.removesuffix(".d"), 1)
+    for time in (1, WEEK + 1):
+        assert 2 == insert_both(town, device, [time])
+    propose, first_done = Proposer.propose, threading.Event()
+
+    def propose_late(self: Proposer, to: GroupId, data: bytes, seconds: float | None = None) -> None:
+        if to == other and not first_done.is_set():
+            assert first_done.wait(10)
+            monkeypatch.undo()
+            Context().run(town.nodes.run, 1, f"delete timeseries {device}.x")
+            Context().run(town.nodes.run, 1, f"insert into {device}(time, x) values (3, 'new')")
+        propose(self, to, data, seconds)
+        first_done.set()
+
+    monkeypatch.setattr(Proposer, "propose", propose_late)
+    ones = Column.of(DataType.INT64, [1, 1])
+    tablet = Tablet(device, ("x", "y"), np.array([2, WEEK + 2]), (ones, ones), False)
+    with pytest.raises(PartlyDone, match="TEXT") as caught:
+        insert_both(town, device, [2, WEEK + 2]) if finder == "the engine" else town.database_of(0).write([tablet])
+    assert (2020, [group]) == (caught.value.code, list(caught.value.done))
+    assert f"done is {device} from 2 to 2 (group {group})" in str(caught.value)
+    assert [[(1, 1), (2, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select y from {device}")
+
+
+def insert_both(town: Town, device: str, times: list[int]) -> int:
+    """Ones for x and y."""
+    column = Column.of(DataType.INT64, [1] * len(times))
+    engine = town.nodes.node(COORDINATOR).engine
+    return engine.insert_columns(device, np.array(times), {"x": column, "y": column})
 
 
 def test_a_drop_costs_writers_of_other_devices_nothing(town: Town) -> None:

@@ -105,7 +105,7 @@ def test_one_replica(tmp_path: Path) -> None:
                     town.read(number, partial, "weak")
         written = refused[2]
         assert isinstance(written, PartlyDone)
-        assert (((here,), (dead,))) == (written.done, written.failed)
+        assert ([here], [dead]) == (list(written.done), list(written.failed))
         assert f"done is {both} from 2 to 2 (group {here})" in str(written)
         assert f"not done is {both} from {WEEK + 2} to {WEEK + 2} (group {dead})" in str(written)
         assert ([(2, 2)], False) == town.read(1, f"select x from {both} where time >= 0 and time < {WEEK}", "weak")

@@ -144,7 +144,7 @@ _ROWS = (
         2020,
         "PARTLY_DONE",
         ErrorClass.OPERATIONAL,
-        "Some groups took their part, others could not: send it again when they are up; nothing is done twice.",
+        "Some groups took their part, others not: the text says which and why. Sent again, nothing is done twice.",
     ),
     Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series are dropped all the time: try again."),
     Status(2022, "CLUSTER_CHANGING", ErrorClass.OPERATIONAL, "The cluster is changing: wait until that is over."),

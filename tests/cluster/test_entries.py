@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.partly import PartlyDone, raise_failures
+from saros_cluster.entries import raise_failures
+from saros_cluster.partly import PartlyDone
 from saros_cluster.proposer import NoLeader, OutcomeUnknown
 from saros_cluster.raft.messages import GroupId
 from saros_storage.block import Column
@@ -34,13 +35,13 @@ def mistake(code: int) -> UserMistake:
 
 
 def test_nothing_is_raised_if_all_is_done() -> None:
-    raise_failures(WRITE, {})
+    raise_failures(WRITE, {}, {})
 
 
 def test_a_part_says_what_is_done_and_what_is_not() -> None:
     with pytest.raises(PartlyDone) as caught:
-        raise_failures(WRITE, {TWO: NoLeader(TWO, "gone")})
-    assert (2020, (ONE, THREE), (TWO,)) == (caught.value.code, caught.value.done, caught.value.failed)
+        raise_failures(WRITE, {TWO: NoLeader(TWO, "gone")}, {})
+    assert (2020, [ONE, THREE], [TWO]) == (caught.value.code, list(caught.value.done), list(caught.value.failed))
     assert (
         "done in part: done is root.a.d from 1 to 5 (group 1), schema of root.a.e (group 3); "
         "not done is root.a.d from 100 to 100 (group 2): group 2 has no leader that can be reached: gone"
@@ -60,7 +61,7 @@ def test_a_part_says_what_is_done_and_what_is_not() -> None:
 def test_which_failure_counts(failures: list[StorageError | None], expected: int) -> None:
     groups = {group: error for group, error in zip(WRITE, failures, strict=True) if error is not None}
     with pytest.raises(StorageError) as caught:
-        raise_failures(WRITE, groups)
+        raise_failures(WRITE, groups, {})
     assert expected == caught.value.code
 
 
@@ -68,5 +69,5 @@ def test_long_lists_are_cut() -> None:
     many = {GroupId(n): Mutation(deletions=[Deletion(("root.a.**",), TimeRange())]) for n in range(9)}
     many[GroupId(9)] = Mutation([DeleteDatabase("root.a")])
     with pytest.raises(PartlyDone) as caught:
-        raise_failures(many, {GroupId(0): NoLeader(GroupId(0), "gone")})
+        raise_failures(many, {GroupId(0): NoLeader(GroupId(0), "gone")}, {})
     assert "dropping or deleting root.a.** (group 5) and 4 more; not done" in str(caught.value)
