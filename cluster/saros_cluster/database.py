@@ -393,11 +393,7 @@ class ClusterDatabase:
 
     def blocked_by(self) -> str | None:
         """See `Database.blocked_by`."""
-        failures = self._parts.host.failures
-        if failures:
-            group, why = next(iter(failures.items()))
-            return f"group {group} was stopped: {why}"
-        return self._parts.replicas.blocked_by()
+        return self._parts.host.blocked_by() or self._parts.replicas.blocked_by()
 
     def close(self) -> None:
         """Wait for what is under way."""

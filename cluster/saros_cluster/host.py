@@ -246,6 +246,12 @@ class GroupHost:
         """Of all groups here."""
         return dict(self._statuses)
 
+    def blocked_by(self) -> str | None:
+        """Why groups take nothing here at the moment, or None."""
+        for group, why in self.failures.items():
+            return f"group {group} was stopped: {why}"
+        return self._log.blocked_by()
+
     def leads(self, group: GroupId) -> bool:
         """Whether this node leads the group, as far as it knows."""
         status = self._statuses.get(group)

@@ -231,6 +231,10 @@ class RaftLog:
         """What ended the log, if something has."""
         return self._log.failure
 
+    def blocked_by(self) -> str | None:
+        """Why nothing can be written at the moment, or None."""
+        return self._log.blocked_by()
+
     def close(self) -> None:
         """Write and fsync what is queued, then close. Idempotent."""
         self._log.close()

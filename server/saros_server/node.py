@@ -137,8 +137,9 @@ class Node:
 
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after it."""
-        asleep = ("it only reads: SET SYSTEM TO RUNNING lets it write again",) if self.engine.mode.read_only else ()
-        return (*self.store.status().problems, *asleep)
+        asleep = "it only reads: SET SYSTEM TO RUNNING lets it write again" if self.engine.mode.read_only else None
+        found = [*self.store.status().problems, self.store.blocked_by(), asleep]
+        return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def close(self) -> None:
         """End what runs and free the folder. Idempotent."""

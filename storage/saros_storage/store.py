@@ -427,9 +427,7 @@ class Store:
 
     def blocked_by(self) -> str | None:
         """Why writes are refused at the moment, or None."""
-        if self._log.failure is not None:
-            return f"the log failed: {self._log.failure}"
-        return self._region.blocked_by()
+        return self._log.blocked_by() or self._region.blocked_by()
 
     def close(self) -> None:
         """End; what is in memory stays in the log. Idempotent."""

@@ -57,6 +57,7 @@ class FaultyDisk(LocalDisk):
         self.fail_syncs = 0
         self.fail_creates = 0
         self.fail_folders = 0
+        self.free = 1 << 40
         self.syncs = 0
 
     def create(self, path: str) -> File:
@@ -68,6 +69,9 @@ class FaultyDisk(LocalDisk):
         if self.fail_folders:
             raise OSError(self.fail_folders, "no room")
         super().sync_folder(path)
+
+    def free_bytes(self, path: str) -> int:
+        return self.free
 
     def append(self, path: str) -> File:
         return FaultyFile(super().append(path), self)
@@ -207,6 +211,26 @@ def test_a_full_disk_takes_the_write_back_and_the_log_goes_on(tmp_path: Path) ->
     with pytest.raises(DiskFull):
         log.wait(ticket)
     assert [b"a", b"b"] == reopen(tmp_path)[1]
+
+
+def test_a_full_disk_is_told_of_until_there_is_room_or_a_write_went_through(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    disk = FaultyDisk()
+    log, _ = reopen(tmp_path, disk)
+    for _ in range(2):
+        disk.fail_writes, disk.free = errno.ENOSPC, 10
+        for _ in range(2):
+            with pytest.raises(DiskFull):
+                write(log, b"lost" * 100)
+        assert f"no space left for the log in {tmp_path}" == log.blocked_by()
+        disk.fail_writes, disk.free = 0, 1_000
+        assert log.blocked_by() is None
+        disk.free = 10
+        write(log, b"a")
+        assert log.blocked_by() is None
+    assert ["no space left for the log", "the log has room again"] * 2 == [r.getMessage() for r in caplog.records]
 
 
 def test_any_other_failed_write_ends_the_log(tmp_path: Path) -> None:

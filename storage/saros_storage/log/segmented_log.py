@@ -97,6 +97,8 @@ class SegmentedLog:
         self._reserved_until = 0
         self._leading = False
         self._failure: BaseException | None = None
+        #: What a full disk would not take, last; 0 when something was written since.
+        self._refused_bytes = 0
         self._closed = False
 
     @staticmethod
@@ -163,6 +165,15 @@ class SegmentedLog:
     def failure(self) -> BaseException | None:
         """What ended the log, if something has."""
         return self._failure
+
+    def blocked_by(self) -> str | None:
+        """Why nothing can be written at the moment, or None. A full disk shows when it has refused a write."""
+        if self._failure is not None:
+            return f"the log failed: {self._failure}"
+        refused = self._refused_bytes
+        if refused and self._disk.free_bytes(self._folder) < refused:
+            return f"no space left for the log in {self._folder}"
+        return None
 
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
         """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
@@ -285,7 +296,13 @@ class SegmentedLog:
         if failure is None:
             self._written = last
             self._synced = last if sync else self._synced
+            if drafts and self._refused_bytes:
+                self._refused_bytes = 0
+                _logger.info("the log has room again", extra={"path": self._folder})
         elif failure.errno in FULL_ERRNOS and self._taken_back():
+            if not self._refused_bytes:
+                _logger.warning("no space left for the log", extra={"path": self._folder})
+            self._refused_bytes = sum(draft.size for draft in drafts + self._queue)
             self._queue.clear()
             self._next_index = self._written + 1
             self._lost_from.append(self._next_index)
