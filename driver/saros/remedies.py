@@ -9,6 +9,8 @@ _WRONG_LOGIN = 801
 _WITHOUT_TLS = (("Socket closed", "if the server speaks TLS, add /?tls=ca.pem"),)
 _WITH_TLS = (
     ("WRONG_VERSION_NUMBER", "the server does not speak TLS: leave tls away"),
+    ("certificate has expired", "renew it, unless the clock of this machine is wrong"),
+    ("certificate is not yet valid", "the clock of this machine is wrong, or that of who made it"),
     ("CERTIFICATE_VERIFY_FAILED", "{tls} has not signed the server's certificate"),
     ("Hostname Verification", "the server's certificate is for other names: use one of those"),
 )

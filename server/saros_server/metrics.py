@@ -72,7 +72,8 @@ METRICS: dict[str, tuple[bool, str]] = {
         False,
         "Time since what the receiver shows was sealed here, by receiver that saros sync sends to.",
     ),
-    "saros_problems": (False, "Things that somebody should look at: see SHOW and the log."),
+    "saros_certificate_expiry_seconds": (False, "Time until a certificate expires, by file."),
+    "saros_problems": (False, "Things that somebody should look at: saros status names them."),
 }
 _NANOSECONDS = 1e9
 
@@ -129,6 +130,7 @@ class NodeCollector:
             }
         )
         yield from _of_sync(self._node)
+        yield _of_certificates(self._node)
         yield _by_level("saros_driver_quanta", scheduler.quanta)
         yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
 
@@ -158,6 +160,14 @@ def _of_sync(node: Node) -> Iterator[Metric]:
         if receiver.shows_ns:
             family.add_metric([receiver.name], max(time.time() - receiver.shows_ns / _NANOSECONDS, 0.0))
     yield family
+
+
+def _of_certificates(node: Node) -> Metric:
+    name = "saros_certificate_expiry_seconds"
+    family = GaugeMetricFamily(name, METRICS[name][1], labels=["file"])
+    for path, validity in dict(found for files in node.certificates for found in files.validities).items():
+        family.add_metric([path], validity.end.timestamp() - time.time())
+    return family
 
 
 def _by_level(name: str, values: Iterable[float]) -> Metric:

@@ -10,6 +10,8 @@ queries, flushes nothing (the log has it all), and frees the folder. Thread-safe
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from saros_engine.user_statements import UserStatements
 from saros_grammar.ast import Measure
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.balancing import BalanceOptions
+from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.kept_mode import kept_mode
 from saros_server.passwords import Cost, check_password, hash_password
@@ -62,6 +65,7 @@ class Node:
         receiver: Receiver | ClusterReceiver,
         sync: NodeSyncDesk,
         uploads: Uploads,
+        certificates: Sequence[WatchedFiles],
     ) -> None:
         #: Where rounds of `saros sync` go.
         self.receiver = receiver
@@ -80,6 +84,9 @@ class Node:
         self.requests = Requests()
         #: What clients bring for LOAD.
         self.uploads = uploads
+        #: What it is known by to others; whoever serves it adds those for clients.
+        self.certificates = list(certificates)
+        self._clock = clock
         #: Moments that are kept for statements to come.
         self.read_points = ReadPoints(self.store, clock, self.requests.memory)
         in_charge = (lambda: True) if isinstance(opened, Store) else opened.chores.leads_meta
@@ -97,7 +104,7 @@ class Node:
         keep_freed_memory()
         use_cache_folder(fallback=os.path.join(folder, "kernels"))
         disk, clock = disk or LocalDisk(), clock or SystemClock()
-        opened = _open(folder, configuration, disk, clock)
+        opened, certificates = _open(folder, configuration, disk, clock)
         try:
             directory = FileDirectory(folder, disk) if isinstance(opened, Store) else opened.directory
             scheduler = DriverScheduler(
@@ -133,12 +140,14 @@ class Node:
         if others is not None:
             others.answer_with(engine.every_node.answer)
         uploads = Uploads(folder, disk, clock)
-        return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads)
+        return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads, certificates)
 
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after it."""
         asleep = "it only reads: SET SYSTEM TO RUNNING lets it write again" if self.engine.mode.read_only else None
-        found = [*self.store.status().problems, self.store.blocked_by(), asleep]
+        now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)
+        expiring = (problem for files in self.certificates for problem in files.problems(now))
+        found = [*self.store.status().problems, self.store.blocked_by(), asleep, *expiring]
         return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def close(self) -> None:
@@ -162,22 +171,25 @@ def _receiver(opened: Store | ClusterNode) -> Receiver | ClusterReceiver:
     return opened.receiver
 
 
-def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock) -> Store | ClusterNode:
+def _open(
+    folder: str, configuration: Configuration, disk: Disk, clock: Clock
+) -> tuple[Store | ClusterNode, list[WatchedFiles]]:
     """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
-        return SyncedStore.open(folder, options, disk, clock)
+        return SyncedStore.open(folder, options, disk, clock), []
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster_node import ClusterNode
 
-    credentials = peer_credentials(configuration, clock)
+    credentials = peer_credentials(configuration, clock, file)
     try:
-        return ClusterNode.open(
+        opened = ClusterNode.open(
             folder, file, options, disk, clock, credentials=credentials, balance=_balance_options(configuration)
         )
     except CannotListen as error:
         raise ConfigurationError(str(error)) from error
+    return opened, [] if credentials is None else [credentials.files]
 
 
 def _balance_options(configuration: Configuration) -> BalanceOptions:

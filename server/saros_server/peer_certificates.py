@@ -12,12 +12,10 @@ to renew a certificate, remove it. A node that runs takes what it finds changed 
 from __future__ import annotations
 
 import ipaddress
-import logging
 import os
 import re
 import secrets
 import shutil
-import ssl
 import subprocess
 import tempfile
 import threading
@@ -25,14 +23,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from saros_cluster.cluster_file import ClusterFile
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.handshake import Identity, PeerCredentials
-from saros_server.certificate_files import read_with_key, stamp_of
+from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
-
-logger = logging.getLogger(__name__)
 
 _KEYS = ("peer_ca", "peer_certificate", "peer_key")
 _CA, _CA_KEY = "ca.pem", "ca.key"
@@ -64,14 +61,14 @@ _OPENSSL_SECONDS = 60.0
 _LOOK_NS = 1_000_000_000
 
 
-def peer_credentials(configuration: Configuration, clock: Clock) -> PeerFiles | None:
-    """What the configuration names; None: nothing. Raises ConfigurationError."""
+def peer_credentials(configuration: Configuration, clock: Clock, file: ClusterFile) -> PeerFiles | None:
+    """What the configuration names for the node of a file; None: nothing. Raises ConfigurationError."""
     paths = [str(getattr(configuration, key)) for key in _KEYS]
     if not any(paths):
         return None
     if not all(paths):
         raise ConfigurationError(f"{', '.join(_KEYS)} go together: give all, or none")
-    return PeerFiles(paths, clock)
+    return PeerFiles(paths, clock, Identity(file.cluster, file.node))
 
 
 class PeerFiles:
@@ -80,39 +77,23 @@ class PeerFiles:
     Implements `CredentialSource`.
     """
 
-    def __init__(self, paths: Sequence[str], clock: Clock) -> None:
+    def __init__(self, paths: Sequence[str], clock: Clock, identity: Identity) -> None:
         """Raises ConfigurationError."""
-        self._paths = tuple(paths)
         self._clock = clock
         self._lock = threading.Lock()
-        self._seen = stamp_of(self._paths)
+        #: The files.
+        self.files = WatchedFiles(paths, identity.uri)
         self._looked_ns = clock.monotonic_ns()
-        self._found = self._read()
+        self._found = PeerCredentials(*self.files.contents)
 
     def now(self) -> PeerCredentials:
         """See `CredentialSource.now`; a change is seen after a second."""
         with self._lock:
             if self._clock.monotonic_ns() - self._looked_ns >= _LOOK_NS:
                 self._looked_ns = self._clock.monotonic_ns()
-                self._look()
+                if self.files.look():
+                    self._found = PeerCredentials(*self.files.contents)
             return self._found
-
-    def _look(self) -> None:
-        try:
-            stamp = stamp_of(self._paths)
-            if stamp == self._seen:
-                return
-            found = self._read()
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._paths[1:])
-        except (ConfigurationError, OSError) as error:  # the next file may not be written yet
-            logger.warning("the certificate between nodes cannot be read anew", extra={"error": str(error)})
-            return
-        self._seen, self._found = stamp, found
-        logger.info("a new certificate between nodes", extra={"certificate": self._paths[1]})
-
-    def _read(self) -> PeerCredentials:
-        ca, certificate, key = read_with_key(self._paths)
-        return PeerCredentials(ca, certificate, key)
 
 
 def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) -> list[str]:

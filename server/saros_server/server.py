@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from saros_cluster.cluster_file import load as load_cluster_file
+from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import ConfigurationError
 from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
@@ -107,7 +108,9 @@ class Server:
         """Listen; the port. Raises RuntimeError, ConfigurationError (certificate)."""
         if security.tls is None:
             return int(self._server.add_insecure_port(f"{host}:{port}"))
-        bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(security.tls)))
+        files = WatchedFiles((security.tls.certificate, security.tls.key))
+        self._service.node.certificates.append(files)
+        bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(files)))
         self._local = f"unix-abstract:saros-{secrets.token_hex(16)}"
         self._server.add_insecure_port(self._local)
         return bound
@@ -130,6 +133,8 @@ class Server:
         level = logging.WARNING if self._warning else logging.INFO
         extra = {"address": self.address, "folder": self._folder}
         logger.log(level, "serving", extra=extra | ({"access": self._warning} if self._warning else {}))
+        for problem in self._service.node.problems():
+            logger.warning("a problem", extra={"problem": problem})
 
     def stop(self) -> None:
         """Let running calls end, close the database. Idempotent."""

@@ -210,7 +210,7 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
 
 def _may_start(folder: str, file: ClusterFile) -> bool:
     """Whether it has what it needs to speak to the others; else says what to do. Raises UserMistake."""
-    credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock())
+    credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock(), file)
     answers = (_speaks_tls(address.peer) for address in file.nodes.values())
     with_tls = next((answer for answer in answers if answer is not None), None)
     if credentials is not None and with_tls is False:

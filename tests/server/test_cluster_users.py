@@ -40,6 +40,7 @@ from saros_cluster.database import ClusterDatabase
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions
+from saros_cluster.transport.handshake import Identity
 from saros_cluster.users.commands import CreateUser
 from saros_server import cluster_node, user_command
 from saros_server.configuration import ConfigurationError, load
@@ -436,7 +437,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
 
 
 @needs_openssl
-def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path) -> None:
+def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes 1 and 2 are a majority; node 3 tries with one wrong thing after the other, and then with the right one."""
     folders = make_folders(tmp_path / "data", 3, 3)
     cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
@@ -451,6 +452,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path) -> None:
     try:
         for node in nodes:
             wait_until(lambda n=node: reads(n))
+        monkeypatch.setattr("saros_server.certificate_files.names", lambda *_: True)  # a stranger lets itself pass
         for options in wrong:
             stranger = opened(folders[2], options)
             try:
@@ -505,40 +507,45 @@ def test_without_openssl_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "out").exists()
 
 
+@needs_openssl
 def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path) -> None:
-    paths = {key: tmp_path / key for key in ("peer_ca", "peer_certificate", "peer_key")}
-    options = {key: str(path) for key, path in paths.items()}
-    assert peer_credentials(load().values, SystemClock()) is None
+    file, second = (decode((folder / "cluster.json").read_bytes()) for folder in make_folders(tmp_path, 2, 2))
+    out = tmp_path / "out"
+    names = {"peer_ca": "ca.pem", "peer_certificate": "node1.pem", "peer_key": "node1.key"}
+    options = {key: str(out / name) for key, name in names.items()}
+    assert peer_credentials(load().values, SystemClock(), file) is None
     for missing in options:
         with pytest.raises(ConfigurationError, match="peer_ca, peer_certificate, peer_key go together"):
-            peer_credentials(load(overrides={**options, missing: ""}).values, SystemClock())
+            peer_credentials(load(overrides={**options, missing: ""}).values, SystemClock(), file)
     with pytest.raises(ConfigurationError, match="cannot read"):
-        peer_credentials(load(overrides=options).values, SystemClock())
-    for path in paths.values():
-        path.write_text(path.name)
-        path.chmod(0o640)
+        peer_credentials(load(overrides=options).values, SystemClock(), file)
+    make_certificates(str(out), file.cluster, {NodeId(1): "a"})
+    (out / "node1.key").chmod(0o640)
     with pytest.raises(ConfigurationError, match="others may read the key"):
-        peer_credentials(load(overrides=options).values, SystemClock())
-    paths["peer_key"].chmod(0o600)
-    files = peer_credentials(load(overrides=options).values, SystemClock())
+        peer_credentials(load(overrides=options).values, SystemClock(), file)
+    (out / "node1.key").chmod(0o600)
+    files = peer_credentials(load(overrides=options).values, SystemClock(), file)
     assert files is not None
     found = files.now()
-    assert (b"peer_ca", b"peer_certificate", b"peer_key") == (found.ca, found.certificate, found.key)
+    assert [Path(path).read_bytes() for path in options.values()] == [found.ca, found.certificate, found.key]
+    with pytest.raises(ConfigurationError, match="another node's certificate"):
+        peer_credentials(load(overrides=options).values, SystemClock(), second)
 
 
+@needs_openssl
 def test_a_certificate_is_taken_when_it_fits_its_key(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
     cluster = "123e4567-e89b-12d3-a456-426614174000"
-    out = tmp_path / "out"
-    make_certificates(str(out), cluster, {NodeId(1): "a", NodeId(2): "b"})
+    out, new = tmp_path / "out", tmp_path / "new"
+    make_certificates(str(out), cluster, {NodeId(1): "a"})
+    make_certificates(str(new), cluster, {NodeId(1): "a"})
     clock = HandClock()
-    files = PeerFiles([str(out / name) for name in ("ca.pem", "node1.pem", "node1.key")], clock)
+    paths = [str(out / name) for name in ("ca.pem", "node1.pem", "node1.key")]
+    files = PeerFiles(paths, clock, Identity(cluster, NodeId(1)))
     first = files.now()
-    (out / "node2.pem").replace(out / "node1.pem")
+    (new / "node1.pem").replace(out / "node1.pem")
     clock.monotonic_s += 2
     assert first is files.now()
-    (out / "node2.key").replace(out / "node1.key")
+    (new / "node1.key").replace(out / "node1.key")
     assert first is files.now()  # it looks once a second
     clock.monotonic_s += 2
     second = files.now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import ssl
 import statistics
@@ -23,6 +24,8 @@ from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
 
 import saros
+from saros.remedies import remedy
+from saros.target import parse_target
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
 from saros_server import audit_command, client_sessions, user_command
@@ -557,6 +560,21 @@ def test_who_cannot_connect_is_told_what_may_be_missing(
         made.server.stop()
 
 
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        (
+            "CERTIFICATE_VERIFY_FAILED: certificate has expired: OK",
+            "renew it, unless the clock of this machine is wrong",
+        ),
+        ("CERTIFICATE_VERIFY_FAILED: certificate is not yet valid", "the clock of this machine is wrong"),
+        ("CERTIFICATE_VERIFY_FAILED: unable to get local issuer", "ca.pem has not signed the server's certificate"),
+    ],
+)
+def test_a_certificate_out_of_its_time_is_not_taken_for_a_strangers(said: str, what: str) -> None:
+    assert what in remedy(parse_target("saros://host/?tls=ca.pem"), 2016, f"failed to connect: {said}")
+
+
 def test_a_server_without_tls_is_called_so(secured: Secured, certificate: CertificateFiles) -> None:
     with pytest.raises(saros.OperationalError, match=r"the server does not speak TLS: leave tls away$"):
         saros.connect(f"saros://{secured.server.address}", tls_ca=certificate.certificate)
@@ -634,15 +652,37 @@ def test_a_token_does_not_serve_over_another_way_in(tmp_path: Path, certificate:
 
 
 def test_a_new_certificate_is_taken_without_a_restart(tmp_path: Path, certificate: CertificateFiles) -> None:
-    from saros_server.tls import _Reader
+    (tmp_path / "new").mkdir()
+    new = certificate_in(tmp_path / "new")
+    made = Secured(tmp_path / "data", Security(tls=certificate))
+    try:
+        target = f"saros://root:{ROOT}@{made.server.address}/?tls={tmp_path}/own.pem"
+        shutil.copy(certificate.certificate, tmp_path / "own.pem")
+        saros.connect(target).close()
+        Path(new.key).replace(certificate.key)
+        saros.connect(target).close()  # as before
+        assert f"{certificate.key} is not the key" in status_of(made)
+        shutil.copy(new.certificate, certificate.certificate)
+        with pytest.raises(saros.OperationalError, match="has not signed the server's certificate"):
+            saros.connect(target)
+        saros.connect(target.replace("own.pem", "new/certificate.pem")).close()
+        assert "is not the key" not in status_of(made)
+    finally:
+        made.server.stop()
 
-    reader = _Reader(certificate)
-    assert reader.fetch() is None
-    os.utime(certificate.certificate, ns=(1, 1))
-    assert reader.fetch() is not None
-    assert reader.fetch() is None
-    Path(certificate.key).unlink()
-    assert reader.fetch() is None
+
+def status_of(made: Secured) -> str:
+    done = subprocess.run([SAROS, "status", "--data", str(made.folder)], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_a_certificate_that_does_not_fit_its_key_is_named_when_the_server_starts(
+    tmp_path: Path, certificate: CertificateFiles
+) -> None:
+    (tmp_path / "other").mkdir()
+    tls = CertificateFiles(certificate.certificate, certificate_in(tmp_path / "other").key)
+    with pytest.raises(ConfigurationError, match=r"other/key.pem is not the key of the certificate"):
+        Server(str(tmp_path / "data"), "127.0.0.1", 0, security=Security(tls=tls))
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path, certificate: CertificateFiles) -> None:
