@@ -163,6 +163,11 @@ class ClusterStatus:
     # ------------------------------------------------------------------ ClusterInfo
 
     @property
+    def is_in(self) -> bool:
+        """Whether this node is one of the cluster's, as far as it knows; who joins is not yet."""
+        return self._node in self._routes.now.nodes
+
+    @property
     def node(self) -> NodeId:
         """See `ClusterInfo.node`."""
         return self._node

@@ -13,6 +13,7 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -43,6 +44,8 @@ _GRACE_SECONDS = 5.0
 _SWITCH_SECONDS = 0.0005
 #: A server that is this old warms up: one that was started for a moment only does not.
 _COLD_SECONDS = 3.0
+#: Who joins a cluster has nobody to serve yet, and much to do once it is in: it serves when it is warm, or so late.
+_JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 _OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
@@ -155,8 +158,13 @@ class Server:
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
-        self.start()
         warming = WarmUp()
+        if self._service.is_joining:
+            warming.start()
+            limit = time.monotonic() + _JOINING_SECONDS
+            while warming.is_under_way and time.monotonic() < limit and not asked.wait(_POLL_SECONDS):
+                pass
+        self.start()
         if not asked.wait(_COLD_SECONDS):
             warming.start()
         asked.wait()

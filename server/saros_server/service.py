@@ -202,6 +202,12 @@ class ClientService:
             memory=self.node.requests.memory if self.node.cluster is None else 0,
         )
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether the node is to become one of a cluster's, and is not yet."""
+        cluster = self._own.node.cluster
+        return cluster is not None and not cluster.status.is_in
+
     def _addresses(self) -> list[str]:
         cluster = self._own.node.cluster
         return [] if cluster is None else cluster.status.client_addresses()

@@ -33,8 +33,14 @@ class WarmUp:
         self._thread = threading.Thread(target=self.run, name="saros-warm-up", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin, if it has not begun."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has begun, and is not over."""
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """End it, also if it has not begun."""

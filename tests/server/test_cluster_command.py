@@ -179,14 +179,18 @@ def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
         assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
 
 
-def test_a_node_joins_and_leaves(directory: Path) -> None:
+def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = ["--dir", str(directory)]
+    monkeypatch.setenv("SAROS_LOG_LEVEL", "DEBUG")
     with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
         connection.execute("insert into root.grown.d(time, x) values (1, 1.0)")
         done = run("add-node", *base, "--base-port", str(base_port()))
         assert 0 == done.returncode, done.stderr
         assert "(joining: 4): " in done.stderr
         assert re.search(r"\n +4 .* up ", done.stdout)
+        # Who is asked to take part in a change has nothing to compile meanwhile.
+        events = [json.loads(line)["event"] for line in (directory / "node4" / "server.log").read_text().splitlines()]
+        assert ["warm", "serving"] == [event for event in events if event in ("warm", "serving")]
         connection.execute("insert into root.grown.d(time, x) values (2, 2.0)")
         with saros.connect(f"saros://{cluster_in(directory).address(NodeId(4))}") as fourth:
             assert [(2,)] == fourth.execute("select count(x) from root.grown.d").fetchall()
