@@ -21,7 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -81,6 +81,7 @@ class _Opened:
         self._asks = reply.protocol >= protocol.PROTOCOL_ASK
         self._ask = _unary(channel, protocol.ASK, client_pb2.Answer.FromString)
         self._rest = _stream(channel, protocol.REST)
+        self._discard_rest = _unary(channel, protocol.DISCARD_REST, client_pb2.DiscardRestReply.FromString)
         self._execute = _stream(channel, protocol.EXECUTE)
 
     def insert(self, request: bytes, timeout_s: float, *, alone: bool) -> client_pb2.InsertReply:
@@ -96,9 +97,15 @@ class _Opened:
         answer = self._ask(request, metadata=self.metadata)
         if answer.rest:
             stream = self._rest(client_pb2.RestRequest(rest=answer.rest), metadata=self.metadata)
-            return _Answer(self, answer.head, stream, deque(answer.batches))
+            return _Answer(self, answer.head, stream, deque(answer.batches), rest=answer.rest)
         end = answer.end if answer.HasField("end") else None
         return _Answer(self, answer.head, None, deque(answer.batches), end)
+
+    def discard_rest(self, number: int) -> None:
+        """Nobody will come for a rest; the node ends it by itself in seconds if it is not told."""
+        with suppress(grpc.RpcError, ValueError):
+            request = client_pb2.RestRequest(rest=number)
+            self._discard_rest(request, metadata=self.metadata, timeout=_CLOSE_SECONDS)
 
     def hold(self, request: client_pb2.HoldRequest) -> int:
         reply = self._hold(request, metadata=self.metadata, timeout=_HOLD_SECONDS)
@@ -108,7 +115,7 @@ class _Opened:
         self._close(client_pb2.CloseRequest(), metadata=self.metadata, timeout=_CLOSE_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Answer:
     """What a node says to a statement: messages of rows that came with the head, then those of a stream, if any."""
 
@@ -118,12 +125,15 @@ class _Answer:
     messages: deque[bytes] = field(default_factory=deque)
     #: What the node said at the end, if there is no stream.
     end: client_pb2.ResultEnd | None = None
+    #: The number of the rest, until something of the stream has come: the node may not know yet that it is wanted.
+    rest: int = 0
 
     def next_message(self) -> bytes | None:
         """The next message of rows; None at the end. Raises grpc.RpcError."""
         if self.messages:
             return self.messages.popleft()
         message: bytes | None = None if self.stream is None else next(self.stream, None)
+        self.rest = 0
         return message
 
     def ended(self) -> client_pb2.ResultEnd | None:
@@ -137,6 +147,9 @@ class _Answer:
         """Nobody wants more of it."""
         if self.stream is not None:
             self.stream.cancel()
+        rest, self.rest = self.rest, 0
+        if rest:
+            self.opened.discard_rest(rest)
 
 
 def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:

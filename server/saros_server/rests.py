@@ -1,7 +1,7 @@
 """Results whose rest waits for its client, each under a number that its session was told.
 
     put --> number --client: take--> the rest is sent
-              └ nobody came in `LEASE_SECONDS`, or there were too many: closed, which ends the query
+              └ it was given up, nobody came in `LEASE_SECONDS`, or there were too many: closed, which ends the query
 
 A thread closes those that are overdue; there is one from the first rest until it finds none. Thread-safe.
 """

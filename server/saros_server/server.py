@@ -23,7 +23,7 @@ from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import ConfigurationError
 from saros_server.metrics import MetricsServer, NodeCollector
 from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
-from saros_server.service import ClientService
+from saros_server.service import CALLS_MAX, ClientService
 from saros_server.serving import Serving, announce, withdraw
 from saros_server.tls import server_credentials
 from saros_server.warm_up import WarmUp
@@ -34,9 +34,8 @@ from saros_wire.listening import check_address
 
 logger = logging.getLogger(__name__)
 
-#: Calls that are carried out at once; more wait.
+#: Calls, but streams, that are carried out at once; more wait.
 _THREADS = 32
-_CALLS_MAX = 256
 #: How long running calls may go on after the server was told to stop.
 _GRACE_SECONDS = 5.0
 #: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes,
@@ -85,7 +84,7 @@ class Server:
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),
             options=_OPTIONS,
-            maximum_concurrent_rpcs=_CALLS_MAX,
+            maximum_concurrent_rpcs=CALLS_MAX,
         )
         self._server.add_generic_rpc_handlers((self._service.handlers(),))
         self._local = ""

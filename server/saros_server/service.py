@@ -1,9 +1,10 @@
 """The client service: what arrives by gRPC, carried out by sessions that are the embedded ones.
 
-    Open -> token    Ask / Rest / Execute / Insert / Close with the token in the metadata    Ping without
+    Open -> token    Ask / Rest / DiscardRest / Execute / Insert / Close with the token in the metadata    Ping without
 
 Every call has a policy in `POLICIES`: a call without one cannot be registered. Statements run on gRPC's threads up to
-the first batch (`statements`); a client that goes away cancels what runs.
+the first batch (`statements`); a client that goes away cancels what runs. Streams have threads of their own: each keeps
+one until its client has read it, however slowly.
 
 Thread-safe.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -38,6 +40,8 @@ from saros_wire.status import ErrorClass, status_of
 
 logger = logging.getLogger(__name__)
 
+#: Calls of clients at a time; there are as many threads for streams.
+CALLS_MAX = 256
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
 _GRPC_STATUS = {
@@ -65,6 +69,7 @@ POLICIES: dict[str, Policy] = {
     protocol.EXECUTE: Policy.SESSION,
     protocol.ASK: Policy.SESSION,
     protocol.REST: Policy.SESSION,
+    protocol.DISCARD_REST: Policy.SESSION,
     protocol.INSERT: Policy.SESSION,
     protocol.INSERT_TOGETHER: Policy.PARTS,
     protocol.HOLD: Policy.SESSION,
@@ -94,6 +99,7 @@ class ClientService:
             self._sessions = ClientSessions(self._gate, clock)
             self._together = Together(self.node)
             self._statements = Statements(clock)
+            self._streams = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="saros-stream")
         except BaseException:
             self._own.close()
             raise
@@ -132,6 +138,9 @@ class ClientService:
             ),
             **{call: self._unary(call, *handler) for call, handler in (OTHER_CALLS | SYNC_CALLS).items()},
             protocol.ASK: self._unary(protocol.ASK, statements.ask, client_pb2.ExecuteRequest.FromString),
+            protocol.DISCARD_REST: self._unary(
+                protocol.DISCARD_REST, statements.discard_rest, client_pb2.RestRequest.FromString
+            ),
             protocol.REST: self._stream_of(protocol.REST, statements.rest, client_pb2.RestRequest.FromString),
             protocol.EXECUTE: self._stream_of(
                 protocol.EXECUTE, statements.execute, client_pb2.ExecuteRequest.FromString
@@ -153,6 +162,7 @@ class ClientService:
         def stream(request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
             return _refusing(begin(request, context), context)
 
+        stream.experimental_thread_pool = self._streams  # type: ignore[attr-defined]  # gRPC looks there
         return grpc.unary_stream_rpc_method_handler(stream, request_deserializer=decode, response_serializer=bytes)
 
     def _guarded(self, call: str, method: Callable[..., Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
@@ -221,6 +231,7 @@ class ClientService:
     def close(self) -> None:
         """Close all sessions; the node closes with the last."""
         self._statements.close()
+        self._streams.shutdown(wait=False)
         self._sessions.close()
         self._together.close()
         self._gate.close()

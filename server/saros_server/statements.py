@@ -1,7 +1,7 @@
 """Statements of clients: a session carries them out, and their results go back.
 
     Ask      -> all of a small result in one answer; of a large or slow one what there is by then, and a number for
-    Rest     -> a stream of the other batches
+    Rest     -> a stream of the other batches; DiscardRest -> nobody will come for them
     Execute  -> a stream of all, for drivers that do not ask
 
 A stream costs each side half as much again as an answer does, so what fits goes by an answer. Whoever has the result
@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 import grpc
 import pyarrow as pa
 
 from saros_server.logs import shape_of
 from saros_server.other_calls import kept
-from saros_server.rests import Rests, Sending
+from saros_server.rests import RestGone, Rests, Sending
 from saros_server.session import EmbeddedSession
 from saros_server.written import BadMessage, request_of
 from saros_storage.clock import Clock
@@ -88,6 +89,14 @@ class Statements:
     ) -> Iterator[bytes]:
         """The call Rest. Raises RestGone."""
         return self._stream(self._rests.take(request.rest, session), context)
+
+    def discard_rest(
+        self, request: client_pb2.RestRequest, _: grpc.ServicerContext, session: EmbeddedSession
+    ) -> client_pb2.DiscardRestReply:
+        """The call DiscardRest. A rest that was taken is ended by its stream."""
+        with suppress(RestGone):
+            self._close(self._rests.take(request.rest, session))
+        return client_pb2.DiscardRestReply()
 
     def execute(
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession

@@ -190,6 +190,7 @@ CALLS = (
     "EXECUTE",
     "ASK",
     "REST",
+    "DISCARD_REST",
     "INSERT",
     "INSERT_TOGETHER",
     "HOLD",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from waiting import wait_until
 
 import saros
+import saros.aio
 from saros_server import rests, statements
 from saros_server.rests import RestGone, Rests, Sending
 from saros_server.server import Server
@@ -152,6 +154,38 @@ def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
             cursor.fetchall()
         assert 715 == caught.value.code
     wait_until(lambda: open_queries(server) == 0)
+
+
+def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that is cancelled as soon as it begins may never reach the node, which then waits for it."""
+    monkeypatch.setattr(rests, "LEASE_SECONDS", 600.0)
+
+    async def cancel_some() -> None:
+        async with await saros.aio.connect(f"saros://{server.address}") as connection:
+            tasks = [asyncio.create_task(connection.execute(LARGE)) for _ in range(30)]
+            await asyncio.sleep(0.05)
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert any(isinstance(outcome, asyncio.CancelledError) for outcome in ended)
+            for outcome in ended:
+                if not isinstance(outcome, BaseException):
+                    await outcome.close()
+            await asyncio.to_thread(wait_until, lambda: open_queries(server) == 0)
+
+    asyncio.run(cancel_some())
+
+
+def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as there are threads for other calls. Whoever waited for one of them lost the rest of its result."""
+    monkeypatch.setattr(rests, "LEASE_SECONDS", 0.5)
+    with saros.connect(f"saros://{server.address}") as connection:
+        cursors = [connection.execute(LARGE) for _ in range(40)]
+        assert connection.execute("show version").fetchone() is not None
+        wait_until(lambda: not server._service._statements._rests._waiting)
+        assert [ROWS] * 40 == [cursor.fetch_arrow().num_rows for cursor in cursors]
 
 
 def test_a_small_result_that_is_cancelled_does_not_look_as_if_it_were_empty(server: Server) -> None:

@@ -4,6 +4,7 @@
     Ask Rest            ExecuteRequest -> Answer: all of a small result, or the beginning of a large one, whose rest
                         is a stream of record batches as Arrow IPC messages; in the trailing metadata of a read that is
                         not strong: ResultEnd
+    DiscardRest         nobody will come for a rest: its query ends. A stream that is cancelled may not have begun there
     Execute             the same as a stream: ResultHead, then record batches and ResultEnd as by Rest
     Insert              an Arrow IPC stream of one batch -> InsertReply; the device stands in its schema's metadata
     InsertTogether      several of these, each with its session's token -> their outcomes
@@ -39,7 +40,7 @@ PROTOCOL_ASK = 4
 SEQUENCES_KEPT = 256
 SERVICE = "saros.client.v1.Client"
 OPEN, CLOSE, PING, EXECUTE, INSERT = "Open", "Close", "Ping", "Execute", "Insert"
-ASK, REST = "Ask", "Rest"
+ASK, REST, DISCARD_REST = "Ask", "Rest", "DiscardRest"
 INSERT_TOGETHER = "InsertTogether"
 HOLD = "Hold"
 UPLOAD, DISCARD_UPLOADS = "Upload", "DiscardUploads"

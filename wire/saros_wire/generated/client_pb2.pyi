@@ -151,6 +151,10 @@ class RestRequest(_message.Message):
     rest: int
     def __init__(self, rest: _Optional[int] = ...) -> None: ...
 
+class DiscardRestReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ResultEnd(_message.Message):
     __slots__ = ("stale", "shown")
     class ShownEntry(_message.Message):
