@@ -35,6 +35,7 @@ from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
 from saros_storage.region import Region
+from saros_storage.tsfile import pages
 
 WEEK = 7 * 86_400_000
 SLICES = 12
@@ -142,6 +143,26 @@ def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
     for number in range(4):
         assert expected(range(3, 4)) == sorted(cluster.run(number, "select x from root.a.d"))
         assert [] == cluster.run(number, "show timeseries root.b.**")
+
+
+def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(cluster, 0, "root.a.d", 1)
+    cluster.run(0, "flush")
+    joined = cluster.add(tmp_path / "node4")
+    decompressed = pages._decompress
+    calls: list[str] = []
+
+    def counted(*what: Any) -> Any:
+        calls.append(threading.current_thread().name)
+        return decompressed(*what)
+
+    monkeypatch.setattr(pages, "_decompress", counted)
+    cluster.change((joined,))
+    assert [] == calls
+    machines = cluster.database(3)._parts.replicas.machines.values()
+    assert any(partition.files for machine in machines for partition in machine.region.partitions)
+    assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
+    assert calls  # whoever reads has to
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
