@@ -227,7 +227,7 @@ class _Opening:
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
         groups.open(self._routes.now.topology)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep)
-        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow)
+        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow, self._clock)
         database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
         readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
         self._closing.callback(readers.close)

@@ -35,12 +35,16 @@ from saros_engine.cluster_info import (
 )
 from saros_engine.system_mode import SystemMode
 from saros_server.release import RELEASE
+from saros_storage.clock import Clock
 from saros_storage.errors import UserMistake
 
 logger = logging.getLogger(__name__)
 
 _STATUS = "status"
 _ASK_SECONDS = 1.0
+#: Clocks that differ more are told of: now(), TTL and those who look at times go by them.
+_CLOCKS_NS = 2_000_000_000
+_REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,20 @@ class _Told:
     replicas: Mapping[GroupId, _Replica]
     came: Came
     read_only: bool
+    #: How long it took to answer, and how far its clock is before this node's.
+    answer_ns: int = 0
+    ahead_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHere:
+    """A group that this node is a member of. Entries and terms as the group counts them."""
+
+    leads: bool
+    has_leader: bool
+    term: int
+    applied: int
+    lag: int
 
 
 _UNASKED = _Told("", {}, Came(), read_only=False)
@@ -82,6 +100,7 @@ class ClusterStatus:
         peers: Peers,
         schema: ClusterSchema,
         inflow: Inflow,
+        clock: Clock,
     ) -> None:
         self._identity = identity
         self._node = identity.node
@@ -91,8 +110,11 @@ class ClusterStatus:
         self._peers = peers
         self._schema = schema
         self._inflow = inflow
+        self._clock = clock
         #: By node; None: it did not answer.
         self._told: dict[NodeId, _Told | None] = {}
+        #: What was committed here when the others were asked: what they told is to be compared with that.
+        self._committed: Mapping[GroupId, int] = {}
         self._mode = SystemMode()
 
     def tell_mode(self, mode: SystemMode) -> None:
@@ -103,18 +125,23 @@ class ClusterStatus:
 
     def refresh(self) -> None:
         """Ask the other nodes."""
+        statuses = self._host.statuses().items()
+        self._committed = {group: counted(status.term, status.commit) for group, status in statuses}
         for node in self._routes.now.nodes:
             if node != self._node:
                 self._told[node] = self._ask(node)
 
     def _ask(self, node: NodeId) -> _Told | None:
+        asked_ns, begun_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         try:
             words = json.loads(self._peers.call(node, _STATUS, b"", _ASK_SECONDS))
         except (Unreachable, RemoteError) as error:
             logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
             return None
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
-        return _Told(words["version"], replicas, Came(*words["came"]), bool(words.get("read_only")))
+        ahead_ns = _ahead(words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns())  # older nodes do not tell
+        read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
+        return _Told(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -125,9 +152,8 @@ class ClusterStatus:
         for group, found in self._here().items():
             groups[group] = astuple(found)
         came = astuple(self._inflow.came())
-        return json.dumps(
-            {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
-        ).encode()
+        words = {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
+        return json.dumps({**words, "clock_ns": self._clock.now_ns()}).encode()
 
     def _here(self) -> dict[GroupId, _Replica]:
         found = {}
@@ -160,6 +186,73 @@ class ClusterStatus:
         """Whether a node did not answer when it was asked last."""
         return self._told.get(node, _UNASKED) is None
 
+    # ------------------------------------------------------------------ for whoever looks after this node
+
+    def blocked_by(self) -> str | None:
+        """Why this node can take no write at all; None: it can, or one group or another cannot."""
+        if self._routes.is_removed:
+            return _REMOVED
+        if self._node in self._routes.now.topology.standing(Standing.WAITING):
+            return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
+        if self._host.leader_of(META) is None:
+            return "no leader of the meta group is known: this node is cut off, or half of the nodes or more are down"
+        return None
+
+    def problems(self) -> list[str]:
+        """Sentences for whoever looks after the node."""
+        if (why := self.blocked_by()) is not None:
+            return [why]
+        told, topology = self._all(), self._routes.now.topology
+        led = {group for found in told.values() if found for group, replica in found.replicas.items() if replica.leads}
+        found = [f"{_name(group)} has no leader" for group in (META, *self._routes.now.groups) if group not in led]
+        for node in self._routes.now.nodes:
+            answer = told.get(node, _UNASKED)
+            if answer is None:
+                found.append(f"node {node} ({topology.nodes[node].peer}) does not answer")
+            elif abs(answer.ahead_ns) > _CLOCKS_NS:
+                side = "ahead of" if answer.ahead_ns > 0 else "behind"
+                found.append(f"the clock of node {node} is {abs(answer.ahead_ns) / 1e9:.0f} s {side} this one's")
+        return found
+
+    def answer_seconds(self) -> Mapping[NodeId, float]:
+        """How long the other nodes took to tell how they are, those that did."""
+        told = {node: found for node, found in self._told.items() if node in self._routes.now.nodes}
+        return {node: found.answer_ns / 1e9 for node, found in told.items() if found is not None}
+
+    def silent(self) -> int:
+        """How many of the other nodes did not answer when they were asked last."""
+        return sum(self.is_down(node) for node in self._routes.now.nodes)
+
+    @property
+    def changing(self) -> bool:
+        """Whether a change of the cluster is under way."""
+        return self._routes.now.topology.change is not None
+
+    def groups_here(self) -> Mapping[GroupId, GroupHere]:
+        """The groups that this node is a member of."""
+        committed = self._commits()
+        return {
+            group: GroupHere(
+                found.leads,
+                found.leader is not None,
+                counted(found.term, found.term),
+                counted(found.term, found.applied),
+                _lag(found, committed.get(group, 0)),
+            )
+            for group, found in self._here().items()
+        }
+
+    def _commits(self) -> Mapping[GroupId, int]:
+        """How many entries of each group are committed: a replica that was not sent all of them does not know so.
+
+        As of the moment when the others were asked, so that nobody lacks what has come since.
+        """
+        known = dict(self._committed)
+        for told in self._told.values():
+            for group, replica in () if told is None else told.replicas.items():
+                known[group] = max(known.get(group, 0), counted(replica.term, replica.commit))
+        return known
+
     # ------------------------------------------------------------------ ClusterInfo
 
     @property
@@ -190,11 +283,11 @@ class ClusterStatus:
 
     def regions(self) -> Sequence[RegionRow]:
         """See `ClusterInfo.regions`."""
-        told = self._all()
+        told, committed = self._all(), self._commits()
         rows = []
         for group in (META, *self._routes.now.groups):
-            databases = self._databases(group, told.values())
-            rows += [self._row(group, node, told.get(node), databases) for node in self._routes.now.members(group)]
+            shared = self._databases(group, told.values()), committed.get(group, 0)
+            rows += [self._row(group, node, told.get(node), *shared) for node in self._routes.now.members(group)]
         return rows
 
     def _databases(self, group: GroupId, told: Iterable[_Told | None]) -> tuple[str, ...]:
@@ -207,7 +300,9 @@ class ClusterStatus:
                 found.update(node.replicas[group].databases)
         return tuple(sorted(found))
 
-    def _row(self, group: GroupId, node: NodeId, told: _Told | None, databases: tuple[str, ...]) -> RegionRow:
+    def _row(
+        self, group: GroupId, node: NodeId, told: _Told | None, databases: tuple[str, ...], committed: int
+    ) -> RegionRow:
         found = None if told is None else told.replicas.get(group)
         role = ReplicaRole.UNKNOWN
         if found is not None:
@@ -223,7 +318,7 @@ class ClusterStatus:
             partitions=None if found is None else found.partitions,
             term=None if found is None else counted(found.term, found.term),
             applied=None if found is None else counted(found.term, found.applied),
-            lag=None if found is None else max(found.commit - found.applied, 0),
+            lag=None if found is None else _lag(found, committed),
         )
 
     @property
@@ -242,10 +337,7 @@ class ClusterStatus:
     def change(self) -> ChangeRow | None:
         """See `ClusterInfo.change`."""
         if self._routes.is_removed:
-            raise UserMistake(
-                "this node was removed from the cluster: ask another one; stop it, and delete its folder",
-                code=NO_SUCH_NODE,
-            )
+            raise UserMistake(f"{_REMOVED}; ask another one", code=NO_SUCH_NODE)
         change = self._routes.now.topology.change
         if change is None:
             return None
@@ -282,6 +374,20 @@ class ClusterStatus:
 def _replica_of(words: Sequence[Any]) -> _Replica:
     leads, leader, term, commit, applied, partitions, databases = words
     return _Replica(leads, leader, term, commit, applied, partitions, tuple(databases))
+
+
+def _lag(found: _Replica, committed: int) -> int:
+    """Entries that a replica lacks, or has not carried out, of those that are known to be committed."""
+    return max(committed, counted(found.term, found.commit)) - counted(found.term, found.applied)
+
+
+def _ahead(told_ns: int, asked_ns: int, answered_ns: int) -> int:
+    """How far a clock is before ours at least, that was read between two of its moments; negative: behind."""
+    return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
+
+
+def _name(group: GroupId) -> str:
+    return "the meta group" if group == META else f"group {group}"
 
 
 def _endpoint(address: str) -> Endpoint:

@@ -9,11 +9,12 @@ nothing is counted twice. On loopback only, like everything until users exist. T
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from socketserver import ThreadingMixIn
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -21,6 +22,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.process_collector import ProcessCollector
 
 from saros_server.node import Node
+
+if TYPE_CHECKING:
+    from saros_server.cluster_status import ClusterStatus, GroupHere
 
 #: name -> (is it a counter, what it says). Counters get `_total` behind their name.
 METRICS: dict[str, tuple[bool, str]] = {
@@ -72,19 +76,37 @@ METRICS: dict[str, tuple[bool, str]] = {
         False,
         "Time since what the receiver shows was sealed here, by receiver that saros sync sends to.",
     ),
+    "saros_disk_free_bytes": (False, "Bytes that may still be written to the data folder's disk."),
+    "saros_cluster_nodes": (False, "Nodes of the cluster."),
+    "saros_cluster_silent_nodes": (False, "Nodes of the cluster that do not answer this one."),
+    "saros_cluster_changing": (False, "1 while nodes join or leave, or slots move."),
+    "saros_cluster_answer_seconds": (False, "How long another node took to tell how it is, by node."),
+    "saros_group_leads": (False, "1 if this node leads a group, by group; 0 is the meta group."),
+    "saros_group_has_leader": (False, "1 if this node knows a leader of a group that it is a member of."),
+    "saros_group_term": (False, "Term of a group: it grows when another leader is elected."),
+    "saros_group_applied": (False, "Entries of a group that took effect here."),
+    "saros_group_lag": (False, "Entries of a group that are committed and have not taken effect here."),
     "saros_certificate_expiry_seconds": (False, "Time until a certificate expires, by file."),
     "saros_problems": (False, "Things that somebody should look at: saros status names them."),
+}
+_OF_GROUPS: dict[str, Callable[[GroupHere], float]] = {
+    "saros_group_leads": lambda here: here.leads,
+    "saros_group_has_leader": lambda here: here.has_leader,
+    "saros_group_term": lambda here: here.term,
+    "saros_group_applied": lambda here: here.applied,
+    "saros_group_lag": lambda here: here.lag,
 }
 _NANOSECONDS = 1e9
 
 
 class NodeCollector:
-    """Reads a node's figures when it is scraped. `sessions` and `uptime_s` are the service's."""
+    """Reads the figures of the node in `folder` when it is scraped. `sessions` and `uptime_s` are the service's."""
 
-    def __init__(self, node: Node, sessions: Callable[[], int], uptime_s: Callable[[], float]) -> None:
+    def __init__(self, node: Node, sessions: Callable[[], int], uptime_s: Callable[[], float], folder: str) -> None:
         self._node = node
         self._sessions = sessions
         self._uptime_s = uptime_s
+        self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
         """All metrics of the table."""
@@ -126,11 +148,14 @@ class NodeCollector:
                 "saros_memtable_bytes": store.memtable_bytes,
                 "saros_log_bytes": store.log_bytes,
                 "saros_views": store.views,
+                "saros_disk_free_bytes": shutil.disk_usage(self._folder).free,
                 "saros_problems": len(self._node.problems()),
             }
         )
         yield from _of_sync(self._node)
         yield _of_certificates(self._node)
+        if self._node.cluster is not None:
+            yield from _of_cluster(self._node.cluster.status)
         yield _by_level("saros_driver_quanta", scheduler.quanta)
         yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
 
@@ -154,19 +179,36 @@ def _of_sync(node: Node) -> Iterator[Metric]:
             "saros_sync_lacking_bytes": sum(max(row.lacking or 0, 0) for row in senders),
         }
     )
-    name = "saros_sync_sending_lag_seconds"
-    family = GaugeMetricFamily(name, METRICS[name][1], labels=["receiver"])
-    for receiver in node.sync.receivers():
-        if receiver.shows_ns:
-            family.add_metric([receiver.name], max(time.time() - receiver.shows_ns / _NANOSECONDS, 0.0))
-    yield family
+    shown = {found.name: found.shows_ns for found in node.sync.receivers() if found.shows_ns}
+    lags = {name: max(time.time() - shows_ns / _NANOSECONDS, 0.0) for name, shows_ns in shown.items()}
+    yield _by("saros_sync_sending_lag_seconds", "receiver", lags)
+
+
+def _of_cluster(status: ClusterStatus) -> Iterator[Metric]:
+    """What the node knows of its cluster, and of the groups that it is a member of."""
+    yield from _single(
+        {
+            "saros_cluster_nodes": len(status.nodes()),
+            "saros_cluster_silent_nodes": status.silent(),
+            "saros_cluster_changing": status.changing,
+        }
+    )
+    yield _by("saros_cluster_answer_seconds", "node", status.answer_seconds())
+    groups = status.groups_here()
+    for name, value_of in _OF_GROUPS.items():
+        yield _by(name, "group", {group: value_of(here) for group, here in groups.items()})
 
 
 def _of_certificates(node: Node) -> Metric:
-    name = "saros_certificate_expiry_seconds"
-    family = GaugeMetricFamily(name, METRICS[name][1], labels=["file"])
-    for path, validity in dict(found for files in node.certificates for found in files.validities).items():
-        family.add_metric([path], validity.end.timestamp() - time.time())
+    found = dict(found for files in node.certificates for found in files.validities)
+    seconds = {path: validity.end.timestamp() - time.time() for path, validity in found.items()}
+    return _by("saros_certificate_expiry_seconds", "file", seconds)
+
+
+def _by(name: str, label: str, values: Mapping[Any, float]) -> Metric:
+    family = GaugeMetricFamily(name, METRICS[name][1], labels=[label])
+    for key, value in values.items():
+        family.add_metric([str(key)], value)
     return family
 
 
@@ -198,7 +240,7 @@ class MetricsServer:
         if path == "/metrics":
             body = generate_latest(self._registry)
         elif path == "/ready":
-            problem = self._node.store.blocked_by()
+            problem = self._node.blocked_by()
             if problem is not None:
                 status, body = "503 Service Unavailable", f"{problem}\n".encode()
         elif path != "/health":

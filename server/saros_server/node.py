@@ -142,12 +142,17 @@ class Node:
         uploads = Uploads(folder, disk, clock)
         return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads, certificates)
 
+    def blocked_by(self) -> str | None:
+        """Why it takes no writes at the moment, or None."""
+        return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
+
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after it."""
         asleep = "it only reads: SET SYSTEM TO RUNNING lets it write again" if self.engine.mode.read_only else None
         now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)
         expiring = (problem for files in self.certificates for problem in files.problems(now))
-        found = [*self.store.status().problems, self.store.blocked_by(), asleep, *expiring]
+        of_cluster = () if self.cluster is None else self.cluster.status.problems()
+        found = [*self.store.status().problems, self.blocked_by(), *of_cluster, asleep, *expiring]
         return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def close(self) -> None:

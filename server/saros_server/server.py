@@ -121,7 +121,7 @@ class Server:
         """On this machine only: who scrapes does not log in."""
         host = host if is_loopback(host) else "127.0.0.1"
         service = self._service
-        collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s)
+        collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s, self._folder)
         try:
             return MetricsServer(host, port, service.node, collector)
         except OSError as error:

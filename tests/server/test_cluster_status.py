@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from cluster.remote_fakes import FakeClock
+from server.cluster_fixture import Nodes
+from waiting import wait_until
+
+from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.growth.topology import META, Node, Standing, Topology
+from saros_cluster.inflow import Inflow
+from saros_cluster.peers import Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.replicas import Replicas
+from saros_cluster.routes import Routes
+from saros_cluster.transport.handshake import Identity
+from saros_server.cluster_status import ClusterStatus
+from saros_server.metrics import NodeCollector
+from saros_storage.chunk_cache import ChunkCache
+from saros_storage.latest_cache import LatestCache
+
+ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+WEEK_MS = 604_800_000
+SECOND = 1_000_000_000
+
+
+@dataclass
+class FakeReplica:
+    """As a host tells of one of its replicas."""
+
+    leads: bool = False
+    leader: int | None = 2
+    term: int = 1
+    commit: int = 10
+    applied: int = 10
+
+
+@dataclass
+class FakeHost:
+    groups: dict[GroupId, FakeReplica]
+
+    def statuses(self) -> dict[GroupId, FakeReplica]:
+        return self.groups
+
+    def leader_of(self, group: GroupId) -> int | None:
+        return self.groups[group].leader
+
+
+@dataclass
+class FakePeers:
+    """Other nodes, each with what it says of its groups; its clock; None: it does not answer."""
+
+    clock: FakeClock
+    told: dict[NodeId, dict[int, FakeReplica] | None]
+    ahead_ns: dict[NodeId, int] = field(default_factory=dict)
+    answer_s: float = 0.0
+
+    def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
+        assert ("status", b"") == (name, request)
+        found = self.told[node]
+        if found is None:
+            raise Unreachable(node, "nobody is there")
+        now_ns = self.clock.now_ns() + self.ahead_ns.get(node, 0)
+        self.clock.advance(self.answer_s)
+        groups = {group: [*vars(replica).values(), 0, []] for group, replica in found.items()}
+        return json.dumps({"version": "1", "groups": groups, "came": [0, 0, 0, 0.0], "clock_ns": now_ns}).encode()
+
+
+class Three:
+    """Node 1 of three, as it sees the others."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        topology = Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in (ONE, TWO, THREE)}, 3, 12)
+        self.routes = Routes(topology, WEEK_MS)
+        self.host = FakeHost({GroupId(group): FakeReplica() for group in range(4)})
+        leads = {group: FakeReplica(leads=True) for group in range(4)}
+        self.peers = FakePeers(self.clock, {TWO: leads, THREE: {group: FakeReplica() for group in range(4)}})
+        self.status = ClusterStatus(
+            Identity("c", ONE),
+            self.routes,
+            self.host,  # type: ignore[arg-type]
+            Replicas(ChunkCache(0), LatestCache(0)),
+            self.peers,  # type: ignore[arg-type]
+            ClusterSchema(),
+            Inflow(0, self.clock),
+            self.clock,
+        )
+
+    def lags(self, group: int) -> dict[int, int | None]:
+        return {row.node: row.lag for row in self.status.regions() if row.region == group}
+
+
+def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three) -> None:
+    """Node 3 has carried out all that it was told is committed; the leader knows of more."""
+    leads, behind = three.peers.told[TWO], three.peers.told[THREE]
+    assert leads is not None
+    assert behind is not None
+    leads[1] = FakeReplica(leads=True, commit=1_000, applied=998)
+    behind[1] = FakeReplica(commit=400, applied=400)
+    three.host.groups[GroupId(1)] = FakeReplica(commit=990, applied=990)
+    three.status.refresh()
+    assert {1: 10, 2: 2, 3: 600} == three.lags(1)
+    assert 10 == three.status.groups_here()[GroupId(1)].lag
+    # What this node has agreed on since it asked, others may have as well.
+    three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
+    assert {1: 0, 2: 2, 3: 600} == three.lags(1)
+
+
+def test_what_is_wrong_with_the_cluster_is_a_problem(three: Three) -> None:
+    three.status.refresh()
+    assert [] == three.status.problems()
+    three.peers.ahead_ns[THREE] = 86_400 * SECOND
+    leads = three.peers.told[TWO]
+    assert leads is not None
+    leads[3] = FakeReplica()
+    three.status.refresh()
+    assert ["group 3 has no leader", "the clock of node 3 is 86400 s ahead of this one's"] == three.status.problems()
+    three.peers.told[TWO], three.peers.ahead_ns[THREE] = None, -10 * SECOND
+    three.status.refresh()
+    assert "node 2 (host2:1) does not answer" in three.status.problems()
+    assert "the clock of node 3 is 10 s behind this one's" in three.status.problems()
+    assert 1 == three.status.silent()
+
+
+def test_an_answer_that_takes_long_is_no_clock_that_is_wrong(three: Three) -> None:
+    three.peers.answer_s = 5.0
+    three.status.refresh()
+    assert [] == three.status.problems()
+    assert {TWO: 5.0, THREE: 5.0} == three.status.answer_seconds()
+
+
+def test_a_node_that_can_take_no_write_says_why(three: Three) -> None:
+    assert three.status.blocked_by() is None
+    three.host.groups[META].leader = None
+    assert "no leader of the meta group is known" in str(three.status.blocked_by())
+    assert [three.status.blocked_by()] == three.status.problems()
+    three.routes.is_removed = True
+    assert "this node was removed from the cluster: stop it, and delete its folder" == three.status.blocked_by()
+
+
+def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> None:
+    nodes = three.routes.now.topology.nodes
+    waiting = {**nodes, ONE: Node("host1:1", "host1:2", standing=Standing.WAITING)}
+    three.routes.learn(Topology(waiting, three.routes.now.table, three.routes.now.topology.wanted))
+    assert "this node has not joined the cluster: ADD NODE 1 lets it" == three.status.blocked_by()
+
+
+def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 3)
+    try:
+        node = cluster.node(0)
+        collector = NodeCollector(node, lambda: 0, lambda: 0.0, str(tmp_path))
+        wait_until(lambda: not node.problems())
+        assert node.blocked_by() is None
+        figures = {metric.name: metric.samples for metric in collector.collect()}
+        groups = {str(group) for group in range(4)}
+        for name in ("saros_group_leads", "saros_group_has_leader", "saros_group_lag", "saros_group_applied"):
+            assert groups == {sample.labels["group"] for sample in figures[name]}
+        assert 4 == sum(sample.value for sample in figures["saros_group_has_leader"])
+        assert {"2", "3"} == {sample.labels["node"] for sample in figures["saros_cluster_answer_seconds"]}
+        assert [3.0, 0.0, 0.0] == [
+            figures[f"saros_cluster_{name}"][0].value for name in ("nodes", "silent_nodes", "changing")
+        ]
+        cluster.stop(1)
+        wait_until(lambda: any(problem.startswith("node 2 (127.0.0.1:") for problem in node.problems()))
+        cluster.stop(2)
+        wait_until(lambda: "no leader of the meta group" in str(node.blocked_by()))
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def three() -> Three:
+    return Three()
