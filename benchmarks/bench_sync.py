@@ -1,8 +1,10 @@
 """A round of sealed files to a server, beside a bare copy of the same files, both over the same proxy.
 
-    python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6]
+    python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6] [--nodes 3]
 
-`--line`: bytes a second that the proxy lets through; else as many as it can carry.
+`--line`: bytes a second that each link of the proxy lets through; else as many as it can carry.
+`--nodes`: two instances of so many points send at once to a cluster of so many nodes with three replicas, beside two
+copies at once; else it is one instance and one server.
 The copy reads the files, sends them through one connection, and whoever takes them writes and syncs one file: nobody
 would notice a byte that changed on the way. The checked copy does what a round promises of each file, one after the
 other: SHA-256 at both ends, fsync, then a look at every page. Sender, proxy and receiver are processes of their own;
@@ -31,6 +33,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from cluster.local_cluster import LocalCluster
 from cluster.tcp_proxy import HOST, TcpProxy, Weather
 
 import saros
@@ -43,7 +46,9 @@ from saros_storage.tsfile.checking import check_tsfile
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 
-_DEVICES = 10
+_DEVICES, _EDGES = 10, 2
+#: So long after its start a node has loaded its compiled code.
+_WARM_SECONDS = 10.0
 _PIECE = 1 << 20
 #: The first byte of a connection of a copy.
 _PLAIN, _CHECKED = b"p", b"c"
@@ -126,13 +131,13 @@ class Process:
         self.process.join()
 
 
-def fill(folder: str, points: int) -> list[Path]:
+def fill(folder: str, points: int, database: str = "root.p") -> list[Path]:
     """Sealed files of so many points."""
     random = np.random.default_rng(1)
     rows = points // _DEVICES
     with saros.connect(folder) as db:
         for device in range(_DEVICES):
-            db.insert(f"root.p.d{device}", np.arange(rows), {"s": random.normal(size=rows)})
+            db.insert(f"{database}.d{device}", np.arange(rows), {"s": random.normal(size=rows)})
         db.execute("flush")
     return sorted(Path(folder).glob("**/*.tsfile"))
 
@@ -166,11 +171,12 @@ def copied_checked(files: list[Path], port: int) -> float:
     return time.perf_counter() - started
 
 
-def synced(folder: str, port: int) -> float:
-    """Seconds of a round that sends all."""
+def synced(folder: str, *ports: int) -> float:
+    """Seconds of a round that sends all, to a server or to nodes."""
     shutil.rmtree(Path(folder, "sync-sender"), ignore_errors=True)
     sender = SenderFolder(folder, LocalDisk())
-    sender.add(f"{HOST}:{port}", ReceiverOptions(f"saros://{HOST}:{port}"))
+    addresses = ",".join(f"{HOST}:{port}" for port in ports)
+    sender.add(addresses, ReceiverOptions(f"saros://{addresses}"))
     worker = Worker(
         sender, sender.receivers()[0], LocalDisk(), lambda o: RemoteReceiver(parse_target(o.target)), lambda _: None
     )
@@ -179,6 +185,23 @@ def synced(folder: str, port: int) -> float:
     seconds = time.perf_counter() - started
     worker.close()
     return seconds
+
+
+def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: list[int]) -> None:
+    """An instance of several: sends as it is told, and answers when all has arrived."""
+    pipe.send(None)
+    while what := pipe.recv():
+        pipe.send(copied(files, taker) if what == "copy" else synced(folder, *nodes))
+
+
+def at_once(senders: list[Process], what: str) -> float:
+    """Seconds until all of them have sent."""
+    started = time.perf_counter()
+    for sender in senders:
+        sender.pipe.send(what)
+    for sender in senders:
+        sender.pipe.recv()
+    return time.perf_counter() - started
 
 
 def forget(port: int) -> None:
@@ -193,8 +216,51 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=10_000_000)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--line", type=float, default=0.0)
+    parser.add_argument("--nodes", type=int, default=0)
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="saros-sync-")
+    (measure_cluster if options.nodes else measure)(folder, options)
+    shutil.rmtree(folder)
+    return 0
+
+
+def measure_cluster(folder: str, options: argparse.Namespace) -> None:
+    """Two instances to a cluster."""
+    edges = [os.path.join(folder, f"edge{number}") for number in range(_EDGES)]
+    files = [fill(edge, options.points, f"root.p{number}") for number, edge in enumerate(edges)]
+    size = sum(path.stat().st_size for paths in files for path in paths)
+    takers = [Process(take, make_folder(folder, f"taker{number}")) for number in range(_EDGES)]
+    with LocalCluster(make_folder(folder, "centre"), options.nodes, min(options.nodes, 3)) as cluster:
+        cluster.start()
+        cluster.wait_ready()
+        ports = [int(address.rpartition(":")[2]) for address in cluster.addresses]
+        time.sleep(_WARM_SECONDS)
+        proxies = [Process(carry, [taker.first, *ports], options.line) for taker in takers]
+        senders = [
+            Process(send, edge, paths, proxy.first[0], proxy.first[1:])
+            for edge, paths, proxy in zip(edges, files, proxies, strict=True)
+        ]
+        print(f"{size / 1e6:.0f} MB of {len(edges)} instances to {options.nodes} nodes")
+        for _ in range(options.pairs):
+            copy_s, sync_s = at_once(senders, "copy"), at_once(senders, "sync")
+            print(
+                f"copy {size / copy_s / 1e6:.1f} MB/s, sync {size / sync_s / 1e6:.1f} MB/s: {copy_s / sync_s:.0%}",
+                flush=True,
+            )
+            forget(ports[0])
+        for process in (*senders, *proxies, *takers):
+            process.end()
+
+
+def make_folder(folder: str, name: str) -> Path:
+    """A folder within another."""
+    path = Path(folder, name)
+    path.mkdir()
+    return path
+
+
+def measure(folder: str, options: argparse.Namespace) -> None:
+    """One instance to one server."""
     edge = os.path.join(folder, "edge")
     files = fill(edge, options.points)
     size = sum(path.stat().st_size for path in files)
@@ -216,8 +282,6 @@ def main() -> int:
         forget(server.first)
     for process in (proxy, taker, server):
         process.end()
-    shutil.rmtree(folder)
-    return 0
 
 
 if __name__ == "__main__":
