@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_engine.text import Arrow, arrow_compute, format_column, numbers_of, to_arrow
+from saros_engine.text import numbers_of
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, DataType, NumericArray
+from saros_storage.value_texts import Arrow, arrow_compute, format_column, to_arrow
 
 #: Doubles from here on are whole numbers.
 _WHOLE = 2.0**52

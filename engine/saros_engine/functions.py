@@ -35,21 +35,12 @@ from saros_engine.function import (
 from saros_engine.regex_functions import REGEX_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.series_functions import SERIES_FUNCTIONS
-from saros_engine.text import (
-    Arrow,
-    arrow_compute,
-    from_arrow,
-    map_text,
-    match_text,
-    numbers_of,
-    repeat_text,
-    text_distances,
-    to_arrow,
-)
+from saros_engine.text import map_text, match_text, numbers_of, repeat_text, text_distances
 from saros_grammar.ast import Call
 from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, NumericArray, Scalar
+from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
 
 FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
 

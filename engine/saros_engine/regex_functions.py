@@ -27,10 +27,11 @@ from saros_engine.function import (
     integer_attribute,
     required,
 )
-from saros_engine.text import Arrow, arrow_compute, check_pattern, from_arrow, to_arrow
+from saros_engine.text import check_pattern
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int64Array
+from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
 
 #: Non-characters of Unicode: not meant for texts that anybody keeps.
 _OPEN, _MIDDLE, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
