@@ -374,25 +374,24 @@ class Flusher:
 
     def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
         """How a series is stored; by default if the schema says nothing of it."""
-        series = self._declared(device, measurement, type_)
+        series = self._declared(device, measurement)
         if series is None:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return stored_encoding(type_, series.encoding), series.compressor
 
     def _thinned(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
         """See `flush_files.Thinning`: where sequence files are all that is older than what stands behind them."""
-        series = self._declared(device, measurement, type_)
-        if series is None or series.deadband is None or partition.underlay is not None:
+        series = self._declared(device, measurement)
+        if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:
             return None
         last = partition.last_flushed.get(device, TIME_MIN)
         ends = [f.devices[device].end for f in partition.files if not f.sequence and device in f.devices]
         return series.deadband if max(ends, default=TIME_MIN) <= last else None
 
-    def _declared(self, device: str, measurement: str, type_: DataType) -> SeriesSchema | None:
-        """What the schema says of a series, unless it says another type."""
+    def _declared(self, device: str, measurement: str) -> SeriesSchema | None:
+        """What the schema says of a series, whose type may have been another one when its points were written."""
         known = self._partitions.schema.device(device)
-        series = None if known is None else known.series.get(measurement)
-        return series if series is not None and series.type is type_ else None
+        return None if known is None else known.series.get(measurement)
 
     def _commit(self, batch: Sequence[_Saving]) -> None:
         with self._lock:

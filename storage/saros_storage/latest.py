@@ -23,6 +23,7 @@ from saros_storage.chunk_cache import ChunkCache
 from saros_storage.deletions import deleted_times, relevant
 from saros_storage.latest_cache import Basis, LatestCache, Point
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, TimeRange
+from saros_storage.retyping import TypeChanged, is_newer, reads_as, statistics_read_as
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType
@@ -66,6 +67,7 @@ class LatestPoints:
             known = self._databases[database] = self._look(database)
         points = self._stable_points(known, request, counters)
         for memtable in known.active:
+            _require_known(memtable, request)
             written = memtable.latest(request)
             for place, later in enumerate(written):
                 point = points[place]
@@ -171,8 +173,11 @@ class _Search:
                 yield one, known.end, (known.end, known.last) if exact else None
             return
         asked = replace(self._request, measurements=tuple(n for n, _ in series), types=tuple(t for _, t in series))
+        newer, span = source.newer(asked), source.span(self._request.device)
         for one, point in zip(series, source.latest(asked), strict=True):
-            if point is not None:
+            if one[0] in newer and span is not None:
+                yield one, span.end, None  # a reader knows whether it is gone
+            elif point is not None:
                 yield one, point[0], None if self._is_deleted(one, source.rank, point[0]) else point
 
     def _of_file(
@@ -188,13 +193,13 @@ class _Search:
             return
         for one in series:
             stored = index.series.get(one[0])
-            if stored is None or stored.type is not one[1]:
+            if stored is None or not (reads_as(stored.type, one[1]) or is_newer(stored.type, one[1])):
                 continue
             # The chunks' statistics, which readers go by too; of a chunk without points there are none.
             known = next((c.statistics for c in reversed(stored.chunks) if c.statistics is not None), None)
             if known is not None:
                 self._counters.summaries += 1
-                yield one, known
+                yield one, _converted(known, stored.type, one[1])
 
     def _is_deleted(self, series: _Series, rank: Rank, time: int) -> bool:
         tombstones = self._snapshot.tombstones
@@ -204,6 +209,21 @@ class _Search:
         near = relevant(tombstones, device, (series[0],), TimeRange(time, time + 1))
         deleted = deleted_times(near, device, series[0], rank) if near else None
         return deleted is not None and deleted.touch(time, time)
+
+
+def _converted(known: Statistics, stored: DataType, asked: DataType) -> Statistics:
+    """With the latest value as the type that is asked for, None if only a reader can tell it."""
+    if stored is asked:
+        return known
+    found = statistics_read_as(known, stored, asked) if reads_as(stored, asked) else None
+    return replace(known, last=None) if found is None else found
+
+
+def _require_known(active: MemorySource, request: ScanRequest) -> None:
+    """Raise TypeChanged if the active MemTable, which nothing is hidden in, has a later type than is asked for."""
+    for measurement, found in active.newer(request).items():
+        asked = request.types[request.measurements.index(measurement)]
+        raise TypeChanged(f"{request.device}.{measurement}", asked, found)
 
 
 def _last_row(

@@ -7,6 +7,8 @@ A write appends the tablet's frame and nothing else: arrays are looked at when s
 concatenated, sorted by time (stable, so that arrival decides between equal times) and, per column, de-duplicated: the
 last value that is not null wins. What came out is kept until the run grows.
 
+A series has one type in a MemTable: what comes with another one goes to the next MemTable (`takes`).
+
 A snapshot is the pair (devices, index): chunks of a higher log index are not seen. A deletion never changes what a
 snapshot sees: it puts a new table of devices, with new runs for those it touches, in place of the old one.
 
@@ -25,6 +27,7 @@ import numpy as np
 from saros_storage.block import Block, Column
 from saros_storage.latest_rows import LatestRows, LatestValue, latest_rows
 from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.retyping import is_newer, read_as, reads_as, value_read_as
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tablet import Tablet
 from saros_storage.tablet_codec import FrameHead, TabletFrame, decode_tablet, frame_head, frame_matrix, frame_times
@@ -107,7 +110,7 @@ class _Sorted:
         found = self._columns.get(measurement)
         if found is None:
             found = self._columns[measurement] = self._make(measurement, type_)
-        return found if found.type is type_ else Column.nulls(type_, len(self.times))
+        return found
 
     def fill(self) -> None:
         """Make all columns at once, as a flush wants them, where the chunks are alike and that is quicker."""
@@ -215,18 +218,25 @@ class _Device:
         #: By set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
         self.types: dict[str, DataType] = {}
-        #: Sets of measurements whose types are in `types`.
-        self._shapes: set[tuple[str, ...]] = set()
+        #: Sets of measurements whose types are in `types`, with these.
+        self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
         self.start = TIME_MAX
         self.end = TIME_MIN
 
-    def add(self, measurements: tuple[str, ...], types: Iterable[DataType], chunk: Chunk) -> None:
+    def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
+        """Whether it has none of these series with another type."""
+        known = self._shapes.get(measurements)
+        if known is not None:
+            return known is types or known == types
+        return all(self.types.get(name, type_) is type_ for name, type_ in zip(measurements, types, strict=True))
+
+    def add(self, measurements: tuple[str, ...], types: tuple[DataType, ...], chunk: Chunk) -> None:
         key = () if self.aligned else measurements
         run = self.runs.get(key)
         if run is None:
             run = self.runs[key] = _Run()
         if measurements not in self._shapes:
-            self._shapes.add(measurements)
+            self._shapes[measurements] = types
             self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
         run.add(chunk)
         self.start = min(self.start, chunk.start)
@@ -313,8 +323,13 @@ class MemTable:
         """True if it holds no chunk."""
         return not self._devices
 
+    def takes(self, head: FrameHead) -> bool:
+        """Whether a tablet of this shape may go in: none of its series is here with another type."""
+        device = self._devices.get(head.device)
+        return device is None or device.takes(head.measurements, head.types)
+
     def write(self, batch: TabletFrame, index: int) -> None:
-        """Append a tablet, all of whose rows belong here, by its frame."""
+        """Append a tablet that it `takes`, all of whose rows belong here, by its frame."""
         chunk = Chunk(index, batch.frame, None, batch.span, batch.ordered)
         self._add(batch.head, chunk, len(batch.frame), batch.rows)
 
@@ -383,7 +398,7 @@ def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Devic
             kept = Chunk(
                 chunk.index, None, part, DeviceSpan(int(part.times.min()), int(part.times.max())), chunk.ordered
             )
-        left.add(remains.measurements, (c.type for c in remains.columns), kept)
+        left.add(remains.measurements, tuple([c.type for c in remains.columns]), kept)
     return left if left.runs else None
 
 
@@ -426,10 +441,21 @@ class MemTableSnapshot:
         values = device.latest(self._index)
         found: list[tuple[int, Scalar] | None] = []
         for measurement, type_ in zip(request.measurements, request.types, strict=True):
-            value = values.get(measurement)
-            same = value is not None and device.types.get(measurement) is type_
-            found.append((value[0], value[2]) if value is not None and same else None)
+            value, own = values.get(measurement), device.types.get(measurement)
+            if value is None or own is None or not reads_as(own, type_):
+                found.append(None)
+            else:
+                found.append((value[0], value_read_as(value[2], own, type_)))
         return found
+
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
+        """See `MemorySource.newer`."""
+        device = self._devices.get(request.device)
+        if device is None:
+            return {}
+        own = device.types
+        pairs = zip(request.measurements, request.types, strict=True)
+        return {name: own[name] for name, asked in pairs if name in own and is_newer(own[name], asked)}
 
     def read(self, request: ScanRequest) -> Block | None:
         """See `MemorySource.read`."""
@@ -449,9 +475,9 @@ class MemTableSnapshot:
     def _series(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
         assert len(request.measurements) == 1
         found = device.series(request.measurements[0], self._index)
-        if found is None or found[1].type is not request.types[0]:
+        if found is None or not reads_as(found[1].type, request.types[0]):
             return None
-        return found[0], (found[1],)
+        return found[0], (read_as(found[1], request.types[0]),)
 
     def _aligned(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
         rows = device.rows(self._index)
@@ -459,8 +485,9 @@ class MemTableSnapshot:
             return None
         columns = []
         for measurement, type_ in zip(request.measurements, request.types, strict=True):
-            if device.types.get(measurement) is type_:
-                columns.append(rows.column(measurement, type_))
+            own = device.types.get(measurement)
+            if own is not None and reads_as(own, type_):
+                columns.append(read_as(rows.column(measurement, own), type_))
             else:
                 columns.append(Column.nulls(type_, len(rows.times)))
         return rows.times, tuple(columns)

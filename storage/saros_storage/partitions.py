@@ -26,7 +26,7 @@ from saros_storage.paths import join_nodes, split_path
 from saros_storage.schema import DeleteDatabase, SchemaTree
 from saros_storage.snapshot import DeviceSpan, FileSource, MemorySource, PartitionSnapshot
 from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import decode_tablet
+from saros_storage.tablet_codec import FrameHead, decode_tablet
 
 
 class Partitions:
@@ -159,7 +159,7 @@ class Partitions:
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval
         if first == last:
-            memtable = self._memtable(database, first, index, frame.rows * len(frame.head.measurements))
+            memtable = self._memtable(database, first, index, frame.head, frame.rows)
             if memtable is not None:
                 self.memory_bytes -= memtable.bytes
                 memtable.write(frame, index)
@@ -169,7 +169,7 @@ class Partitions:
         numbers = tablet.times // self._interval
         for number in sorted(set(numbers.tolist())):
             places = np.flatnonzero(numbers == number)
-            memtable = self._memtable(database, number, index, len(places) * len(tablet.measurements))
+            memtable = self._memtable(database, number, index, frame.head, len(places))
             if memtable is None:
                 continue
             times = tablet.times[places]
@@ -195,13 +195,15 @@ class Partitions:
         self.changed()
         return partition
 
-    def _memtable(self, database: str, number: int, index: int, points: int) -> MemTable | None:
-        """The MemTable that an entry's points go to; None if the partition has them already, or began after it."""
+    def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
+        """The MemTable that an entry's rows go to; None if the partition has them already, or began after it."""
         partition = self._wanting(database, number, index)
         if partition is None:
             return None
         self._touched[id(partition)] = partition
-        partition.activity.written += points
+        partition.activity.written += rows * len(head.measurements)
+        if partition.active is not None and not partition.active.takes(head):
+            partition.freeze(index - 1)  # of a series whose type was changed meanwhile
         return partition.memtable(index)
 
     def _wanting(self, database: str, number: int, index: int) -> Partition | None:

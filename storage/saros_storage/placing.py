@@ -1,6 +1,7 @@
 """Whether tablets fit the schema, and which database they go to.
 
-Shapes that were found to fit are remembered: a client that writes the same shape of batch again costs a look-up.
+A tablet may have a type that a series had before it was changed: it was prepared then, and is read as what was written
+then. Shapes that were found to fit are remembered: a client that writes the same shape of batch again costs a look-up.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
         found = device.series.get(measurement)
         if found is None:
             raise UserMistake(f"Path [{head.device}.{measurement}] does not exist", code=508)
-        if found.type is not type_:
+        if (
+            found.type is not type_ and type_ not in found.earlier
+        ):  # what was prepared before its type was changed is taken
             raise UserMistake(f"{head.device}.{measurement} is {found.type.name}, not {type_.name}", code=507)
     return device

@@ -4,8 +4,8 @@
     pieces                 its pages                     runs of its rows
 
 A source knows which of the request's columns it has, and what tombstones take from each. What `load` gives is filtered
-by time, cleaned of deleted points, and has the request's columns in the request's order; rows without any value are
-gone.
+by time, cleaned of deleted points, and has the request's columns in the request's order and types; rows without any
+value are gone. Statistics of a file are converted as well, where they tell what those of the request's types would.
 
 Belongs to one reader.
 """
@@ -23,9 +23,11 @@ from saros_storage.cell_cache import CellCache, CellKey, ChunkCells
 from saros_storage.chunk_cache import TIMES, ChunkCache
 from saros_storage.deletions import DeletedTimes, deleted_times
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries
+from saros_storage.retyping import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
 from saros_storage.snapshot import FileSource, MemorySource, Tombstone
 from saros_storage.summaries import celled
-from saros_storage.tsfile.access import DeviceIndex, PageSpan
+from saros_storage.tsfile.access import DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.types import DataType
 
 #: Per requested column; None where the span has no point of it.
 ColumnStatistics = tuple[Statistics | None, ...]
@@ -101,6 +103,7 @@ class FilePieces:
         cache: ChunkCache,
         counters: ReadCounters,
     ) -> None:
+        """Raises TypeChanged if the file has points of a type that the request does not know yet."""
         #: Place among the sources: the higher one's values win.
         self.order = order
         self.file = file
@@ -114,11 +117,18 @@ class FilePieces:
         names = []
         for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
             found = index.series.get(measurement)
-            if found is not None and found.type is type_:
+            if found is not None and reads_as(found.type, type_):
                 names.append(measurement)
                 self._places.append(place)
+            elif found is not None and is_newer(found.type, type_):
+                _require_gone(found, type_, file, request, tombstones)
         #: The columns that are read.
         self.names = tuple(names)
+        #: As which they are read, where that is not how they are stored.
+        self._wanted: dict[int, DataType] = {}
+        for number, (name, place) in enumerate(zip(names, self._places, strict=True)):
+            if index.series[name].type is not request.types[place]:
+                self._wanted[number] = request.types[place]
         #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
         self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
@@ -131,6 +141,11 @@ class FilePieces:
         """True if the file has none of the columns."""
         return not self.names
 
+    @property
+    def converts(self) -> bool:
+        """Whether a column is read as another type than it is stored with."""
+        return bool(self._wanted)
+
     def chunks(self) -> list[Piece]:
         """Its chunks that may have wanted points; `stop` is not known yet (0)."""
         index, time = self.index, self._request.time
@@ -141,11 +156,12 @@ class FilePieces:
             known = span.statistics
             if known is None:
                 continue
-            statistics = self._in_order([chunks[number].statistics for chunks in columns])
+            stored = [chunks[number].statistics for chunks in columns]
             wanted = known.start < time.end and known.end >= time.start
-            if not wanted or all(s is None for s in statistics) or self._all_deleted(known.start, known.end):
+            if not wanted or all(s is None for s in stored) or self._all_deleted(known.start, known.end):
                 self._counters.chunks_skipped += 1
                 continue
+            statistics = self._in_order(stored)
             found.append(Piece(self, number, 0, 0, known.start, known.end, known.count, statistics))
         return found
 
@@ -198,7 +214,16 @@ class FilePieces:
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
-        """Statistics of the request's columns from those of the columns that are read."""
+        """Statistics of the request's columns from those of the columns that are read; empty if they do not tell."""
+        if self._wanted:
+            converted = list(statistics)
+            for number, type_ in self._wanted.items():
+                stored = statistics[number]
+                if stored is not None:
+                    converted[number] = statistics_read_as(stored, self.index.series[self.names[number]].type, type_)
+                    if converted[number] is None:
+                        return ()
+            statistics = converted
         if len(self._places) == len(self._request.measurements):
             return tuple(statistics)
         found: list[Statistics | None] = [None] * len(self._request.measurements)
@@ -227,7 +252,16 @@ class FilePieces:
             for column in block.columns[1:]:
                 present = present | column.present
             block = block.compress(present)
-        return self._widen(block) if block.rows else None
+        return self._widen(self._converted(block)) if block.rows else None
+
+    def _converted(self, block: Block) -> Block:
+        """The block with the types that are asked for."""
+        if not self._wanted:
+            return block
+        columns = [
+            read_as(column, self._wanted.get(number, column.type)) for number, column in enumerate(block.columns)
+        ]
+        return Block.timed(block.times, columns)
 
     def _without_deleted(self, block: Block) -> Block:
         columns = []
@@ -342,12 +376,29 @@ class FilePieces:
         return block
 
 
+def _require_gone(
+    series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
+) -> None:
+    """Raise TypeChanged unless the points, of a type that the series may have got since, are those of a dropped one."""
+    known = series.statistics
+    if known is not None:
+        deleted = deleted_times(tombstones, request.device, series.measurement, file.rank)
+        if deleted is None or not deleted.cover(known.start, known.end):
+            raise TypeChanged(f"{request.device}.{series.measurement}", asked, series.type)
+
+
 def memory_pieces(
     order: int, memory: MemorySource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> MemoryPieces | None:
-    """The MemTable's rows that are wanted; None if there are none."""
-    if memory.span(request.device) is None:
+    """The MemTable's rows that are wanted; None if there are none. Raises TypeChanged."""
+    span = memory.span(request.device)
+    if span is None:
         return None
+    for measurement, type_ in memory.newer(request).items():
+        gone = deleted_times(tombstones, request.device, measurement, memory.rank)
+        if gone is None or not gone.cover(span.start, span.end):
+            asked = request.types[request.measurements.index(measurement)]
+            raise TypeChanged(f"{request.device}.{measurement}", asked, type_)
     block = memory.read(request)
     if block is None:
         return None

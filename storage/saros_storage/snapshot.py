@@ -14,7 +14,7 @@ Snapshots are immutable values; the partition keeps the files of a pinned one on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from saros_storage.activity import Activity
 from saros_storage.block import Block
 from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.tsfile.access import TsFileAccess
-from saros_storage.types import Scalar
+from saros_storage.types import DataType, Scalar
 
 
 class Rank(NamedTuple):
@@ -73,6 +73,10 @@ class MemorySource(Protocol):
         """First and last time of the device, or None if it holds nothing of it."""
         ...
 
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
+        """Of the request's series those that it has with a type that they may have got since (`retyping.is_newer`)."""
+        ...
+
     def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
         """Time and value of the latest point of each of the request's series, whatever its range of time."""
         ...
@@ -80,7 +84,7 @@ class MemorySource(Protocol):
     def read(self, request: ScanRequest) -> Block | None:
         """The request's rows: ascending, de-duplicated (last write won), filtered by time; None if there are none.
 
-        Columns come in the request's order; one that the MemTable lacks is all null.
+        Columns come in the request's order and types; one that the MemTable lacks is all null.
         """
         ...
 

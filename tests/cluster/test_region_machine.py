@@ -79,6 +79,9 @@ class Elsewhere:
     def span(self, device: str) -> None:
         return None
 
+    def newer(self, request: ScanRequest) -> dict[str, DataType]:
+        return {}
+
     def latest(self, request: ScanRequest) -> list[Point | None]:
         return [None] * len(request.measurements)
 

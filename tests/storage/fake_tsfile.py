@@ -179,6 +179,9 @@ class FakeMemory:
     def span(self, device: str) -> DeviceSpan | None:
         return DeviceSpan(self.rows.times[0], self.rows.times[-1]) if device == self.device else None
 
+    def newer(self, request: ScanRequest) -> dict[str, DataType]:
+        return {}
+
     def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
         raise AssertionError("scripted MemTables are for scans")
 

@@ -18,7 +18,7 @@ from random import Random
 from storage.crash_disk import CrashDisk
 from storage.single_summaries import singly
 from storage.store_drawing import drawn
-from storage.store_model import TYPES, Device, State, read_store, take_points
+from storage.store_model import Device, State, read_store, take_points
 from storage.store_opening import SLICE, Wrong, open_store
 
 from saros_storage.block import Block
@@ -133,9 +133,9 @@ class Metamorphic:
             found = read_store(self._store, descending=descending)
             if found != self._state:
                 raise self._wrong(f"found {found}, expected {self._state}, descending {descending}")
-        for name, device in self._state.devices.items():
+        for name in self._state.devices:
             for _ in range(_PLANS):
-                problem = Plan.drawn(self._chance, name, device).problem(self._store, self._tally)
+                problem = Plan.drawn(self._chance, name, self._state).problem(self._store, self._tally)
                 if problem is not None:
                     raise self._wrong(problem)
                 self._tally.plans += 1
@@ -159,7 +159,7 @@ class Metamorphic:
             known = sorted(device.series)
             names = tuple(self._chance.sample(known, self._chance.randint(1, len(known))))
             time = self._chance.choice((TimeRange(), TimeRange(), _draw_range(self._chance)))
-            types = tuple(TYPES[n] for n in names)
+            types = tuple(state.type(name, n) for n in names)
             request = ScanRequest(name, names, types, device.aligned, time, descending=True, latest=True)
             counters = ReadCounters()
             found = view.latest(request, counters)
@@ -185,17 +185,18 @@ class Plan:
     cell_rows_min: int
 
     @staticmethod
-    def drawn(chance: Random, name: str, device: Device) -> Plan:
+    def drawn(chance: Random, name: str, state: State) -> Plan:
+        device = state.devices[name]
         known = sorted(device.series)
         names = tuple(chance.sample(known, chance.randint(1, len(known)) if device.aligned else 1))
         time = chance.choice((TimeRange(), _draw_range(chance)))
+        types = tuple(state.type(name, n) for n in names)
         grid = bounds = None
         how = chance.random()
         if how < 0.6:
             grid = WindowGrid(chance.randrange(-5, 5), chance.choice((None, 1, 10, SLICE)))
         elif how < 0.8:
-            bounds = tuple(_draw_bound(chance, place) for place, n in enumerate(names) if n in ("x", "y", "f"))[:1]
-        types = tuple(TYPES[n] for n in names)
+            bounds = tuple(_draw_bound(chance, place) for place, t in enumerate(types) if t.is_numeric)[:1]
         descending = chance.random() < 0.5
         request = ScanRequest(name, names, types, device.aligned, time, descending, bounds or (), grid)
         return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
@@ -229,8 +230,9 @@ class Plan:
                 take_points(points, names, piece)
             return self._judge_rows(points, expected)
         for place, name in enumerate(names):
-            found = _by_window(pieces, place, TYPES[name], self.request.grid)
-            wanted = _windows(expected[name], TYPES[name], self.request.grid)
+            type_ = self.request.types[place]
+            found = _by_window(pieces, place, type_, self.request.grid)
+            wanted = _windows(expected[name], type_, self.request.grid)
             if found != wanted:
                 return f"{self}: {name} by window: {found}, expected {wanted}"
         return None
@@ -280,7 +282,10 @@ Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scal
 
 
 def _windows(points: dict[int, Scalar], type_: DataType, grid: WindowGrid) -> dict[int, Window]:
-    parts = [(_window_of(t, grid), (1, (t, v), (t, v), *_figures(v, type_))) for t, v in points.items()]
+    parts: list[tuple[int, Window]] = []
+    for t, v in points.items():
+        end = (t, None if type_ is DataType.BLOB else v)
+        parts.append((_window_of(t, grid), (1, end, end, *_figures(v, type_))))
     return _merged(parts)
 
 
@@ -315,7 +320,7 @@ def _has_extremes(type_: DataType) -> bool:
 
 
 def _has_total(type_: DataType) -> bool:
-    return not type_.is_text
+    return type_.is_numeric or type_ is DataType.BOOLEAN
 
 
 def _window_of(time: int, grid: WindowGrid) -> int:

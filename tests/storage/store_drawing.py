@@ -14,6 +14,7 @@ from storage.store_model import (
     TYPES,
     Operation,
     State,
+    alter_type,
     capture,
     delete_database,
     delete_points,
@@ -28,6 +29,8 @@ from storage.store_model import (
     write_rows,
 )
 from storage.store_opening import SLICE
+
+from saros_storage.types import DataType
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Drawing:
 def _draw_late(draw: Drawing) -> Operation:
     count = draw.chance.randrange(1, draw.rows + 1)
     times = [draw.chance.randrange(draw.times) for _ in range(count)]
-    return write_rows(draw.device(), times, draw.mark, draw.names())
+    return write_rows(draw.device(), times, draw.mark, draw.names(), stale=draw.chance.random() < 0.3)
 
 
 def _draw_next(draw: Drawing) -> Operation:
@@ -99,6 +102,32 @@ def _draw_delete_database(draw: Drawing) -> Operation | None:
     if not draw.state.databases or draw.chance.random() < 0.6:
         return None
     return delete_database(draw.chance.choice(sorted(draw.state.databases)))
+
+
+#: What a series of a type is made in these stories; one that became FLOAT or DOUBLE on the way, nothing more.
+_MADE = {
+    DataType.INT32: (DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT),
+    DataType.INT64: (DataType.TIMESTAMP, DataType.DOUBLE, DataType.STRING),
+    DataType.TIMESTAMP: (DataType.INT64, DataType.DOUBLE, DataType.TEXT),
+    DataType.FLOAT: (DataType.DOUBLE, DataType.STRING),
+    DataType.DOUBLE: (DataType.TEXT,),
+    DataType.BOOLEAN: (DataType.STRING,),
+    DataType.TEXT: (DataType.STRING, DataType.BLOB),
+    DataType.STRING: (DataType.TEXT, DataType.BLOB),
+    DataType.BLOB: (DataType.TEXT, DataType.STRING),
+}
+
+
+def _draw_alter(draw: Drawing) -> Operation | None:
+    known = [(d, m) for d, device in draw.state.devices.items() for m in device.series]
+    if not known:
+        return None
+    device, name = draw.chance.choice(known)
+    types = draw.state.types.get((device, name), ())
+    current = draw.state.type(device, name)
+    if len(types) > 1 and current in (DataType.FLOAT, DataType.DOUBLE):
+        return None
+    return alter_type(device, name, draw.chance.choice(_MADE[current]))
 
 
 def _draw_flush(draw: Drawing) -> Operation:
@@ -145,6 +174,8 @@ DRAWN: tuple[Draw, ...] = (
     _draw_delete,
     _draw_delete_series,
     _draw_delete_database,
+    _draw_alter,
+    _draw_alter,
     _draw_flush,
     _draw_flush_database,
     _draw_merge,

@@ -29,14 +29,31 @@ from saros_storage.mutation import Mutation
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.placing import frames_of
 from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema, SetTtl, UnsetTtl
+from saros_storage.schema import (
+    AlterType,
+    CreateDatabase,
+    CreateSeries,
+    SchemaChange,
+    SeriesSchema,
+    SetTtl,
+    UnsetTtl,
+    encoding_as,
+)
 from saros_storage.schema_file import save_schema
 from saros_storage.store import Store
 from saros_storage.tablet import Tablet
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 
-TYPES = {"x": DataType.INT64, "y": DataType.DOUBLE, "t": DataType.TEXT, "b": DataType.BOOLEAN, "f": DataType.FLOAT}
+#: As which series are created.
+TYPES = {
+    "x": DataType.INT64,
+    "y": DataType.DOUBLE,
+    "t": DataType.TEXT,
+    "b": DataType.BOOLEAN,
+    "f": DataType.FLOAT,
+    "i": DataType.INT32,
+}
 #: Databases by device.
 DEVICES = {"root.a.d1": "root.a", "root.a.d2": "root.a", "root.b.c.d1": "root.b.c"}
 ALIGNED = frozenset({"root.a.d2"})
@@ -61,12 +78,19 @@ class State:
     devices: Mapping[str, Device] = field(default_factory=dict)
     #: The first time that is kept, by pattern of a TTL.
     limits: Mapping[str, int] = field(default_factory=dict)
+    #: Of series whose type was changed: the types that they had, and the one that they have.
+    types: Mapping[tuple[str, str], tuple[DataType, ...]] = field(default_factory=dict)
 
     def with_device(self, name: str, device: Device | None) -> State:
         devices = {n: d for n, d in self.devices.items() if n != name}
         if device is not None and device.series:
             devices[name] = device
-        return replace(self, devices=devices)
+        types = {(d, m): found for (d, m), found in self.types.items() if d in devices and m in devices[d].series}
+        return replace(self, devices=devices, types=types)
+
+    def type(self, device: str, name: str) -> DataType:
+        """As which a series is read and written."""
+        return self.types.get((device, name), (TYPES[name],))[-1]
 
     def limit(self, device: str) -> int | None:
         """The first time of a device that is kept; the most precise rule counts."""
@@ -105,7 +129,9 @@ def read_store(store: Store, *, descending: bool = False) -> State:
     """All that a store has, read with scans."""
     view = store.view()
     devices = {}
+    changed = {}
     for device in store.schema.match_devices(_EVERYTHING):
+        changed |= {(device.path, n): (*s.earlier, s.type) for n, s in device.series.items() if s.earlier}
         names = tuple(device.series)
         groups = [names] if device.aligned else [(name,) for name in names]
         points: dict[str, dict[int, Scalar]] = {name: {} for name in names}
@@ -119,7 +145,7 @@ def read_store(store: Store, *, descending: bool = False) -> State:
         devices[device.path] = Device(device.aligned, points)
     view.close()
     limits = {pattern: NOW_MS - ms for pattern, ms in store.schema.ttl.live() if ms is not None}
-    return State(frozenset(store.schema.databases()), devices, limits)
+    return State(frozenset(store.schema.databases()), devices, limits, changed)
 
 
 def take_points(points: dict[str, dict[int, Scalar]], names: Sequence[str], block: Block) -> None:
@@ -132,25 +158,36 @@ def take_points(points: dict[str, dict[int, Scalar]], names: Sequence[str], bloc
 # ---------------------------------------------------------------------- operations
 
 
-def write_rows(device: str, times: Sequence[int], mark: int, names: Sequence[str] = ("x", "y")) -> Operation:
-    """Rows of one device; series that are missing are created by the same entry."""
-    tablet = _tablet(device, times, mark, names)
+def write_rows(
+    device: str, times: Sequence[int], mark: int, names: Sequence[str] = ("x", "y"), *, stale: bool = False
+) -> Operation:
+    """Rows of one device; series that are missing are created by the same entry.
+
+    `stale`: with the types that series were created with, by whoever has not heard of others.
+    """
+
+    def tablet(type_of: TypeOf) -> Tablet:
+        return _tablet(device, times, mark, names, _created_as if stale else type_of)
 
     def run(store: Store) -> None:
-        store.write([tablet], _needed(store, device, names))
+        store.write([tablet(_types_in(store))], _needed(store, device, names))
 
-    return Operation(f"write {device} {list(times)} {mark}", run, [_writing(tablet)])
+    name = f"write {device} {list(times)} {mark}{' stale' if stale else ''}"
+    return Operation(name, run, [_writing(tablet)])
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
     """Tablets that are queued one after the other and share one fsync: any first part may survive a power cut."""
-    tablets = [_tablet(device, times, mark, ("x", "y")) for device, times, mark in rows]
+
+    def tablets_of(type_of: TypeOf) -> list[Tablet]:
+        return [_tablet(device, times, mark, ("x", "y"), type_of) for device, times, mark in rows]
 
     def run(store: Store) -> None:
-        for tablet in tablets:
-            if creates := _needed(store, tablet.device, tablet.measurements):
+        for device, _, _ in rows:
+            if creates := _needed(store, device, ("x", "y")):
                 store.change_schema(creates)
         tickets = []
+        tablets = tablets_of(_types_in(store))
         with store._lock:
             for tablet in tablets:
                 placed = store._fitting.place(frames_of([tablet]), store.schema)
@@ -159,7 +196,9 @@ def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
             if error is not None:
                 raise error
 
-    changes = [_writing(_empty(tablet)) for tablet in tablets] + [_writing(tablet) for tablet in tablets]
+    places = range(len(rows))
+    changes = [_writing(lambda type_of, place=place: _empty(tablets_of(type_of)[place])) for place in places]
+    changes += [_writing(lambda type_of, place=place: tablets_of(type_of)[place]) for place in places]
     return Operation(f"batch {[(d, list(t), m) for d, t, m in rows]}", run, changes)
 
 
@@ -214,8 +253,9 @@ def _ignored(_: object) -> None:
 
 def delete_database(database: str) -> Operation:
     def change(state: State) -> State:
-        devices = {name: device for name, device in state.devices.items() if DEVICES[name] != database}
-        return replace(state, databases=state.databases - {database}, devices=devices)
+        for name in [name for name in state.devices if DEVICES[name] == database]:
+            state = state.with_device(name, None)
+        return replace(state, databases=state.databases - {database})
 
     return Operation(f"delete database {database}", lambda store: store.delete_database(database), [change])
 
@@ -225,6 +265,46 @@ def create_database(database: str) -> Operation:
         return replace(state, databases=state.databases | {database})
 
     return Operation(f"create {database}", lambda store: store.change_schema([CreateDatabase(database)]), [change])
+
+
+def alter_type(device: str, name: str, type_: DataType) -> Operation:
+    """SET DATA TYPE of a series that is there; its points are what they come to."""
+
+    def run(store: Store) -> None:
+        known = store.schema.device(device)
+        assert known is not None
+        store.change_schema([AlterType(device, name, type_, encoding_as(known.series[name], type_))])
+
+    def change(state: State) -> State:
+        known, before = state.devices[device], state.types.get((device, name), (TYPES[name],))
+        points = {time: as_type(value, before[-1], type_) for time, value in known.series[name].items()}
+        state = state.with_device(device, replace(known, series={**known.series, name: points}))
+        types = (*(t for t in before if t is not type_), type_)
+        return replace(state, types={**state.types, (device, name): types})
+
+    return Operation(f"alter {device}.{name} {type_.name}", run, [change])
+
+
+def as_type(value: Scalar, source: DataType, target: DataType) -> Scalar:
+    """What a value comes to when its series is given another type."""
+    if source is target:
+        return value
+    if target is DataType.BLOB:
+        text = as_type(value, source, DataType.TEXT)
+        assert isinstance(text, str)
+        return text.encode()
+    if target in (DataType.TEXT, DataType.STRING):
+        return _text_of(value)
+    assert isinstance(value, int | float)
+    if target is DataType.FLOAT:
+        return float(np.float32(value))
+    return float(value) if target is DataType.DOUBLE else value
+
+
+def _text_of(value: Scalar) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def flush() -> Operation:
@@ -252,12 +332,12 @@ def merge() -> Operation:
 
 def load(*rows: tuple[str, Sequence[int], int]) -> Operation:
     """LOAD of a file with rows of devices below one database: all of it or nothing."""
-    tablets = [_tablet(device, times, mark, ("x", "y")) for device, times, mark in rows]
+    tablets = [_tablet(device, times, mark, ("x", "y"), _created_as) for device, times, mark in rows]
     path = "foreign/1.tsfile"
 
     def change(state: State) -> State:
         for tablet in tablets:
-            state = _writing(tablet)(state)
+            state = _writing(lambda _, tablet=tablet: tablet)(state)
         return state
 
     def run(store: Store) -> None:
@@ -366,35 +446,62 @@ def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChang
     return changes
 
 
-def _writing(tablet: Tablet) -> Change:
+#: (device, measurement) -> the type of rows that are made.
+TypeOf = Callable[[str, str], DataType]
+
+
+def _created_as(_device: str, name: str) -> DataType:
+    return TYPES[name]
+
+
+def _types_in(store: Store) -> TypeOf:
+    def type_of(device: str, name: str) -> DataType:
+        known = store.schema.device(device)
+        series = None if known is None else known.series.get(name)
+        return TYPES[name] if series is None else series.type
+
+    return type_of
+
+
+def _writing(make: Callable[[TypeOf], Tablet]) -> Change:
     def change(state: State) -> State:
+        tablet = make(state.type)
         known = state.devices.get(tablet.device, Device(tablet.aligned, {}))
         series = {name: dict(points) for name, points in known.series.items()}
         for name in tablet.measurements:
             series.setdefault(name, {})
-        take_points(series, tablet.measurements, Block.timed(tablet.times, tablet.columns))
+        fresh: dict[str, dict[int, Scalar]] = {name: {} for name in tablet.measurements}
+        take_points(fresh, tablet.measurements, Block.timed(tablet.times, tablet.columns))
+        for name, column in zip(tablet.measurements, tablet.columns, strict=True):
+            type_ = state.type(tablet.device, name)
+            series[name].update({t: as_type(v, column.type, type_) for t, v in fresh[name].items()})
         state = replace(state, databases=state.databases | {DEVICES[tablet.device]})
         return state.with_device(tablet.device, Device(tablet.aligned, series)).kept()
 
     return change
 
 
-def _tablet(device: str, times: Sequence[int], mark: int, names: Sequence[str]) -> Tablet:
+def _tablet(device: str, times: Sequence[int], mark: int, names: Sequence[str], type_of: TypeOf) -> Tablet:
     """Every third value but the first of an aligned device's row is null; values tell time, series and mark."""
     array = np.array(times, np.int64)
     columns = []
     for place, name in enumerate(names):
-        values: list[Scalar] = [_value(TYPES[name], time, mark) for time in times]
+        type_ = type_of(device, name)
+        values: list[Scalar] = [_value(type_, time, mark) for time in times]
         if device in ALIGNED and place:
             values = [None if (time + mark + place) % 3 == 0 else v for time, v in zip(times, values, strict=True)]
-        columns.append(Column.of(TYPES[name], values))
+        columns.append(Column.of(type_, values))
     return Tablet(device, tuple(names), array, tuple(columns), device in ALIGNED)
 
 
 def _value(type_: DataType, time: int, mark: int) -> Scalar:
     match type_:
-        case DataType.INT64:
+        case DataType.INT64 | DataType.TIMESTAMP:
             return time * 1_000 + mark
+        case DataType.INT32:  # more than a FLOAT can tell apart
+            return time * 100_000 + mark
+        case DataType.BLOB:
+            return f"{time}/{mark}".encode()
         case DataType.DOUBLE:
             return time + mark / 1_024
         case DataType.FLOAT:

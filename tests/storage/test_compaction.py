@@ -495,17 +495,17 @@ def test_all_is_deleted_and_nothing_is_left(tmp_path: Path) -> None:
 def test_a_series_that_came_again_with_another_type(tmp_path: Path, device: str) -> None:
     store = filled(tmp_path)
     store.delete_series(f"{device}.i")
-    text = SeriesSchema("i", DataType.TEXT, Encoding.PLAIN, Compressor.LZ4)
-    store.change_schema([CreateSeries(device, device == ALIGNED_DEVICE, (text,))])
-    again = Column.of(DataType.TEXT, ["new", "newer"])
+    other = SeriesSchema("i", DataType.BOOLEAN, Encoding.PLAIN, Compressor.LZ4)
+    store.change_schema([CreateSeries(device, device == ALIGNED_DEVICE, (other,))])
+    again = Column.of(DataType.BOOLEAN, [True, False])
     store.write([Tablet(device, ("i",), np.array([3, 53]), (again,), device == ALIGNED_DEVICE)])
     store.flush()
     before = answers(store)
-    request = ScanRequest(device, ("i",), (DataType.TEXT,), device == ALIGNED_DEVICE)
-    assert [(3, ("new",)), (53, ("newer",))] == read(store, request)
+    request = ScanRequest(device, ("i",), (DataType.BOOLEAN,), device == ALIGNED_DEVICE)
+    assert [(3, (True,)), (53, (False,))] == read(store, request)
     store.merge()
     assert 1 == len(live(tmp_path))
-    assert [(3, ("new",)), (53, ("newer",))] == read(store, request)
+    assert [(3, (True,)), (53, (False,))] == read(store, request)
     assert before == answers(store)
     store.close()
 
@@ -529,17 +529,17 @@ def test_files_that_do_not_go_together_stay_apart(tmp_path: Path) -> None:
     """It cannot come about, but by files from elsewhere: here the tombstone is taken away by hand."""
     store = filled(tmp_path)
     store.delete_series(f"{PLAIN_DEVICE}.i")
-    text = SeriesSchema("i", DataType.TEXT, Encoding.PLAIN, Compressor.LZ4)
-    store.change_schema([CreateSeries(PLAIN_DEVICE, False, (text,))])
-    store.write([Tablet(PLAIN_DEVICE, ("i",), np.array([70]), (Column.of(DataType.TEXT, ["new"]),), False)])
+    other = SeriesSchema("i", DataType.BOOLEAN, Encoding.PLAIN, Compressor.LZ4)
+    store.change_schema([CreateSeries(PLAIN_DEVICE, False, (other,))])
+    store.write([Tablet(PLAIN_DEVICE, ("i",), np.array([70]), (Column.of(DataType.BOOLEAN, [True]),), False)])
     store.flush()
     (partition,) = store._region.partitions
     partition.tombstones = ()
     partition._snapshot = None
-    request = ScanRequest(PLAIN_DEVICE, ("i",), (DataType.TEXT,), False)
+    request = ScanRequest(PLAIN_DEVICE, ("i",), (DataType.BOOLEAN,), False)
     store.merge()
     assert 2 == len(live(tmp_path))
-    assert [(70, ("new",))] == read(store, request)
+    assert [(70, (True,))] == read(store, request)
     store.close()
 
 

@@ -31,6 +31,7 @@ from saros_storage.reading import (
     ValueBound,
     WindowGrid,
 )
+from saros_storage.retyping import TypeChanged
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 from saros_storage.tsfile.reader import TsFileReader
@@ -39,6 +40,8 @@ from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
 DEVICE = "root.db.d"
 ALL = TimeRange()
 TYPES = {"a": DataType.INT32, "b": DataType.DOUBLE, "c": DataType.TEXT}
+#: Types of stored points that show; as Python compares numbers, they stay the same when they are read as expected.
+HAD = {"a": {DataType.INT32}, "b": {DataType.DOUBLE, DataType.INT32, DataType.FLOAT}, "c": {DataType.TEXT}}
 #: A partition's times are 0 to this, the next one's follow.
 SLICE = 60
 
@@ -55,11 +58,11 @@ class Source:
     chunks: Mapping[str, Chunks]
 
     def points(self, name: str) -> dict[int, Scalar]:
-        """Points of a series of the expected type."""
+        """Points of a series of the expected type, or of one that it may have had before."""
         found: dict[int, Scalar] = {}
         for key, chunks in self.chunks.items():
             for rows in map(joined, chunks):
-                if key in (name, ROWS) and name in rows.columns and rows.columns[name][0] is TYPES[name]:
+                if key in (name, ROWS) and name in rows.columns and rows.columns[name][0] in HAD[name]:
                     found |= {t: v for t, v in zip(rows.times, rows.columns[name][1], strict=True) if v is not None}
         return found
 
@@ -106,7 +109,8 @@ def model(partitions: Sequence[Partition], request: ScanRequest) -> list[tuple[i
 
 VALUES: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.INT32: st.integers(-5, 5),
-    DataType.INT64: st.integers(-5, 5),
+    DataType.BOOLEAN: st.booleans(),
+    DataType.FLOAT: st.integers(-6, 6).map(lambda v: v / 2),
     DataType.DOUBLE: st.integers(-6, 6).map(lambda v: v / 2),
     DataType.TEXT: st.sampled_from(["", "x", "ä", "long"]),
 }
@@ -136,7 +140,9 @@ def sources(draw: st.DrawFn, start: int, version: int, *, aligned: bool, memory:
     names = draw(st.sets(st.sampled_from(sorted(TYPES)), min_size=1))
     types = {name: TYPES[name] for name in sorted(names)}
     if not memory and draw(st.integers(0, 5)) == 0:
-        types["a"] = DataType.INT64
+        types["a"] = DataType.BOOLEAN  # of a series that was dropped and made anew
+    if "b" in types and not memory and draw(st.integers(0, 2)) == 0:
+        types["b"] = draw(st.sampled_from([DataType.INT32, DataType.FLOAT]))
     if aligned:
         chunks = draw(page_lists(types, start, nulls=True))
         return Source(version, memory, {ROWS: in_one(chunks) if memory else chunks})
@@ -642,9 +648,26 @@ def test_a_skipped_new_value_would_show_an_old_one_so_it_is_not_skipped() -> Non
 
 
 def test_a_series_that_came_again_with_another_type_is_another_series() -> None:
+    old, new = file(1, [rows([1, 2], [True, False], DataType.BOOLEAN)]), file(2, [rows([2, 3])])
+    assert [(2, 2), (3, 3)] == points(read(partition(old, new), request())[0])
+    assert [(1, True), (2, False)] == points(read(partition(old, new), request(type_=DataType.BOOLEAN))[0])
+
+
+def test_points_of_a_type_that_the_series_had_before_are_read_as_its_type() -> None:
     old, new = file(1, [rows([1, 2])]), file(2, [rows([2, 3], [0.5, 1.5], DataType.DOUBLE)])
-    assert [(2, 0.5), (3, 1.5)] == points(read(partition(old, new), request(type_=DataType.DOUBLE))[0])
-    assert [(1, 1), (2, 2)] == points(read(partition(old, new), request())[0])
+    assert [(1, 1.0), (2, 0.5), (3, 1.5)] == points(read(partition(old, new), request(type_=DataType.DOUBLE))[0])
+    memory = FakeMemory(Rank(0, 3), DEVICE, rows([4], [2.5], DataType.DOUBLE))
+    found = points(read(partition(old, memories=[memory]), request(type_=DataType.DOUBLE))[0])
+    assert [(1, 1.0), (2, 2.0), (4, 2.5)] == found
+
+
+def test_who_asks_with_a_type_of_before_is_told_so_unless_what_is_newer_is_deleted() -> None:
+    old, new = file(1, [rows([1, 2])]), file(2, [rows([2, 3], [0.5, 1.5], DataType.DOUBLE)])
+    with pytest.raises(TypeChanged, match=r"root\.db\.d\.a was INT32 when the query began, and is DOUBLE by now"):
+        read(partition(old, new), request())
+    dropped = Tombstone("root.db.d.a", TimeRange(), Rank(0, 2))
+    again = file(3, [rows([7])])
+    assert [(7, 7)] == points(read(partition(old, new, again, tombstones=[dropped]), request())[0])
 
 
 def test_a_device_that_came_again_unaligned_is_another_device() -> None:

@@ -9,7 +9,7 @@ Implements `MemorySource`. Any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from saros_storage.latest import points_of
 from saros_storage.latest_cache import Point
 from saros_storage.reading import ScanRequest, SeriesReader, TimeRange
 from saros_storage.snapshot import DeviceSpan, Rank
+from saros_storage.types import DataType
 
 #: Opens a scan where the partition was. Raises Unreachable, RemoteError, and errors of storage.
 OpenThere = Callable[[ScanRequest], SeriesReader]
@@ -37,6 +38,10 @@ class Underlay:
     def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (nobody knows what is there)
         """See `MemorySource.span`."""
         return DeviceSpan(self._time.start, self._time.end - 1)
+
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (whoever reads there finds out)
+        """See `MemorySource.newer`."""
+        return {}
 
     def latest(self, request: ScanRequest) -> list[Point | None]:
         """See `MemorySource.latest`."""

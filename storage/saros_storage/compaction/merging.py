@@ -11,8 +11,10 @@ in the merged file as it would find in the sources. A chunk that nothing overlap
 not expired and that is large enough goes into the new file as it is, without being decoded; since that would carry
 damage along, every source is first compared with its checksum.
 
-Two sources may hold a device differently (aligned and not, or a series with another type) if it was dropped and made
-anew; what tombstones hide of it is left out here. If more is left, the files do not go together: `Unmergeable`.
+Two sources may hold a series with different types if its type was changed: then all is written with the one that the
+others read as (`retyping`), and a chunk of another type is not copied. They may hold a device differently (aligned and
+not, or types that do not read as one another) if it was dropped and made anew; what tombstones hide of it is left out
+here. If more is left, the files do not go together: `Unmergeable`.
 
 Memory: of an aligned device all columns of a run of pages of each source, of others one column; the rows of a chunk
 that is being gathered; the index of the file that is being written. Belongs to one thread.
@@ -33,6 +35,7 @@ from saros_storage.flush_files import Storing
 from saros_storage.opened_file import OpenedFile
 from saros_storage.reader_sources import FilePieces, Piece
 from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
+from saros_storage.retyping import reads_as
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
 from saros_storage.tsfile.access import DeviceIndex
@@ -183,9 +186,14 @@ class Merge:
             return
         types: dict[str, DataType] = {}
         for file, index, columns in sources:
-            if index.aligned != sources[0][1].aligned or any(types.get(n, t) is not t for n, t in columns.items()):
+            if index.aligned != sources[0][1].aligned:
                 raise Unmergeable(file.path, device)
-            types |= columns
+            for name, type_ in columns.items():
+                known = types.get(name, type_)
+                if reads_as(known, type_):
+                    types[name] = type_
+                elif not reads_as(type_, known):
+                    raise Unmergeable(file.path, device)
         aligned = sources[0][1].aligned
         files = tuple(file for file, _, _ in sources)
         names = tuple(sorted(types))
@@ -305,7 +313,7 @@ def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
     """The chunk, if it can be copied."""
     chunk = cluster[0]
     source = chunk.source
-    if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces):
+    if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces) or source.converts:
         return None
     return None if source.touched(chunk.start, chunk.end) else chunk
 

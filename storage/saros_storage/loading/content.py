@@ -5,7 +5,8 @@
              or -> CreateDatabase, CreateSeries: what is missing
 
 A type is never converted, and a device is aligned or not as the schema has it: what does not fit is refused, and all of
-it named. Encoding and compressor of a new series are those of its first chunk. Pure over a mapped file.
+it named. A type that a series had before it was changed fits. Encoding and compressor of a new series are those of its
+first chunk. Pure over a mapped file.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _conflicts(device: ForeignDevice, known: DeviceSchema | None) -> list[str]:
     found = []
     for series in device.series:
         ours = None if known is None else known.series.get(series.measurement)
-        if ours is not None and ours.type is not series.type:
+        if ours is not None and ours.type is not series.type and series.type not in ours.earlier:
             path = f"{device.path}.{series.measurement}"
             found.append(f"{path} is {ours.type.name}, the file has {series.type.name}")
     return found

@@ -3,7 +3,9 @@
 from saros_storage.schema.catalogue import Catalogue
 from saros_storage.schema.changes import (
     OF_ALL_GROUPS,
+    OF_ONE_DEVICE,
     AlterSeries,
+    AlterType,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
@@ -21,6 +23,8 @@ from saros_storage.schema.model import (
     DeviceSchema,
     SeriesSchema,
     check_deadband,
+    encoding_as,
+    retyped,
     stored_encoding,
 )
 from saros_storage.schema.tree import SchemaTree
@@ -29,7 +33,9 @@ from saros_storage.schema.ttl_rules import TtlRules
 __all__ = [
     "LEGAL_ENCODINGS",
     "OF_ALL_GROUPS",
+    "OF_ONE_DEVICE",
     "AlterSeries",
+    "AlterType",
     "Catalogue",
     "CreateDatabase",
     "CreateSeries",
@@ -47,5 +53,7 @@ __all__ = [
     "check_deadband",
     "decode_change",
     "encode_change",
+    "encoding_as",
+    "retyped",
     "stored_encoding",
 ]

@@ -58,6 +58,16 @@ class AlterSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterType:
+    """Give a series another type and encoding; see `retyping`."""
+
+    device: str
+    measurement: str
+    type: DataType
+    encoding: Encoding
+
+
+@dataclass(frozen=True, slots=True)
 class SetTtl:
     """Points of the devices that the pattern means live so long; see `ttl_rules`. None: for ever."""
 
@@ -87,8 +97,18 @@ class SetEntry:
 
 
 SchemaChange = (
-    CreateDatabase | DeleteDatabase | CreateSeries | DeleteSeries | AlterSeries | SetTtl | UnsetTtl | SetEntry
+    CreateDatabase
+    | DeleteDatabase
+    | CreateSeries
+    | DeleteSeries
+    | AlterSeries
+    | AlterType
+    | SetTtl
+    | UnsetTtl
+    | SetEntry
 )
+#: Changes of series of one device.
+OF_ONE_DEVICE = (CreateSeries, AlterSeries, AlterType)
 #: Changes that all groups of a cluster know of.
 OF_ALL_GROUPS = (SetTtl, UnsetTtl, SetEntry)
 
@@ -103,6 +123,8 @@ def encode_change(change: SchemaChange) -> bytes:
     elif isinstance(change, CreateSeries):
         words += [change.device, change.aligned, [_series_words(s) for s in change.series]]
         words += [True] if change.if_missing else []
+    elif isinstance(change, AlterType):
+        words += [change.device, change.measurement, int(change.type), int(change.encoding)]
     elif isinstance(change, SetTtl):
         words += [change.pattern, change.milliseconds, change.number]
     elif isinstance(change, UnsetTtl):
@@ -128,6 +150,8 @@ def decode_change(data: bytes) -> SchemaChange:
             return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]), len(words) > 3)
         if name == "AlterSeries":
             return AlterSeries(*words)
+        if name == "AlterType":
+            return AlterType(str(words[0]), str(words[1]), DataType(words[2]), Encoding(words[3]))
         if name == "SetTtl":
             return SetTtl(str(words[0]), None if words[1] is None else int(words[1]), int(words[2]))
         if name == "UnsetTtl":
@@ -142,20 +166,24 @@ def decode_change(data: bytes) -> SchemaChange:
 
 def _series_words(s: SeriesSchema) -> list[object]:
     words: list[object] = [s.measurement, int(s.type), int(s.encoding), int(s.compressor)]
-    is_lossy = s.decimals is not None or s.deadband is not None
-    if s.alias is not None or s.tags or s.attributes or is_lossy:
+    has_more = s.decimals is not None or s.deadband is not None or bool(s.earlier)
+    if s.alias is not None or s.tags or s.attributes or has_more:
         words += [s.alias, dict(s.tags), dict(s.attributes)]
-    if is_lossy:
+    if has_more:
         words += [s.decimals, None if s.deadband is None else list(astuple(s.deadband))]
+    if s.earlier:
+        words.append([int(type_) for type_ in s.earlier])
     return words
 
 
 def _series_of(words: list[object]) -> SeriesSchema:
     name, type_, encoding, compressor, *rest = words
-    alias, tags, attributes, *lossy = rest or (None, {}, {})
-    decimals, deadband = lossy or (None, None)
+    alias, tags, attributes, *more = rest or (None, {}, {})
+    decimals, deadband, *changed = more or (None, None)
+    (earlier,) = changed or ([],)
     assert isinstance(tags, dict)
     assert isinstance(attributes, dict)
+    assert isinstance(earlier, list)
     return SeriesSchema(
         str(name),
         DataType(int(str(type_))),
@@ -166,6 +194,7 @@ def _series_of(words: list[object]) -> SeriesSchema:
         attributes,
         None if decimals is None else int(str(decimals)),
         None if deadband is None else _deadband_of(deadband),
+        tuple(DataType(number) for number in earlier),
     )
 
 

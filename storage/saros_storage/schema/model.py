@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from saros_storage.encoding import encodings_for
 from saros_storage.errors import UserMistake
@@ -35,6 +35,8 @@ class SeriesSchema:
     #: Decimals to which values are rounded when they are written; None: they stay as they are.
     decimals: int | None = None
     deadband: Deadband | None = None
+    #: Types that it had before, each once: points of then are stored so.
+    earlier: tuple[DataType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,25 @@ def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
     So it is for encodings that lose digits (RLE and TS_2DIFF of floats) or on which Apache's two readers differ.
     """
     return declared if declared in encodings_for(type_) else DEFAULT_ENCODING[type_]
+
+
+def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> SeriesSchema:
+    """The series with another type. What belongs to numbers, or to floats, goes where it is none any more."""
+    earlier = tuple(t for t in dict.fromkeys((*series.earlier, series.type)) if t is not type_)
+    return replace(
+        series,
+        type=type_,
+        encoding=encoding,
+        decimals=series.decimals if type_ in (DataType.FLOAT, DataType.DOUBLE) else None,
+        deadband=series.deadband if type_ in _NUMBERS else None,
+        earlier=earlier,
+    )
+
+
+def encoding_as(series: SeriesSchema, type_: DataType) -> Encoding:
+    """How a series that is given another type is declared: as it was, unless that was, or does not fit, the default."""
+    is_default = series.encoding is DEFAULT_ENCODING[series.type]
+    return series.encoding if not is_default and series.encoding in LEGAL_ENCODINGS[type_] else DEFAULT_ENCODING[type_]
 
 
 def check_deadband(name: str, series: SeriesSchema, *, aligned: bool) -> None:

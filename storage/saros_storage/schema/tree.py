@@ -20,9 +20,12 @@ from operator import itemgetter
 
 from saros_storage.errors import UserMistake
 from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
+from saros_storage.retyping import check_change
 from saros_storage.schema.catalogue import Catalogue, Entry
 from saros_storage.schema.changes import (
+    OF_ONE_DEVICE,
     AlterSeries,
+    AlterType,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
@@ -34,8 +37,9 @@ from saros_storage.schema.changes import (
     decode_change,
     encode_change,
 )
-from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, check_deadband
+from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, check_deadband, retyped
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
+from saros_storage.types import DataType, Encoding
 
 State = frozenset[int]
 
@@ -170,6 +174,8 @@ class SchemaTree:
             self._check_series(change)
         elif isinstance(change, AlterSeries):
             self._check_alter(change)
+        elif isinstance(change, AlterType):
+            self._check_type(change)
         elif isinstance(change, SetTtl):
             self.ttl.check(change.pattern)
         elif isinstance(change, SetEntry):
@@ -189,7 +195,7 @@ class SchemaTree:
         for device in devices:
             trial._copy_around(self, device)
         for change in changes:
-            if isinstance(change, (CreateSeries, AlterSeries)):
+            if isinstance(change, OF_ONE_DEVICE):
                 trial._copy_around(self, change.device)
             trial.check(change)
             trial.apply(change)
@@ -224,6 +230,8 @@ class SchemaTree:
             self.ttl = self.ttl.with_rule(change.pattern, TtlRule(change.number, unset=True))
         elif isinstance(change, SetEntry):
             self.catalogue = self.catalogue.with_entry(change.kind, change.key, Entry(change.number, change.text))
+        elif isinstance(change, AlterType):
+            self._retype(change)
         else:
             self._alter(change)
         self.version += 1
@@ -292,9 +300,7 @@ class SchemaTree:
                     raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=505)
                 taken[series.alias] = None
             _check_properties(series)
-            if series.encoding not in LEGAL_ENCODINGS[series.type]:
-                message = f"encoding {series.encoding.name} does not support {series.type.name}"
-                raise UserMistake(message, code=507)
+            _check_encoding(series.type, series.encoding)
             check_deadband(path, series, aligned=change.aligned)
 
     def _check_not_below_a_series(self, device: str) -> None:
@@ -304,12 +310,22 @@ class SchemaTree:
             if above is not None and nodes[count - 1] in above.series:
                 raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=503)
 
-    def _check_alter(self, change: AlterSeries) -> None:
+    def _check_type(self, change: AlterType) -> None:
+        _, series, path = self._altered(change)
+        check_change(path, series.type, series.earlier, change.type)
+        _check_encoding(change.type, change.encoding)
+
+    def _altered(self, change: AlterSeries | AlterType) -> tuple[DeviceSchema, SeriesSchema, str]:
+        """The series that is to be altered, and its path. Raises UserMistake 508."""
         device = self._devices.get(change.device)
         series = device.series.get(change.measurement) if device is not None else None
         path = f"{change.device}.{change.measurement}"
         if device is None or series is None:
             raise UserMistake(f"Path [{path}] does not exist", code=508)
+        return device, series, path
+
+    def _check_alter(self, change: AlterSeries) -> None:
+        device, series, path = self._altered(change)
         known = (None, series.alias, series.measurement)
         if change.alias not in known and change.alias in set(_names(device)):
             raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
@@ -332,6 +348,13 @@ class SchemaTree:
             device.series[change.measurement], alias=change.alias, tags=change.tags, attributes=change.attributes
         )
         self._place(replace(device, series={**device.series, change.measurement: series}))
+
+    def _retype(self, change: AlterType) -> None:
+        device = self._devices[change.device]
+        series = device.series[change.measurement]
+        if series.type is not change.type:
+            changed = retyped(series, change.type, change.encoding)
+            self._place(replace(device, series={**device.series, change.measurement: changed}))
 
     def _delete_series(self, pattern: str) -> None:
         gone: dict[str, set[str]] = {}
@@ -403,3 +426,8 @@ def _names(device: DeviceSchema) -> Iterator[str]:
 def _check_properties(series: SeriesSchema) -> None:
     if series.tags.keys() & series.attributes.keys():
         raise UserMistake("Tag and attribute shouldn't have the same property key", code=507)
+
+
+def _check_encoding(type_: DataType, encoding: Encoding) -> None:
+    if encoding not in LEGAL_ENCODINGS[type_]:
+        raise UserMistake(f"encoding {encoding.name} does not support {type_.name}", code=507)

@@ -73,7 +73,7 @@ def _created(device: DeviceSchema, series: list[SeriesSchema]) -> list[SchemaCha
 
 
 def _stored(series: SeriesSchema) -> tuple[object, ...]:
-    return series.type, series.encoding, series.compressor, series.decimals, series.deadband
+    return series.type, series.earlier, series.encoding, series.compressor, series.decimals, series.deadband
 
 
 def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
