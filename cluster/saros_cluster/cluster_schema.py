@@ -24,7 +24,9 @@ from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import UserMistake
 from saros_storage.schema import (
+    OF_ONE_DEVICE,
     AlterSeries,
+    AlterType,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
@@ -186,10 +188,10 @@ class ClusterSchema:
 
 
 _NOBODY = None, 0
-_OF_SERIES = (CreateSeries, AlterSeries, DeleteSeries)
+_OF_SERIES = (*OF_ONE_DEVICE, DeleteSeries)
 
 
-def _path(change: CreateSeries | AlterSeries | DeleteSeries) -> str:
+def _path(change: CreateSeries | AlterSeries | AlterType | DeleteSeries) -> str:
     """The device, or the series: groups tell of each that goes."""
     return change.pattern if isinstance(change, DeleteSeries) else change.device
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
-from saros_storage.schema import AlterSeries, CreateSeries
+from saros_storage.schema import OF_ONE_DEVICE
 
 #: Things that a sentence lists.
 _LISTED_MAX = 5
@@ -36,7 +36,7 @@ def refused_at_last(done: Parts, why: UserMistake) -> PartlyDone:
 
 def _what(mutation: Mutation) -> str:
     parts = [f"dropping or deleting {', '.join(deletion.patterns)}" for deletion in mutation.deletions]
-    parts += [f"schema of {c.device}" for c in mutation.changes if isinstance(c, CreateSeries | AlterSeries)]
+    parts += [f"schema of {c.device}" for c in mutation.changes if isinstance(c, OF_ONE_DEVICE)]
     for placed in mutation.tablets:
         frame = placed.tablet
         parts.append(f"{frame.head.device} from {frame.span.start} to {frame.span.end}")

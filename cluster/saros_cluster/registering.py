@@ -115,7 +115,7 @@ class Registering:
             self._create_database(created.path, None if devices else request)
         by_group: dict[GroupId, list[SchemaChange]] = {}
         for change in changes:
-            if isinstance(change, changes_of.CreateSeries | changes_of.AlterSeries):
+            if isinstance(change, changes_of.OF_ONE_DEVICE):
                 database = tree.database_of(change.device)
                 assert database is not None
                 known = by_group.setdefault(routing.schema_group(database), [])
@@ -149,4 +149,4 @@ class Registering:
 
 def devices_of(changes: Sequence[SchemaChange]) -> list[str]:
     """Whose series are made or altered."""
-    return [c.device for c in changes if isinstance(c, changes_of.CreateSeries | changes_of.AlterSeries)]
+    return [c.device for c in changes if isinstance(c, changes_of.OF_ONE_DEVICE)]

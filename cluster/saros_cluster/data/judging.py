@@ -27,7 +27,9 @@ from saros_storage.paths import join_nodes, split_path
 from saros_storage.placing import Fitting
 from saros_storage.schema import (
     OF_ALL_GROUPS,
+    OF_ONE_DEVICE,
     AlterSeries,
+    AlterType,
     CreateDatabase,
     CreateSeries,
     DeleteDatabase,
@@ -112,7 +114,7 @@ class Judge:
             match change:
                 case CreateDatabase(path):
                     found.append((change, [ownership.slot(path, 0)]))
-                case CreateSeries(device) | AlterSeries(device):
+                case CreateSeries(device) | AlterSeries(device) | AlterType(device):
                     new = [path for path in made if device.startswith(f"{path}.")]
                     database = new[0] if new else schema.database_of(device)
                     found.append((change, [] if database is None else [ownership.slot(database, 0)]))
@@ -167,7 +169,7 @@ class Judge:
 
     def _check_seen(self, seen: int, mutation: Mutation) -> None:
         devices = {p.known.head.device for p in mutation.tablets if p.known is not None}
-        devices |= {change.device for change in mutation.changes if isinstance(change, CreateSeries | AlterSeries)}
+        devices |= {change.device for change in mutation.changes if isinstance(change, OF_ONE_DEVICE)}
         devices |= {d for staged in mutation.loads if staged.known is not None for d in staged.known.devices}
         if self._replica.drops.overtake(seen, devices):
             raise UserMistake("series were dropped since the write was prepared: look at them again", code=OVERTAKEN)

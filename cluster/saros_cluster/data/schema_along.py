@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from saros_storage.schema import (
     OF_ALL_GROUPS,
-    AlterSeries,
+    OF_ONE_DEVICE,
     CreateDatabase,
     CreateSeries,
     SchemaChange,
@@ -28,7 +28,7 @@ def goes_along(tree: SchemaTree, change: SchemaChange, goes: Callable[[str], boo
     database: str | None = None
     if isinstance(change, CreateDatabase):
         database = change.path
-    elif isinstance(change, CreateSeries | AlterSeries):
+    elif isinstance(change, OF_ONE_DEVICE):
         database = tree.database_of(change.device)
     if database is not None:
         return goes(database)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.paths import parse_pattern
-from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange, SchemaTree
+from saros_storage.schema import OF_ONE_DEVICE, SchemaChange, SchemaTree
 from saros_storage.tsfile.reader import TsFileReader
 from saros_sync.errors import SentElsewhere
 from saros_sync.receiver.catalog import Catalog
@@ -37,7 +37,7 @@ class Guard:
 
     def refuse_changes(self, changes: Iterable[SchemaChange]) -> None:
         """Series that are to be made or altered."""
-        self.refuse(change.device for change in changes if isinstance(change, CreateSeries | AlterSeries))
+        self.refuse(change.device for change in changes if isinstance(change, OF_ONE_DEVICE))
 
     def refuse_patterns(self, patterns: Sequence[str]) -> None:
         """Deletions: of all series that match."""
