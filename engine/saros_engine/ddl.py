@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from saros_engine.altering import altered
 from saros_engine.database import Database
-from saros_engine.declared_series import series_of
-from saros_engine.templates import forget_places
+from saros_engine.declared_series import declared_type, series_of
+from saros_engine.templates import forget_places, given_by
 from saros_engine.view_statements import alter_view, forget_views
 from saros_engine.views import is_view, require_no_views
 from saros_engine.writing import Writer
@@ -22,6 +22,7 @@ from saros_grammar.ast import (
 from saros_storage import schema
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
+from saros_storage.types import DataType
 
 _METADATA = 507
 #: A thousand years, nearly: nanoseconds of it still fit int64.
@@ -121,16 +122,31 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
 
 
 def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
-    """ALTER TIMESERIES, and ALTER VIEW of tags and attributes."""
+    """ALTER TIMESERIES, and ALTER VIEW of tags and attributes. Raises UserMistake."""
     if is_view(store.schema.catalogue, str(statement.path)):
         return alter_view(store, statement)
     device, name = split_series(str(statement.path))
     known = store.schema.device(device)
     series = None if known is None else known.find(name)
-    if series is None:
+    if known is None or series is None:
         raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
+    if statement.type_name is not None:
+        return _alter_type(store, known, series, declared_type(statement.type_name))
     changed = altered(series, statement)
     store.change_schema(
         [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
     )
+    return 1
+
+
+def _alter_type(store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType) -> int:
+    """SET DATA TYPE; how it is declared otherwise stays, as far as it goes with the type."""
+    if series.type is type_:
+        return 0
+    given = given_by(store.schema, device, series.measurement)
+    if given is not None:
+        message = f"{device.path}.{series.measurement} has its type from template {given}: DEACTIVATE it there before"
+        raise UserMistake(message, code=_METADATA)
+    encoding = schema.encoding_as(series, type_)
+    store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)])
     return 1

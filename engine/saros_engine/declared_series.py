@@ -32,7 +32,7 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
     unknown = next((name for name, _ in column.properties if name.lower() not in _PROPERTIES), None)
     if unknown is not None:
         raise NotSupportedError(f"property {unknown} of CREATE TIMESERIES")
-    type_ = DataType[_known(column.type_name, DataType.__members__, "data type")]
+    type_ = declared_type(column.type_name)
     encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
     if column.encoding is not None:
         encoding = Encoding[_known(column.encoding, Encoding.__members__, "encoding")]
@@ -50,6 +50,11 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
         _decimals(properties) if rounds else None,
         _deadband(properties),
     )
+
+
+def declared_type(name: str) -> DataType:
+    """A type by its name. Raises UserMistake 701."""
+    return DataType[_known(name, DataType.__members__, "data type")]
 
 
 def _decimals(properties: Mapping[str, str]) -> int | None:

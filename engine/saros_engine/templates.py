@@ -133,6 +133,14 @@ def used_by(schema: SchemaReader, device: DeviceSchema) -> str | None:
     return found.name if found is not None and found.is_used_by(device) else None
 
 
+def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> str | None:
+    """The name of the template that a device has a series from."""
+    found = template_for(schema, device.path)
+    if found is None or found.find(measurement) is None or not found.is_used_by(device):
+        return None
+    return found.name
+
+
 # ---------------------------------------------------------------------------------------------- changing
 
 

@@ -140,6 +140,8 @@ def forget_views(store: Database, database: str) -> None:
 def alter_view(store: Database, statement: AlterTimeseries) -> int:
     """ALTER VIEW of tags and attributes."""
     view = _require_view(store, str(statement.path))
+    if statement.type_name is not None:
+        raise UserMistake(f"{view.path} is a view, whose type is that of what it looks at: alter that", code=_METADATA)
     if statement.alias is not None:
         raise UserMistake(f"{view.path} is a view, which has no alias: RENAME it", code=_METADATA)
     # Any type will do: a view's tags and attributes are altered as a series' are.

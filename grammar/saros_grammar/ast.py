@@ -337,11 +337,12 @@ class AlterKind(Enum):
     ADD_TAGS = "add tags"
     ADD_ATTRIBUTES = "add attributes"
     UPSERT = "upsert"
+    TYPE = "type"
 
 
 @dataclass(frozen=True, slots=True)
 class AlterTimeseries:
-    """ALTER TIMESERIES path (RENAME a TO b | SET k=v | DROP k | ADD TAGS | ADD ATTRIBUTES | UPSERT ...)."""
+    """ALTER TIMESERIES path (RENAME a TO b | SET k=v | SET DATA TYPE t | DROP k | ADD TAGS, ATTRIBUTES | UPSERT)."""
 
     path: PathExpression
     kind: AlterKind
@@ -349,6 +350,7 @@ class AlterTimeseries:
     alias: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
+    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

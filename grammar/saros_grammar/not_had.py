@@ -57,10 +57,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"alter user .+ account unlock", "ACCOUNT UNLOCK: who failed to log in may try again after a while"),
     (r"(grant|revoke) watermark_embedding", "watermarks"),
     (
-        r"alter timeseries .+ set data type",
-        "SET DATA TYPE: a series keeps its type; CAST converts what is read, SELECT INTO what is written",
-    ),
-    (
         r"alter timeseries .+ set storage_properties",
         "SET STORAGE_PROPERTIES: a series keeps its encoding and compressor",
     ),

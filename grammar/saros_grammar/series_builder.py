@@ -88,6 +88,8 @@ def alter(expressions: ExpressionBuilder, path: PathExpression, context: Any) ->
     if kind == Sql.RENAME:
         names = ((_text(expressions, context.old), _text(expressions, context.new)),)
         return AlterTimeseries(path, AlterKind.RENAME, names)
+    if kind == Sql.SET and context.wanted is not None:
+        return AlterTimeseries(path, AlterKind.TYPE, type_name=_text(expressions, context.wanted).upper())
     if kind == Sql.SET:
         return AlterTimeseries(path, AlterKind.SET, pairs(expressions, context.pair()))
     if kind == Sql.DROP:

@@ -146,7 +146,7 @@ _ROWS = (
         ErrorClass.OPERATIONAL,
         "Some groups took their part, others not: the text says which and why. Sent again, nothing is done twice.",
     ),
-    Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series are dropped all the time: try again."),
+    Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series were dropped or altered meanwhile: try again."),
     Status(2022, "CLUSTER_CHANGING", ErrorClass.OPERATIONAL, "The cluster is changing: wait until that is over."),
     Status(2023, "NO_SUCH_NODE", ErrorClass.PROGRAMMING, "Name a node of the cluster; look with SHOW CLUSTER."),
     Status(2024, "TOO_FEW_NODES", ErrorClass.PROGRAMMING, "There must be as many nodes as copies: add one first."),
