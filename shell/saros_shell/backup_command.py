@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 import saros
@@ -28,6 +28,7 @@ from saros_server.configuration import ConfigurationError
 from saros_server.data_folder import reason
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, amount, counted
+from saros_shell.unwritable_folders import hold, is_unwritable, lent
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.making import BackupRun
@@ -38,7 +39,7 @@ from saros_storage.backup.source import ShelfSource, Source
 from saros_storage.backup.verifying import verify
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import NODE_FILE
 
@@ -176,18 +177,28 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
         raise UserMistake(
             f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port", code=2003
         )
+    with ExitStack() as until:
+        try:
+            source = _opened(options.data, until)
+        except FolderInUse as error:
+            raise StorageError(f"{error}; or back up its server with --url saros://host:port", code=2012) from error
+        yield source
+
+
+def _opened(folder: str, until: ExitStack) -> Source:
+    """The database in a folder, which may be one that can only be read."""
     from saros_server.session import open_session
 
     try:
-        session = open_session(options.data, time_zone=None, options={})
-    except StorageError as error:
-        if error.code == 2012:
-            raise StorageError(f"{error}; or back up its server with --url saros://host:port", code=2012) from error
-        raise
-    try:
-        yield ShelfSource(session.node.store)
-    finally:
-        session.close()
+        FolderLock.acquire(folder).release()
+    except OSError as error:
+        if not is_unwritable(error):
+            raise
+        until.enter_context(hold(folder, "saros backup"))
+        folder = until.enter_context(lent(folder))
+    session = open_session(folder, time_zone=None, options={"compaction": "off"})
+    until.callback(session.close)
+    return ShelfSource(session.node.store)
 
 
 class _Line:

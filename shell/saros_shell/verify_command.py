@@ -1,6 +1,7 @@
 """`saros verify DIR`: whether a data folder is what its checksums say; nothing is changed.
 
-The folder must not be served meanwhile. Exit codes: 0 all is well, 1 something is not, 2 wrong use.
+The folder must not be served meanwhile, and may lie on a disk that is only read. Exit codes: 0 all is well, 1 something
+is not, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections.abc import Sequence
 from saros_cluster.node_check import NodeResult, check_node
 from saros_server.command_parser import CommandParser
 from saros_server.data_folder import reason
+from saros_shell.unwritable_folders import hold
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError
 from saros_storage.folder_check import FolderResult, check_folder
-from saros_storage.folder_lock import FolderLock
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,13 +28,10 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros verify: {options.folder} is no folder\n")
         return 2
     try:
-        owner = FolderLock.acquire(options.folder)
-        try:
+        with hold(options.folder, "saros verify"):
             disk = LocalDisk()
             result = check_folder(options.folder, disk, lambda path: _tell(path, options))
             node = check_node(options.folder, disk)
-        finally:
-            owner.release()
     except (StorageError, OSError) as error:
         sys.stderr.write(f"saros verify: {reason(error)}\n")
         return 1

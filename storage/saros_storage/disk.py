@@ -235,7 +235,9 @@ class LocalDisk:
 
     def link(self, source: str, target: str) -> None:
         """See `Disk.link`."""
-        os.link(source, target)
+        os.link(
+            source, target, follow_symlinks=False
+        )  # of a symbolic link, another one: what it names may lie elsewhere
 
     def remove(self, path: str) -> None:
         """See `Disk.remove`."""

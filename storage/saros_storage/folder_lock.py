@@ -12,13 +12,13 @@ from pathlib import Path
 
 from saros_storage.errors import FolderInUse
 
-_FILE = "LOCK"
+LOCK_FILE = "LOCK"
 #: Whoever looks has the lock too, for some microseconds.
 _TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
-    """A held lock. Made by `acquire`."""
+    """A held lock. Made by `acquire`, or `share`."""
 
     def __init__(self, fd: int) -> None:
         #: -1 once released.
@@ -27,13 +27,29 @@ class FolderLock:
     @staticmethod
     def acquire(folder: str) -> FolderLock:
         """Take the lock of an existing folder. Raises FolderInUse."""
-        fd = os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _is_locked(fd):
             owner = _named(fd)
             os.close(fd)
             raise FolderInUse(folder, owner)
         os.ftruncate(fd, 0)
         os.write(fd, f"{os.getpid()}\n".encode())
+        return FolderLock(fd)
+
+    @staticmethod
+    def share(folder: str) -> FolderLock | None:
+        """The lock of a folder that is only read, which others may have who do the same. Raises FolderInUse.
+
+        None: there is none, or it may not be opened.
+        """
+        try:
+            fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            return None
+        if not _is_locked(fd, fcntl.LOCK_SH):
+            owner = _named(fd)
+            os.close(fd)
+            raise FolderInUse(folder, owner)
         return FolderLock(fd)
 
     def release(self) -> None:
@@ -43,11 +59,11 @@ class FolderLock:
             self._fd = -1
 
 
-def _is_locked(fd: int) -> bool:
+def _is_locked(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
     """Lock the file."""
     for _ in range(_TRIES):
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(_TRY_SECONDS)
         else:
@@ -63,7 +79,7 @@ def _named(fd: int) -> int | None:
 def owner_of(folder: str) -> int | None:
     """The process that has the folder; None: nobody, or one that has not said yet who it is."""
     try:
-        with Path(folder, _FILE).open("rb") as stream:
+        with Path(folder, LOCK_FILE).open("rb") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -76,7 +92,7 @@ def owner_of(folder: str) -> int | None:
 def is_free(folder: str) -> bool:
     """Whether no process has the folder; one that does not exist is free."""
     try:
-        with Path(folder, _FILE).open("rb") as stream:
+        with Path(folder, LOCK_FILE).open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,66 @@ def test_a_command_names_the_folder_that_it_may_not_use(
     assert "ermission denied" in told
     assert str(data) in told
     assert "Errno" not in told
+
+
+@contextmanager
+def readable(folder: Path) -> Iterator[None]:
+    """A folder that its owner lets others read, and who asks is one of them."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def names(folder: Path) -> list[tuple[Path, int]]:
+    return sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("locked", [True, False], ids=["with a lock", "without"])
+def test_what_only_reads_works_where_nothing_can_be_written(
+    data: Path, capsys: pytest.CaptureFixture[str], *, locked: bool
+) -> None:
+    data.parent.chmod(0o777)
+    query = "select count(x), sum(x), last_value(x) from root.a.d"
+    with saros.connect(data) as connection:
+        connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
+        connection.execute("flush")
+        connection.execute("insert into root.a.d(time, x) values (3, 3.5)")
+        expected = connection.execute(query).fetchall()
+    for command in (f"verify {data}", f"backup --data {data} --to before"):
+        assert 0 == main(command.split())  # so that all is loaded that it needs
+    if not locked:
+        (data / "LOCK").unlink()
+    before = names(data)
+    capsys.readouterr()
+    with readable(data):
+        for command in (f"verify {data}", f"backup --data {data} --to backups"):
+            assert 0 == main(command.split())
+            told = "it was not locked: what is found here is right only if no process writes there meanwhile"
+            assert locked != (told in capsys.readouterr().err)
+    assert before == names(data)
+    assert 0 == main(["restore", "--from", "backups", "--data", "restored"])
+    with saros.connect("restored") as connection:
+        assert expected == connection.execute(query).fetchall()
+
+
+def test_what_only_reads_is_refused_a_folder_that_is_served_by_somebody_else(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data.parent.chmod(0o777)
+    with saros.connect(data) as connection:
+        connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
+        with readable(data):
+            assert 1 == main(["verify", str(data)])
+            assert 1 == main(f"backup --data {data} --to backups".split())
+    assert 2 == capsys.readouterr().err.count(f"is in use by process {os.getpid()}")
 
 
 def test_a_connection_to_what_belongs_to_somebody_else_is_an_error_of_the_driver(data: Path) -> None:
