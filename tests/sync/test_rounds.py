@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from storage.store_model import (
+    alter_type,
     delete_database,
     delete_points,
     delete_series,
@@ -15,6 +16,7 @@ from storage.store_model import (
 from sync.sync_world import Centre, Edge, devices_of
 
 from saros_storage.reading import TimeRange
+from saros_storage.types import DataType
 from saros_sync.errors import SentElsewhere
 
 
@@ -97,6 +99,26 @@ def test_a_series_that_comes_back_with_another_type_does_so_at_the_centre() -> N
     edge.tell(write_rows("root.a.d1", range(5), 2, ("t",)), write_rows("root.a.d2", range(5), 2, ("x", "b")))
     edge.sync()
     assert_same(edge, centre)
+
+
+def test_a_series_that_is_given_another_type_has_it_at_the_centre_with_all_its_points() -> None:
+    edge, centre = pair()
+    edge.tell(
+        write_rows("root.a.d1", range(50), 1, ("i", "x")), write_rows("root.a.d2", range(9), 1, ("i", "t")), flush()
+    )
+    edge.sync()
+    edge.tell(alter_type("root.a.d1", "i", DataType.DOUBLE), alter_type("root.a.d2", "i", DataType.TEXT))
+    edge.sync()
+    assert_same(edge, centre)
+    edge.tell(
+        write_rows("root.a.d1", range(40, 60), 2, ("i", "x")), write_rows("root.a.d2", range(5), 2, ("i",)), flush()
+    )
+    edge.sync()
+    assert_same(edge, centre)
+    edge.tell(merge())
+    edge.sync()
+    assert_same(edge, centre)
+    assert DataType.TEXT is devices_of(centre.store).type("root.a.d2", "i")
 
 
 def test_a_file_that_was_loaded_twice_is_sent_once() -> None:
