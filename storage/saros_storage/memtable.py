@@ -211,7 +211,7 @@ class _Run:
 class _Device:
     """A device's runs."""
 
-    __slots__ = ("_shapes", "aligned", "end", "runs", "start", "types")
+    __slots__ = ("_last", "_shapes", "aligned", "end", "runs", "start", "types")
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
@@ -220,14 +220,18 @@ class _Device:
         self.types: dict[str, DataType] = {}
         #: Sets of measurements whose types are in `types`, with these.
         self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
+        #: The set and types that came last: the same ones, as a rule, as the next.
+        self._last: tuple[tuple[str, ...], tuple[DataType, ...]] = ((), ())
         self.start = TIME_MAX
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
         """Whether it has none of these series with another type."""
+        if measurements is self._last[0] and types is self._last[1]:
+            return True
         known = self._shapes.get(measurements)
         if known is not None:
-            return known is types or known == types
+            return known == types
         return all(self.types.get(name, type_) is type_ for name, type_ in zip(measurements, types, strict=True))
 
     def add(self, measurements: tuple[str, ...], types: tuple[DataType, ...], chunk: Chunk) -> None:
@@ -235,9 +239,10 @@ class _Device:
         run = self.runs.get(key)
         if run is None:
             run = self.runs[key] = _Run()
-        if measurements not in self._shapes:
+        if measurements is not self._last[0] and measurements not in self._shapes:
             self._shapes[measurements] = types
             self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
+        self._last = measurements, types
         run.add(chunk)
         self.start = min(self.start, chunk.start)
         self.end = max(self.end, chunk.end)

@@ -114,21 +114,22 @@ class FilePieces:
         self._counters = counters
         #: Request column of each column that is read.
         self._places: list[int] = []
-        names = []
+        #: Of columns that are read as another type than they are stored with: as which.
+        self._wanted: dict[int, DataType] = {}
+        names: list[str] = []
         for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
             found = index.series.get(measurement)
-            if found is not None and reads_as(found.type, type_):
-                names.append(measurement)
-                self._places.append(place)
-            elif found is not None and is_newer(found.type, type_):
-                _require_gone(found, type_, file, request, tombstones)
+            if found is None:
+                continue
+            if found.type is not type_:
+                if not reads_as(found.type, type_):
+                    _require_not_newer(found, type_, file, request, tombstones)
+                    continue
+                self._wanted[len(names)] = type_
+            names.append(measurement)
+            self._places.append(place)
         #: The columns that are read.
         self.names = tuple(names)
-        #: As which they are read, where that is not how they are stored.
-        self._wanted: dict[int, DataType] = {}
-        for number, (name, place) in enumerate(zip(names, self._places, strict=True)):
-            if index.series[name].type is not request.types[place]:
-                self._wanted[number] = request.types[place]
         #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
         self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
@@ -376,12 +377,12 @@ class FilePieces:
         return block
 
 
-def _require_gone(
+def _require_not_newer(
     series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> None:
-    """Raise TypeChanged unless the points, of a type that the series may have got since, are those of a dropped one."""
+    """Raise TypeChanged if the series may have got the type of these points since; those of a dropped one may be."""
     known = series.statistics
-    if known is not None:
+    if known is not None and is_newer(series.type, asked):
         deleted = deleted_times(tombstones, request.device, series.measurement, file.rank)
         if deleted is None or not deleted.cover(known.start, known.end):
             raise TypeChanged(f"{request.device}.{series.measurement}", asked, series.type)
