@@ -62,16 +62,23 @@ def has_users(folder: str) -> bool:
     return bool(FileDirectory(folder, LocalDisk()).users().users)
 
 
-def check_host(host: str, security: Security | None = None, *, authenticated: bool = False) -> None:
-    """Raise ConfigurationError for an address that others could reach, unless that is safe, or was insisted on."""
+def check_host(
+    host: str, security: Security | None = None, *, authenticated: bool = False, clustered: bool = False
+) -> None:
+    """Raise ConfigurationError for an address that others could reach, unless that is safe, or was insisted on.
+
+    `clustered`: a cluster.json says the address, and whether there are users.
+    """
     if is_loopback(host) or (security is not None and security.insecure):
         return
-    missing = [] if authenticated else ["authentication (--auth)"]
+    users = "administrator in cluster.json (saros cluster init --administrator-hash-file)"
+    missing = [] if authenticated else [users if clustered else "authentication (--auth)"]
     if security is None or security.tls is None:
-        missing.append("TLS (--tls-certificate, --tls-key)")
+        missing.append("TLS (tls_certificate, tls_key)" if clustered else "TLS (--tls-certificate, --tls-key)")
     if missing:
+        remedy = "give it that (docs/security.md)" if clustered else "use 127.0.0.1"
         raise ConfigurationError(
-            f"{host} can be reached from other machines, and there is no {' and no '.join(missing)}: use 127.0.0.1,"
+            f"{host} can be reached from other machines, and there is no {' and no '.join(missing)}: {remedy},"
             " or --insecure to do it all the same"
         )
 

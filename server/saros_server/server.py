@@ -76,7 +76,7 @@ class Server:
             port = int(text)
         security = security or Security()
         authenticated = security.authentication or has_users(folder)
-        check_host(host, security, authenticated=authenticated)
+        check_host(host, security, authenticated=authenticated, clustered=cluster is not None)
         check_folder(folder)
         self._folder = folder
         self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)

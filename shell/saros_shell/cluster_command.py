@@ -31,9 +31,18 @@ from saros_server.local_cluster import LocalCluster
 from saros_server.passwords import Cost
 from saros_server.security import first_administrator
 from saros_shell import cluster_forcing, cluster_growing, cluster_machines, cluster_securing
-from saros_shell.cluster_growing import rows_of
-from saros_shell.cluster_login import Login, login_of, login_options
-from saros_shell.cluster_tables import Told, change_line, group_rows, leaderless, node_rows, table, unreachable
+from saros_shell.cluster_growing import rows_of, told_by
+from saros_shell.cluster_login import Login, connect_as_told, login_of, login_options
+from saros_shell.cluster_tables import (
+    Told,
+    change_line,
+    group_rows,
+    leaderless,
+    node_rows,
+    node_rows_elsewhere,
+    table,
+    unreachable,
+)
 from saros_shell.progress import counted
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
@@ -244,11 +253,25 @@ def _failed(command: str, failures: Mapping[NodeId, str]) -> int:
 
 def _status_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
+    made.add_argument("--to", metavar="TARGET", help="saros://host:port of nodes: of a cluster of several machines")
     made.add_argument("--watch", action="store_true", help="first wait for the end of a change under way")
     login_options(made)
 
 
+def _status_elsewhere(options: argparse.Namespace) -> int:
+    """Of a cluster of several machines, as one of its nodes tells it."""
+    with connect_as_told(options.to, options) as connection:
+        if options.watch:
+            cluster_growing.wait_for_change(connection, Progress().say)
+        told = told_by(connection)
+    sys.stdout.write(table(node_rows_elsewhere(told)))
+    _print_groups(told)
+    return 1 if unreachable(told.nodes) or leaderless(told.regions) else 0
+
+
 def _status(options: argparse.Namespace) -> int:
+    if options.to is not None:
+        return _status_elsewhere(options)
     cluster = _found(options.dir)
     running = [node for node in cluster.nodes if cluster.running(node) is not None]
     for node, why in cluster.problems.items():
@@ -275,10 +298,14 @@ def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
         return len(running) == len(cluster.nodes)
     if told is None:
         return False
+    _print_groups(told)
+    return all(row["state"] in ("up", "joining") for row in nodes) and not leaderless(told.regions)
+
+
+def _print_groups(told: Told) -> None:
     sys.stdout.write("\n" + table(group_rows(told.regions)))
     if told.change:
         sys.stdout.write(f"\n{change_line(told.change)}\n")
-    return all(row["state"] in ("up", "joining") for row in nodes) and not leaderless(told.regions)
 
 
 def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> Told | None:
@@ -297,7 +324,7 @@ def _ask(address: str, login: Login) -> Told:
         with saros.connect(
             target, user=user, password=password, failover_s=_FAILOVER_SECONDS, timeout=_ASK_SECONDS
         ) as connection:
-            return Told(*(rows_of(connection, f"show {what}") for what in ("cluster", "regions", "cluster change")))
+            return told_by(connection)
     except saros.Error as error:
         if error.code in _NOT_LET_IN:
             raise UserMistake(f"{address}: {error}", code=error.code) from error

@@ -19,7 +19,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_server import local_cluster
 from saros_server.local_cluster import LocalCluster
 from saros_shell.cluster_login import Login
-from saros_shell.cluster_tables import Row, change_line, waiting
+from saros_shell.cluster_tables import Row, Told, change_line, waiting
 from saros_storage.disk import Disk
 from saros_storage.errors import UserMistake
 
@@ -44,6 +44,11 @@ def rows_of(connection: saros.Connection, statement: str) -> list[Row]:
     """The rows that a statement answers, by name."""
     rows: list[Row] = connection.execute(statement).fetch_arrow().to_pylist()
     return rows
+
+
+def told_by(connection: saros.Connection) -> Told:
+    """What the nodes of a connection tell of their cluster."""
+    return Told(*(rows_of(connection, f"show {what}") for what in ("cluster details", "regions", "cluster change")))
 
 
 def admit(

@@ -32,6 +32,7 @@ from saros_cluster.cluster_file import (
     load,
     save,
 )
+from saros_cluster.growth.steps import NO_SUCH_NODE
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_cluster.transport.handshake import is_loopback
@@ -42,7 +43,7 @@ from saros_server.peer_certificates import make_certificates, peer_credentials
 from saros_server.security import FIRST_USER, check_hash, read_password
 from saros_server.serving import serving
 from saros_shell.cluster_growing import rows_of, wait_for_change
-from saros_shell.cluster_login import given_login
+from saros_shell.cluster_login import connect_as_told, login_options
 from saros_shell.cluster_tables import waiting
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
@@ -94,6 +95,11 @@ def init(options: argparse.Namespace) -> int:
     if found is None:
         disk.make_folder(options.data)
         save(options.data, file, disk)
+    if file.administrator is None and not is_loopback(file.address.client):
+        sys.stderr.write(
+            f"no node listens on {file.address.client} without an administrator: saros user hash > hash, and in a new"
+            " folder the same with --administrator-hash-file hash; or saros start --insecure\n"
+        )
     sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
     return 0
 
@@ -154,6 +160,7 @@ def certificates(options: argparse.Namespace) -> int:
         '    peer_ca = "/etc/saros/ca.pem"\n'
         '    peer_certificate = "/etc/saros/nodeK.pem"\n'
         '    peer_key = "/etc/saros/nodeK.key"\n'
+        "and for clients tls_certificate and tls_key: the same two files, or others\n"
         f"ca.key makes more of them: keep {options.dir}/ca.key where no node is\n"
     )
     return 0
@@ -168,23 +175,30 @@ def join_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
     made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes are to reach this one")
     made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients are to reach it")
+    made.add_argument("--replace", type=int, metavar="K", help="take the place of node K, which may be lost for good")
     made.add_argument("--rack", metavar="NAME", help="copies of one thing go to different racks")
-    made.add_argument("--user", metavar="NAME", help="an administrator, with the password of SAROS_PASSWORD")
-    made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
+    login_options(made, "an administrator; the password: that of SAROS_PASSWORD, or it is asked for")
 
 
 def join(options: argparse.Namespace) -> int:
     """Go as far as it goes; 1 if something is left to do by hand before it can go on."""
-    if "://" not in options.to:
-        raise UserMistake(f"--to is {options.to}: expected the address of nodes, such as saros://hostA:6667")
-    login = given_login(options)
-    user, password = (None, None) if login is None else (login.user, login.password)
-    with saros.connect(options.to, user=user, password=password) as connection:
+    with connect_as_told(options.to, options) as connection:
+        if options.replace is not None:
+            _check_is_there(connection, options)
         file = _admitted(connection, options)
         if not _may_start(options.data, file):
             return 1
         _start(options.data)
-        return _join(connection, file.node)
+        return _join(connection, file.node, options.replace)
+
+
+def _check_is_there(connection: saros.Connection, options: argparse.Namespace) -> None:
+    """Raise UserMistake for a node to replace that is none, unless the one that takes its place is called again."""
+    nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
+    if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
+        raise UserMistake(
+            f"--replace: there is no node {options.replace}: there are {', '.join(nodes)}", code=NO_SUCH_NODE
+        )
 
 
 def _admitted(connection: saros.Connection, options: argparse.Namespace) -> ClusterFile:
@@ -260,16 +274,20 @@ def _start(folder: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _join(connection: saros.Connection, node: NodeId) -> int:
+def _join(connection: saros.Connection, node: NodeId, replaced: int | None) -> int:
     rows = [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
     change = rows_of(connection, "show cluster change")
     if waiting(rows) and not any(str(node) in str(row["Joining"]).split(", ") for row in change):
-        connection.execute(f"add node {node}")
+        connection.execute(f"add node {node}" if replaced is None else f"replace node {replaced} with {node}")
     wait_for_change(connection, _say_once())
-    rows = [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
-    if not rows or waiting(rows):
+    rows = rows_of(connection, "show cluster")
+    own = [row for row in rows if row["NodeID"] == node]
+    if not own or waiting(own):
         raise UserMistake(f"node {node} has not joined: the change was aborted; call this again")
-    sys.stdout.write(f"node {node} is in the cluster\n")
+    if replaced in [row["NodeID"] for row in rows]:
+        raise UserMistake(f"node {node} is in the cluster, and so is node {replaced}: let that leave by REMOVE NODE")
+    taken = "" if replaced is None else f", in the place of node {replaced}: end that, and delete its folder"
+    sys.stdout.write(f"node {node} is in the cluster{taken}\n")
     return 0
 
 

@@ -24,7 +24,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The rows of SHOW CLUSTER, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
+    """The rows of SHOW CLUSTER DETAILS, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
 
     nodes: Sequence[Row]
     regions: Sequence[Row]
@@ -80,6 +80,21 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
             "role": _role(node, regions) if node in pids else _UNKNOWN,
         }
         for node, address in addresses.items()
+    ]
+
+
+def node_rows_elsewhere(told: Told) -> list[Row]:
+    """A row per node of a cluster of several machines, where no process can be looked at."""
+    return [
+        {
+            "node": row["NodeID"],
+            "address": f"{row['RpcAddress']}:{row['RpcPort']}",
+            "rack": str(row["Rack"]) or _UNKNOWN,
+            "state": _state(runs=True, known=row),
+            "version": _text(row["Version"]),
+            "role": _UNKNOWN if row["Status"] == "Unknown" else _role(NodeId(int(str(row["NodeID"]))), told.regions),
+        }
+        for row in told.nodes
     ]
 
 

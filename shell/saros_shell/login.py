@@ -21,7 +21,12 @@ def password_of(target: str) -> str | None:
     where = parse_target(target)
     if not where.user or where.password:
         return None
+    return password_of_user(where.user)
+
+
+def password_of_user(user: str) -> str | None:
+    """None: nobody is there to be asked."""
     known = os.environ.get(VARIABLE)
     if known is not None or not sys.stdin.isatty():
         return known
-    return getpass.getpass(f"password of {where.user}: ")
+    return getpass.getpass(f"password of {user}: ")

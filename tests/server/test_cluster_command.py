@@ -214,13 +214,14 @@ def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatc
     assert "there is no node 4" in call("start", *base, "--node", "4").stderr
 
 
-def join(directory: Path, folder: Path, peer: str, client: str) -> subprocess.CompletedProcess[str]:
+def join(directory: Path, folder: Path, peer: str, client: str, *more: str) -> subprocess.CompletedProcess[str]:
     to = f"saros://{cluster_in(directory).address(ONE)}"
-    return run("join", "--data", str(folder), "--to", to, "--peer", peer, "--client", client)
+    return run("join", "--data", str(folder), "--to", to, "--peer", peer, "--client", client, *more)
 
 
 def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
-    """And may be asked to do so again."""
+    """And may be asked to do so again; then another one takes its place, which is lost."""
+    second = tmp_path.with_name(f"{tmp_path.name}-second")
     peer, client = (f"127.0.0.1:{base_port() + 1_000 + number}" for number in range(2))
     with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
         try:
@@ -233,11 +234,27 @@ def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
             assert (0, done.stdout) == (again.returncode, again.stdout)
             done = join(directory, tmp_path, peer, "127.0.0.1:1")
             assert (2, True) == (done.returncode, f"is node {file.node} at {peer}, {client}: give" in done.stderr)
-            connection.execute(f"remove node {file.node}")
+            for pid in servers_of(tmp_path):
+                os.kill(pid, signal.SIGKILL)
+            peer, client = (f"127.0.0.1:{base_port() + 1_100 + number}" for number in range(2))
+            done = join(directory, second, peer, client, "--replace", "99")
+            assert (2, True) == (done.returncode, "--replace: there is no node 99: there are 1, 2, 3" in done.stderr)
+            lost = str(file.node)
+            for _ in range(2):
+                done = join(directory, second, peer, client, "--replace", lost)
+                assert 0 == done.returncode, done.stderr
+                assert f"is in the cluster, in the place of node {lost}: end that" in done.stdout
+            taken = load(str(second), DISK)
+            assert taken is not None
+            done = run("status", "--to", f"saros://{client}")
+            assert 0 == done.returncode, done.stderr
+            assert re.search(rf"\n +{taken.node} \| {client} +\| - +\| up ", done.stdout)
+            assert f"\n   {lost} |" not in done.stdout
+            connection.execute(f"remove node {taken.node}")
             wait_until(lambda: not connection.execute("show cluster change").fetchall())
             assert 3 == len(connection.execute("show cluster").fetchall())
         finally:
-            for pid in servers_of(tmp_path):
+            for pid in servers_of(tmp_path) + servers_of(second):
                 os.kill(pid, signal.SIGTERM)
 
 
@@ -497,6 +514,7 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     done = init(folder)
     assert (0, f"node 2 of cluster {ID}: saros start --data {folder}\n") == (done.returncode, done.stdout)
+    assert "no node listens on hostB:6667 without an administrator" in done.stderr
     file = load(str(folder), DISK)
     assert file is not None
     assert (ID, 2, 2, 10_000) == (file.cluster, file.node, file.replicas, file.slots)

@@ -705,6 +705,10 @@ def test_other_addresses_need_authentication_and_tls() -> None:
                 check_host(host, security, authenticated=authenticated)
         check_host(host, Security(tls=tls), authenticated=True)
         check_host(host, Security(insecure=True))
+        with pytest.raises(
+            ConfigurationError, match=r"no administrator in cluster.json .* and no TLS \(tls_certificate"
+        ):
+            check_host(host, clustered=True)
 
 
 def test_a_folder_that_anybody_may_write_in_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from saros_cluster.placement.ring import NodeId
-from saros_shell.cluster_tables import Row, Told, change_line, group_rows, leaderless, node_rows, table, unreachable
+from saros_shell.cluster_tables import (
+    Row,
+    Told,
+    change_line,
+    group_rows,
+    leaderless,
+    node_rows,
+    node_rows_elsewhere,
+    table,
+    unreachable,
+)
 
 ADDRESSES = {NodeId(1): "h:1", NodeId(2): "h:2", NodeId(3): "h:3"}
 
@@ -66,6 +76,17 @@ def test_a_node_is_up_unreachable_or_down() -> None:
         (3, "h:3", "-", "down", "1.0", "-"),
     ] == rows
     assert ["2"] == unreachable(told.nodes)
+
+
+def test_of_several_machines_nodes_are_shown_as_they_tell() -> None:
+    where = {"RpcAddress": "h", "RpcPort": 7, "Rack": ""}
+    nodes = [node(1) | where, node(2, "Unknown", None) | where, node(3, "Joining", None) | where | {"Rack": "b"}]
+    rows = [tuple(row.values()) for row in node_rows_elsewhere(Told(nodes, REGIONS))]
+    assert [
+        (1, "h:7", "-", "up", "1.0", "leads 3"),
+        (2, "h:7", "-", "unreachable", "-", "-"),
+        (3, "h:7", "b", "joining", "-", "leads meta"),
+    ] == rows
 
 
 def test_without_an_answer_only_processes_are_known() -> None:
