@@ -5,7 +5,6 @@ The file appears under its name only when it is whole.
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import saros
 from saros_shell.progress import counted
 from saros_shell.render import RENDERERS
+from saros_storage.disk import FULL_ERRNOS
 
 _FORM = re.compile(r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\S+)\s*;?", re.DOTALL | re.IGNORECASE)
 
@@ -51,8 +51,7 @@ def write_result(cursor: saros.Cursor, target: Path) -> int:
 def cannot_write(target: Path, error: OSError) -> saros.Error:
     """What to say when the operating system refuses."""
     said = f"cannot write {target}: {error.strerror}"
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return saros.OperationalError(said, 611) if full else saros.InterfaceError(said)
+    return saros.OperationalError(said, 611) if error.errno in FULL_ERRNOS else saros.InterfaceError(said)
 
 
 def _write_text(cursor: saros.Cursor, part: Path, kind: str) -> int:

@@ -21,8 +21,8 @@ import shutil
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-#: What a full disk answers.
-FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: What a full disk answers, a quota that is used up, and a limit of the size of files: there may be room again later.
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class File(Protocol):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,6 +125,38 @@ def test_a_full_disk_refuses_writes_and_leaves_nothing_of_them(tmp_path: Path, d
     assert [1, 2, 9] == seen(store)
     store.close()
     assert [1, 2, 9] == seen(open_store(tmp_path, LocalDisk()))
+
+
+#: A store meets the process's limit of the size of files, and goes on above it.
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from storage.test_store_faults import CREATES, LocalDisk, open_store, rows, seen
+from saros_storage.errors import DiskFull
+
+folder = Path(sys.argv[1])
+store = open_store(folder, LocalDisk(), sys.argv[2])
+store.write([rows(1, 2)], CREATES)
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+for attempt in range(3):
+    try:
+        store.write([rows(3 + attempt)])
+    except DiskFull as error:
+        print(error.code)
+print(seen(store))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+store.write([rows(9)])
+store.close()
+print(seen(open_store(folder, LocalDisk())))
+"""
+
+
+@pytest.mark.parametrize("durability", ["fsync", "os"])
+def test_a_limit_of_the_size_of_files_is_as_a_full_disk(tmp_path: Path, durability: str) -> None:
+    command = [sys.executable, "-c", LIMITED, str(tmp_path), durability]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ["611", "611", "611", "[1, 2]", "[1, 2, 9]"] == done.stdout.splitlines(), done.stderr
 
 
 def test_what_was_handed_over_to_a_full_disk_is_not_written_and_may_be_written_again(tmp_path: Path) -> None:
