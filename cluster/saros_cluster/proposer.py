@@ -20,6 +20,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 
 from saros_cluster.data.ownership import MOVED
+from saros_cluster.growth.topology import META
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.machine import Lost, Overtaken
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
@@ -44,7 +45,8 @@ class NoLeader(StorageError):
     """No leader of a group was found in time; the command had no effect."""
 
     def __init__(self, group: GroupId, why: str) -> None:
-        super().__init__(f"group {group} has no leader that can be reached: {why}", code=2017)
+        name = "the meta group" if group == META else f"group {group}"
+        super().__init__(f"{name} has no leader that can be reached: {why}", code=2017)
         self.group = group
         self.why = why
 

@@ -200,11 +200,13 @@ class ClusterStatus:
 
     def problems(self) -> list[str]:
         """Sentences for whoever looks after the node."""
-        if (why := self.blocked_by()) is not None:
-            return [why]
+        blocked = self.blocked_by()
+        found = [] if blocked is None else [blocked]
+        if self._node not in self._routes.now.nodes or self._routes.is_removed:
+            return found
         told, topology = self._all(), self._routes.now.topology
         led = {group for found in told.values() if found for group, replica in found.replicas.items() if replica.leads}
-        found = [f"{_name(group)} has no leader" for group in (META, *self._routes.now.groups) if group not in led]
+        found += [f"group {group} has no leader" for group in self._routes.now.groups if group not in led]
         for node in self._routes.now.nodes:
             answer = told.get(node, _UNASKED)
             if answer is None:
@@ -384,10 +386,6 @@ def _lag(found: _Replica, committed: int) -> int:
 def _ahead(told_ns: int, asked_ns: int, answered_ns: int) -> int:
     """How far a clock is before ours at least, that was read between two of its moments; negative: behind."""
     return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
-
-
-def _name(group: GroupId) -> str:
-    return "the meta group" if group == META else f"group {group}"
 
 
 def _endpoint(address: str) -> Endpoint:

@@ -137,17 +137,19 @@ def test_an_answer_that_takes_long_is_no_clock_that_is_wrong(three: Three) -> No
 def test_a_node_that_can_take_no_write_says_why(three: Three) -> None:
     assert three.status.blocked_by() is None
     three.host.groups[META].leader = None
+    three.peers.told[THREE] = None
+    three.status.refresh()
     assert "no leader of the meta group is known" in str(three.status.blocked_by())
-    assert [three.status.blocked_by()] == three.status.problems()
+    assert [three.status.blocked_by(), "node 3 (host3:1) does not answer"] == three.status.problems()
     three.routes.is_removed = True
-    assert "this node was removed from the cluster: stop it, and delete its folder" == three.status.blocked_by()
+    assert ["this node was removed from the cluster: stop it, and delete its folder"] == three.status.problems()
 
 
 def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> None:
     nodes = three.routes.now.topology.nodes
     waiting = {**nodes, ONE: Node("host1:1", "host1:2", standing=Standing.WAITING)}
     three.routes.learn(Topology(waiting, three.routes.now.table, three.routes.now.topology.wanted))
-    assert "this node has not joined the cluster: ADD NODE 1 lets it" == three.status.blocked_by()
+    assert ["this node has not joined the cluster: ADD NODE 1 lets it"] == three.status.problems()
 
 
 def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -> None:
