@@ -105,6 +105,8 @@ class ChunkCache:
 
     def put(self, key: ChunkKey, first: int, block: Block) -> None:
         """Keep a block whose first row is row `first` of the chunk."""
+        if not self._bytes_max:
+            return
         stop = first + block.rows
         with self._lock:
             proven = key in self._proven

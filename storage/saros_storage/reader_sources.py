@@ -186,8 +186,13 @@ class FilePieces:
         """Whether each page in the request's time may have wanted points: what `runs` needs."""
         return self.index.time is None and not self._deleted
 
+    def shortest_page(self, chunk: Piece) -> int:
+        """How much time the shortest of the chunk's pages takes from its first to its last row."""
+        spans, _ = self._pages_of(chunk.chunk)
+        return min([span.end - span.start for span in spans])
+
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
-        """The chunk's pages in the request's time and order, in runs of `wanted()` rows or more: asked for each.
+        """The chunk's pages in the request's time and order, in runs of up to `wanted()` rows, or one page.
 
         What `pages` costs for each page, it does not.
         """
@@ -201,10 +206,10 @@ class FilePieces:
         self._counters.pages_skipped += len(spans) - (stop - first)
         while first < stop:
             if descending:
-                a, b = max(bisect_right(rows, rows[stop] - wanted()) - 1, first), stop
+                a, b = max(min(bisect_left(rows, rows[stop] - wanted()), stop - 1), first), stop
                 stop = a
             else:
-                a, b = first, min(bisect_left(rows, rows[first] + wanted()), stop)
+                a, b = first, min(max(bisect_right(rows, rows[first] + wanted()) - 1, first + 1), stop)
                 first = b
             yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
 

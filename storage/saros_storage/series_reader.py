@@ -170,11 +170,18 @@ class LocalSeriesReader:
             yield from self._pieces_of(cells)
         elif self._out_of_bounds(chunk):
             self._counters.chunks_skipped += 1
-        elif self._request.grid is None and not self._request.bounds and source.unbroken:
+        elif not self._request.bounds and source.unbroken and self._wants_rows(chunk, source):
             for run in source.runs(chunk, self._wanted_rows):
                 yield from self._pieces_of(source.load(run))
         else:
             yield from self._lone_pages(source.pages(chunk))
+
+    def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
+        """Whether nothing but rows will do for any of a chunk's pages: each lies in several windows, none is kept."""
+        grid = self._request.grid
+        if grid is None:
+            return True
+        return grid.step is not None and not self._cache.cells.keeps and grid.step <= source.shortest_page(chunk)
 
     def _wanted_rows(self) -> int:
         """Rows of the next run: fewer at first, since who wants a few rows has enough then."""

@@ -10,6 +10,7 @@ from saros_server.warm_up import WarmUp
 from saros_storage.kernels.gorilla import gorilla_decode
 from saros_storage.kernels.jit import Kernel
 from saros_storage.kernels.lz4 import lz4_decode
+from saros_storage.kernels.points import plain_decode
 from saros_storage.kernels.ts2diff import ts2diff_decode
 from saros_storage.kernels.varint import text_decode
 from saros_storage.kernels.windows import window_sums
@@ -23,7 +24,7 @@ def frozen_is_let_go() -> Iterator[None]:
 
 def test_the_steps_parse_and_compile() -> None:
     WarmUp().run()
-    kernels = (window_sums, gorilla_decode, ts2diff_decode, text_decode, lz4_decode)
+    kernels = (window_sums, gorilla_decode, ts2diff_decode, text_decode, lz4_decode, plain_decode)
     assert [] == [kernel.__name__ for kernel in kernels if kernel._run is None]
 
 

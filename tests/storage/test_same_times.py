@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Sized
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,13 @@ from saros_storage.tsfile.same_times import decode_times
 from saros_storage.types import Int64Array
 
 
-def pages(*times: Int64Array) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
-    return tuple(encode_times(page) for page in times), tuple(map(len, times))
+def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array]:
+    streams = [encode_times(page) for page in times]
+    return b"".join(streams), lengths(streams), lengths(times)
+
+
+def lengths(parts: Sequence[Sized]) -> Int64Array:
+    return np.array([len(part) for part in parts], np.int64)
 
 
 FIRST = np.arange(1_000, dtype=np.int64) * 7
@@ -22,10 +29,10 @@ LATER = np.array([7_000, 7_001, 9_000], np.int64)
 def test_times_of_pages_come_one_after_the_other() -> None:
     assert np.array_equal(np.concatenate((FIRST, LATER)), decode_times(*pages(FIRST, LATER)))
     assert np.array_equal(np.concatenate((LATER, FIRST + 10_000)), decode_times(*pages(LATER, FIRST + 10_000)))
-    streams, counts = pages(FIRST, LATER)
-    with_nothing = decode_times((streams[0], b"", streams[1]), (counts[0], 0, counts[1]))
+    stream, sizes, counts = pages(FIRST, LATER)
+    with_nothing = decode_times(stream, np.insert(sizes, 1, 0), np.insert(counts, 1, 0))
     assert np.array_equal(np.concatenate((FIRST, LATER)), with_nothing)
-    assert len(decode_times((), ())) == 0
+    assert len(decode_times(*pages())) == 0
 
 
 def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
@@ -38,20 +45,19 @@ def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
 
 def test_bytes_that_are_cut_elsewhere_are_other_times() -> None:
     """Two pages of two rows take the bytes of one page of four, if rows are not looked at."""
-    (stream,), _ = pages(np.array([1, 2, 3, 4], np.int64))
-    assert [1, 2, 3, 4] == decode_times((stream,), (4,)).tolist()
-    assert [1, 2] == decode_times((stream,), (2,)).tolist()
-    assert [1, 2, 3, 4] == decode_times((stream,), (4,)).tolist()
+    stream, size, count = pages(np.array([1, 2, 3, 4], np.int64))
+    assert [1, 2, 3, 4] == decode_times(stream, size, count).tolist()
+    assert [1, 2] == decode_times(stream, size, count // 2).tolist()
+    assert [1, 2, 3, 4] == decode_times(stream, size, count).tolist()
 
 
 def test_damaged_times_are_refused_each_time() -> None:
-    (stream,), _ = pages(LATER)
-    backwards, _ = pages(LATER, FIRST)
+    stream, _, count = pages(LATER)
     for _ in range(2):
         with pytest.raises(DecodeError, match="damaged"):
-            decode_times((stream[:10],), (3,))
+            decode_times(stream[:10], lengths([stream[:10]]), count)
         with pytest.raises(DecodeError, match="rise"):
-            decode_times(backwards, (3, 1_000))
+            decode_times(*pages(LATER, FIRST))
 
 
 def test_what_is_kept_is_bounded() -> None:

@@ -12,6 +12,7 @@ from saros_storage.encoding.foreign import foreign_decoder
 from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
 from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.points import plain_decode
 from saros_storage.kernels.rle import rle_bytes_max, rle_encode
 from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
 from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
@@ -188,6 +189,9 @@ def decode_pages_into(
         _decode_xor(encoding, stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
         _decode_ts2diff(stream, starts, ends, counts, out)
+    elif encoding is Encoding.PLAIN and type_ not in _INT32 and type_ is not DataType.BOOLEAN:
+        if plain_decode(stream.data, starts, ends, counts, out.dtype.itemsize, out.view(np.uint8)) < 0:
+            raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes")
     else:
         _decode_each(_page_decoder(encoding, type_), stream.data, starts, ends, counts, out)
 
@@ -245,19 +249,16 @@ def _decode_each(
 
 def _page_decoder(encoding: Encoding, type_: DataType) -> PageDecoder:
     if encoding is Encoding.PLAIN:
-        return _plain_varints if type_ in _INT32 else _plain_fixed
+        return _plain_varints if type_ in _INT32 else _plain_booleans
     if encoding is Encoding.RLE and type_ in _INTEGERS | {DataType.BOOLEAN}:
         return _rle_wide if type_ in _INT64 else _rle
     return foreign_decoder(encoding, type_)
 
 
-def _plain_fixed(data: ByteArray, out: NumericArray) -> None:
-    if len(data) < out.nbytes:
-        raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes, not {len(data)}")
-    if out.dtype == np.bool_:
-        np.not_equal(data[: len(out)], 0, out=out)
-    else:
-        out[:] = np.frombuffer(data, out.dtype.newbyteorder(">"), len(out))
+def _plain_booleans(data: ByteArray, out: NumericArray) -> None:
+    if len(data) < len(out):
+        raise DecodeError(f"{len(out)} PLAIN values need as many bytes, not {len(data)}")
+    np.not_equal(data[: len(out)], 0, out=out)
 
 
 def _plain_varints(data: ByteArray, out: NumericArray) -> None:

@@ -37,6 +37,10 @@ def _decode_twin(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: 
     decode: Any = cramjam.lz4.decompress_block_into
     start = 0
     for block, (offset, size, end) in enumerate(zip(offsets.tolist(), sizes.tolist(), ends.tolist(), strict=True)):
+        if end == start:
+            continue
+        if min(offset, size, end - start) < 0 or offset + size > len(data) or end > len(out):
+            return block
         try:
             made = decode(data[offset : offset + size], out[start:end])
         except cramjam.DecompressionError:
@@ -83,16 +87,31 @@ def _repeat(out: ByteArray, to: np.uint64, distance: np.uint64, count: np.uint64
         to += U(1)
 
 
+@part
+def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
+    """How many blocks lie within the arrays, before one that does not."""
+    base = 0
+    for block in range(len(offsets)):
+        offset, size, end = offsets[block], sizes[block], ends[block]
+        if offset < 0 or size < 0 or size > len(data) - offset or end < base or end > len(out):
+            return block
+        base = end
+    return len(offsets)
+
+
 @kernel("i64(u8r[], i64r[], i64r[], i64r[], u8[])", twin=_decode_twin)
 def lz4_decode(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
     """Decode blocks of `sizes` bytes at `offsets` of `data`, the first into `out[:ends[0]]`, each behind the other.
 
-    Answers how many came out whole, before one that is damaged. All is unsigned: an index that may be negative costs
-    NumPy's wrap-around. The caller sees to it that blocks lie in `data`, and that `ends` rise and lie in `out`.
+    Answers how many came out whole, before one that is damaged, or not within the arrays. One that fills nothing is not
+    looked at. All is unsigned: an index that may be negative costs NumPy's wrap-around.
     """
     one = U(1)
     base = U(0)
-    for block in range(len(offsets)):
+    inside = _inside(data, offsets, sizes, ends, out)
+    for block in range(inside):
+        if ends[block] == np.int64(base):
+            continue
         at, to = U(offsets[block]), base
         stop, end = at + U(sizes[block]), U(ends[block])
         at_near, to_near = stop - min(U(_NEAR), stop - at), end - min(U(_NEAR), end - to)
@@ -139,4 +158,4 @@ def lz4_decode(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: In
         if to != end:
             return block
         base = end
-    return len(offsets)
+    return inside

@@ -31,25 +31,43 @@ def copy_16(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
     _copy(out, int(to), data, int(at), 16)
 
 
+def turn_4(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Four bytes, the last first."""
+    out[to : int(to) + 4] = data[at : int(at) + 4][::-1].copy()
+
+
+def turn_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Eight bytes, the last first."""
+    out[to : int(to) + 8] = data[at : int(at) + 8][::-1].copy()
+
+
 def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None:
     out[to : to + count] = data[at : at + count].copy()
 
 
-_SIZES = {copy_2: 2, copy_8: 8, copy_16: 16}
+#: Of each function the bytes of its piece, in the order in which they are written.
+_ORDERS = {
+    copy_2: range(2),
+    copy_8: range(8),
+    copy_16: range(16),
+    turn_4: range(3, -1, -1),
+    turn_8: range(7, -1, -1),
+}
 _taught: list[Any] = []
 
 
 def teach_copies() -> None:
     """Let kernels that are compiled from now on call the functions above. Idempotent; the caller holds a lock."""
     if not _taught:
-        _taught.extend(_overloaded(function, size) for function, size in _SIZES.items())
+        _taught.extend(_overloaded(function, order) for function, order in _ORDERS.items())
 
 
-def _overloaded(function: Any, size: int) -> Any:
+def _overloaded(function: Any, order: range) -> Any:
     numba: Any = importlib.import_module("numba")
     extending: Any = importlib.import_module("numba.extending")
     ir: Any = importlib.import_module("llvmlite.ir")
-    chunk = ir.VectorType(ir.IntType(8), size).as_pointer()
+    chunk = ir.VectorType(ir.IntType(8), len(order)).as_pointer()
+    places = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), list(order))
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         def pointer(array: int) -> Any:
@@ -57,7 +75,7 @@ def _overloaded(function: Any, size: int) -> Any:
             return builder.bitcast(builder.gep(made.data, [values[array + 1]]), chunk)
 
         loaded = builder.load(pointer(2), align=1)
-        builder.store(loaded, pointer(0), align=1)
+        builder.store(builder.shuffle_vector(loaded, loaded, places), pointer(0), align=1)
         return context.get_dummy_value()
 
     def typed(_context: Any, out: Any, to: Any, data: Any, at: Any) -> Any:

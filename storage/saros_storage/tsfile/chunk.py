@@ -14,9 +14,11 @@ Pure over a mapped file: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
 
 from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.reading import Statistics
@@ -34,7 +36,7 @@ from saros_storage.tsfile.format import (
 )
 from saros_storage.tsfile.series import decode_type
 from saros_storage.tsfile.statistics import StoredStatistics
-from saros_storage.types import Compressor, DataType, Encoding
+from saros_storage.types import Compressor, DataType, Encoding, Int64Array, NumericArray
 
 #: The most that a byte can grow to, by the algorithm's design; absent: no bound below the page's.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
@@ -51,6 +53,40 @@ class PageMeta(NamedTuple):
     statistics: Statistics | None
 
 
+class PageTable(NamedTuple):
+    """Some pages as arrays, for kernels: `PageMeta`, and three of its statistics' numbers (0 where there are none)."""
+
+    offsets: Int64Array
+    stored: Int64Array
+    sizes: Int64Array
+    counts: Int64Array
+    firsts: Int64Array
+    lasts: Int64Array
+    #: What sizes and counts come to in the pages up to each, of the whole chunk.
+    size_ends: Int64Array
+    count_ends: Int64Array
+
+    @property
+    def size(self) -> int:
+        """Of all pages."""
+        return int(self.size_ends[-1] - self.size_ends[0] + self.sizes[0]) if len(self.sizes) else 0
+
+    @property
+    def rows(self) -> int:
+        """Of all pages."""
+        return int(self.count_ends[-1] - self.count_ends[0] + self.counts[0]) if len(self.counts) else 0
+
+
+def _table(pages: Sequence[PageMeta]) -> NumericArray:
+    rows = len(PageTable._fields)
+    table = np.zeros((rows, len(pages)), np.int64)
+    numbers = [(*p[:3], s.count, s.start, s.end) if (s := p.statistics) else (*p[:3], 0, 0, 0) for p in pages]
+    if numbers:
+        table[: rows - 2] = np.array(numbers, np.int64).T
+        np.cumsum(table[2:4], axis=1, out=table[rows - 2 :])
+    return table
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkLayout:
     """A chunk's header and pages; `type` None is a time chunk. A column without points in a chunk has no pages."""
@@ -62,6 +98,8 @@ class ChunkLayout:
     encoding: Encoding
     compressor: Compressor
     pages: tuple[PageMeta, ...]
+    #: Their numbers, a row for each of `PageTable`'s.
+    numbers: NumericArray
     #: Whether each page has its own statistics; else there is at most one page, and they are the chunk's.
     many: bool
     #: Where the pages, headers included, lie in the file: [start, end).
@@ -69,6 +107,10 @@ class ChunkLayout:
     end: int
     #: The pages of a series that has a chunk to itself; of an aligned device's columns none.
     spans: tuple[PageSpan, ...]
+
+    def table(self, first: int, stop: int) -> PageTable:
+        """Pages [first, stop)."""
+        return PageTable(*self.numbers[:, first:stop])
 
     def corrupt(self, reason: str) -> CorruptFile:
         """The error for a chunk that is not what it should be."""
@@ -112,7 +154,10 @@ def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) ->
         raise cursor.corrupt(f"the pages hold {count} points, the index says otherwise")
     start, end = cursor.base + start, cursor.base + end
     spans = () if type_ is None or marker & VALUE_MASK else tuple(_spans(pages))
-    return ChunkLayout(file, chunk.offset, name, type_, encoding, compressor, tuple(pages), many, start, end, spans)
+    numbers = _table(pages)
+    return ChunkLayout(
+        file, chunk.offset, name, type_, encoding, compressor, tuple(pages), numbers, many, start, end, spans
+    )
 
 
 def _spans(pages: list[PageMeta]) -> Iterator[PageSpan]:

@@ -26,9 +26,10 @@ from saros_storage.compression import decompress_pages_into
 from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.kernels.merge import rises
+from saros_storage.kernels.points import pages_span, point_sections
 from saros_storage.kernels.words import Stream
-from saros_storage.tsfile.chunk import ChunkLayout, PageMeta
-from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX, Cursor
+from saros_storage.tsfile.chunk import ChunkLayout, PageTable
+from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
 from saros_storage.tsfile.same_times import decode_times
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
 
@@ -40,74 +41,67 @@ _ROWS_PREFIX_BYTES = 4
 def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, Column, int]:
     """Times and values of pages [first, stop) of a non-aligned chunk, and the bytes decompressed."""
     assert layout.type is not None
-    pages = layout.pages[first:stop]
-    sink = _sink(layout.type, _rows(layout, pages))
-    streams: list[bytes] = []
-    for batch in _batches(layout, data, pages):
-        bounds = [_time_bounds(batch, page) for page in range(len(batch.pages))]
-        streams += [bytes(batch.data[start:end]) for start, end in bounds]
-        sink.add(batch, [end for _, end in bounds], batch.counts)
+    table = layout.table(first, stop)
+    sink = _sink(layout.type, _checked_rows(layout, table))
+    streams: list[memoryview] = []
+    for batch in _batches(layout, data, table):
+        begins, values = _sections(batch)
+        content = batch.data
+        streams += [content[a:b] for a, b in zip(begins.tolist(), values.tolist(), strict=True)]
+        sink.add(batch, values)
     try:
-        times = decode_times(tuple(streams), tuple(map(_count, pages)))
+        times = decode_times(b"".join(streams), np.array(list(map(len, streams)), np.int64), table.counts)
     except DecodeError as error:
         raise layout.corrupt(str(error)) from error
-    _check_bounds(layout, pages, times)
-    return times, sink.column(), _size(pages)
+    _check_bounds(layout, table, times)
+    return times, sink.column(), table.size
 
 
 def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, int]:
     """Times of pages [first, stop) of a time chunk, and the bytes decompressed."""
-    pages = layout.pages[first:stop]
-    times = np.empty(_rows(layout, pages), np.int64)
+    table = layout.table(first, stop)
+    times = np.empty(_checked_rows(layout, table), np.int64)
     done = 0
-    for batch in _batches(layout, data, pages):
-        counts = batch.counts
-        part = times[done : done + sum(counts)]
-        _decode_into(batch, layout.encoding, DataType.INT64, batch.starts, batch.ends, counts, part)
+    for batch in _batches(layout, data, table):
+        part = times[done : done + batch.table.rows]
+        _decode_into(batch, layout.encoding, DataType.INT64, batch.starts, part)
         done += len(part)
-    _check_bounds(layout, pages, times)
+    _check_bounds(layout, table, times)
     if not rises(times):
         raise layout.corrupt("the times do not rise")
-    return times, _size(pages)
+    return times, table.size
 
 
 def read_column(
     layout: ChunkLayout, type_: DataType, data: memoryview, time: ChunkLayout, first: int, stop: int
 ) -> tuple[Column, int]:
     """Values of pages [first, stop) of a value chunk whose time chunk is `time`, and the bytes decompressed."""
-    rows = [_count(page) for page in time.pages[first:stop]]
+    times = time.table(first, stop)
     if not layout.pages:
-        return Column.nulls(type_, sum(rows)), 0
-    pages = layout.pages[first:stop]
-    sink = _sink(type_, sum(rows))
+        return Column.nulls(type_, times.rows), 0
+    table = layout.table(first, stop)
+    sink = _sink(type_, times.rows)
+    rows = times.counts.tolist()
     done = 0
-    for batch in _batches(layout, data, pages):
-        part = rows[done : done + len(batch.pages)]
+    for batch in _batches(layout, data, table):
+        part = rows[done : done + len(batch.starts)]
         bitmaps, starts = _read_bitmaps(batch, part)
         mask = _present(bitmaps, part)
         counts = part if mask is None else _present_counts(mask, part)
-        if counts != batch.counts:
+        if counts != batch.table.counts.tolist():
             raise batch.corrupt("not as many values are present as the statistics say")
         if mask is None:
-            sink.add(batch, starts, counts)
+            sink.add(batch, starts)
         else:
-            sink.add_sparse(batch, starts, counts, mask)
-        done += len(batch.pages)
-    return sink.column(), _size(pages)
+            sink.add_sparse(batch, starts, mask)
+        done += len(part)
+    return sink.column(), table.size
 
 
-def _count(page: PageMeta) -> int:
-    return page.statistics.count if page.statistics else 0
-
-
-def _size(pages: tuple[PageMeta, ...]) -> int:
-    return sum(page.size for page in pages)
-
-
-def _rows(layout: ChunkLayout, pages: tuple[PageMeta, ...]) -> int:
-    rows = sum(map(_count, pages))
-    if rows > READ_ROWS_MAX or _size(pages) > READ_BYTES_MAX:
-        raise layout.corrupt(f"{len(pages)} pages of {rows} rows and {_size(pages)} bytes")
+def _checked_rows(layout: ChunkLayout, table: PageTable) -> int:
+    rows = table.rows
+    if rows > READ_ROWS_MAX or table.size > READ_BYTES_MAX:
+        raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {table.size} bytes")
     return rows
 
 
@@ -118,93 +112,76 @@ class Batch(NamedTuple):
     """Some pages of a chunk, decompressed into one buffer: page i is `stream.data[starts[i]:ends[i]]`."""
 
     layout: ChunkLayout
-    pages: tuple[PageMeta, ...]
+    table: PageTable
     stream: Stream
-    starts: list[int]
-    ends: list[int]
+    starts: Int64Array
+    ends: Int64Array
 
     @property
     def data(self) -> memoryview:
         """The buffer."""
         return self.stream.data.data
 
-    @property
-    def counts(self) -> list[int]:
-        """Points of each page."""
-        return [_count(page) for page in self.pages]
-
     def corrupt(self, reason: str, page: int = 0) -> CorruptFile:
         """The error for what page i holds."""
-        return CorruptFile(self.layout.file, self.pages[page].offset, reason)
+        return CorruptFile(self.layout.file, int(self.table.offsets[page]), reason)
 
 
-def _batches(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ...]) -> Iterator[Batch]:
+def _batches(layout: ChunkLayout, data: memoryview, table: PageTable) -> Iterator[Batch]:
     """The pages, in order, in batches."""
-    if not pages:
+    pages, done = len(table.sizes), 0
+    if pages and layout.compressor is Compressor.UNCOMPRESSED:
+        base = int(table.offsets[0])
+        starts = table.offsets - base
+        ends = starts + table.sizes
+        yield Batch(layout, table, Stream(np.frombuffer(data[base : base + int(ends[-1])], np.uint8)), starts, ends)
         return
-    if layout.compressor is Compressor.UNCOMPRESSED:
-        base = pages[0].offset
-        starts = [page.offset - base for page in pages]
-        ends = [start + page.size for start, page in zip(starts, pages, strict=True)]
-        stream = Stream(np.frombuffer(data[base : base + ends[-1]], np.uint8))
-        yield Batch(layout, pages, stream, starts, ends)
-        return
-    first = waiting = 0
-    for position, page in enumerate(pages, 1):
-        waiting += page.size
-        if waiting >= _BATCH_BYTES or position == len(pages):
-            yield _decompress(layout, data, pages[first:position])
-            first, waiting = position, 0
+    while done < pages:
+        wanted = table.size_ends[done] - table.sizes[done] + _BATCH_BYTES
+        upto = (
+            pages if table.size_ends[-1] <= wanted else done + 1 + int(np.searchsorted(table.size_ends[done:], wanted))
+        )
+        part = table if upto - done == pages else PageTable(*[numbers[done:upto] for numbers in table])
+        yield _decompress(layout, data, part)
+        done = upto
 
 
-def _decompress(layout: ChunkLayout, data: memoryview, pages: tuple[PageMeta, ...]) -> Batch:
-    ends = list(accumulate(page.size for page in pages))
-    starts = [end - page.size for end, page in zip(ends, pages, strict=True)]
-    buffer = np.empty(ends[-1], np.uint8)
-    filled = [(page.offset, page.stored, end) for page, end in zip(pages, ends, strict=True) if page.size]
-    if filled:
-        offsets, sizes, bounds = np.array(filled, np.int64).T.copy()
-        try:
-            decompress_pages_into(layout.compressor, data, offsets, sizes, bounds, buffer)
-        except DecodeError as error:
-            raise CorruptFile(layout.file, pages[0].offset, str(error)) from error
-    return Batch(layout, pages, Stream(buffer), starts, ends)
+def _decompress(layout: ChunkLayout, data: memoryview, table: PageTable) -> Batch:
+    buffer = np.empty(table.size, np.uint8)
+    ends = table.size_ends - (table.size_ends[0] - table.sizes[0])
+    try:
+        decompress_pages_into(layout.compressor, data, table.offsets, table.stored, ends, buffer)
+    except DecodeError as error:
+        raise CorruptFile(layout.file, int(table.offsets[0]), str(error)) from error
+    return Batch(layout, table, Stream(buffer), ends - table.sizes, ends)
 
 
 # --- times
 
 
-def _time_bounds(batch: Batch, page: int) -> tuple[int, int]:
-    """Where the times of page i of a non-aligned chunk start and end."""
-    end = batch.ends[page]
-    cursor = Cursor(batch.layout.file, batch.data, pos=batch.starts[page])
-    try:
-        size = cursor.uvar()
-    except CorruptFile as error:
-        raise batch.corrupt(error.reason, page) from None
-    if cursor.pos + size > end:
-        raise batch.corrupt(f"times of {size} bytes", page)
-    return cursor.pos, cursor.pos + size
+def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
+    """Where the times and the values of each page of a non-aligned chunk start."""
+    times, values = np.empty_like(batch.starts), np.empty_like(batch.starts)
+    found = point_sections(batch.stream.data, batch.starts, batch.ends, times, values)
+    if found < len(times):
+        raise batch.corrupt("times that do not end in their page", found)
+    return times, values
 
 
-def _check_bounds(layout: ChunkLayout, pages: tuple[PageMeta, ...], times: Int64Array) -> None:
-    lengths = np.array([_count(page) for page in pages], np.int64)
-    last = np.cumsum(lengths) - 1
-    known = [page.statistics for page in pages if page.statistics]
-    heads, tails = times[last - lengths + 1].tolist(), times[last].tolist()
-    if heads != [s.start for s in known] or tails != [s.end for s in known]:
+def _check_bounds(layout: ChunkLayout, table: PageTable, times: Int64Array) -> None:
+    if not pages_span(times, table.counts, table.firsts, table.lasts):
         raise layout.corrupt("the times are not those that the statistics say")
 
 
 # --- which rows are present
 
 
-def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], list[int]]:
+def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Array]:
     """Bitmap of each page, and where its values start."""
     bitmaps: list[bytes] = []
     starts: list[int] = []
     buffer = batch.data
-    for page, (start, end, count) in enumerate(zip(batch.starts, batch.ends, rows, strict=True)):
+    for page, (start, end, count) in enumerate(zip(batch.starts.tolist(), batch.ends.tolist(), rows, strict=True)):
         size = (count + 7) // 8
         if start == end:
             bitmaps.append(bytes(size))
@@ -215,7 +192,7 @@ def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], list[int]
             raise batch.corrupt(f"a value page that does not have the {count} rows of its time page", page)
         bitmaps.append(bytes(buffer[head : head + size]))
         starts.append(head + size)
-    return bitmaps, starts
+    return bitmaps, np.array(starts, np.int64)
 
 
 @lru_cache(maxsize=1024)
@@ -245,12 +222,12 @@ def _present_counts(mask: BoolArray, rows: list[int]) -> list[int]:
 class _Sink(Protocol):
     """Takes the values of batch after batch, and is a column in the end."""
 
-    def add(self, batch: Batch, starts: list[int], counts: list[int]) -> None:
+    def add(self, batch: Batch, starts: Int64Array) -> None:
         """Append pages without nulls; the values of page i start at `starts[i]`."""
         ...
 
-    def add_sparse(self, batch: Batch, starts: list[int], counts: list[int], mask: BoolArray) -> None:
-        """Append pages whose rows are present where `mask` says, `counts` of each page."""
+    def add_sparse(self, batch: Batch, starts: Int64Array, mask: BoolArray) -> None:
+        """Append pages whose rows are present where `mask` says."""
         ...
 
     def column(self) -> Column:
@@ -285,16 +262,16 @@ class _NumberSink:
         self._mask = _Mask(rows)
         self._done = 0
 
-    def add(self, batch: Batch, starts: list[int], counts: list[int]) -> None:
+    def add(self, batch: Batch, starts: Int64Array) -> None:
         """See `_Sink.add`."""
-        part = self._values[self._done : self._done + sum(counts)]
-        _decode_into(batch, batch.layout.encoding, self._type, starts, batch.ends, counts, part)
+        part = self._values[self._done : self._done + batch.table.rows]
+        _decode_into(batch, batch.layout.encoding, self._type, starts, part)
         self._done += len(part)
 
-    def add_sparse(self, batch: Batch, starts: list[int], counts: list[int], mask: BoolArray) -> None:
+    def add_sparse(self, batch: Batch, starts: Int64Array, mask: BoolArray) -> None:
         """See `_Sink.add_sparse`."""
-        dense: NumericArray = np.empty(sum(counts), self._values.dtype)
-        _decode_into(batch, batch.layout.encoding, self._type, starts, batch.ends, counts, dense)
+        dense: NumericArray = np.empty(batch.table.rows, self._values.dtype)
+        _decode_into(batch, batch.layout.encoding, self._type, starts, dense)
         part = self._values[self._done : self._done + len(mask)]
         part[:] = 0
         part[mask] = dense
@@ -316,15 +293,15 @@ class _TextSink:
         self._mask = _Mask(rows)
         self._done = 0
 
-    def add(self, batch: Batch, starts: list[int], counts: list[int]) -> None:
+    def add(self, batch: Batch, starts: Int64Array) -> None:
         """See `_Sink.add`."""
-        for page, (start, count) in enumerate(zip(starts, counts, strict=True)):
+        for page, (start, count) in enumerate(zip(starts.tolist(), batch.table.counts.tolist(), strict=True)):
             if count:
                 self._append(batch, _decode_text(batch, self._type, page, start, count))
 
-    def add_sparse(self, batch: Batch, starts: list[int], counts: list[int], mask: BoolArray) -> None:
+    def add_sparse(self, batch: Batch, starts: Int64Array, mask: BoolArray) -> None:
         """See `_Sink.add_sparse`."""
-        pages = enumerate(zip(starts, counts, strict=True))
+        pages = enumerate(zip(starts.tolist(), batch.table.counts.tolist(), strict=True))
         dense = [_decode_text(batch, self._type, page, start, count) for page, (start, count) in pages if count]
         self._mask.put(self._done, mask)
         self._append(batch, _spread(TextArray.concat(dense), mask))
@@ -351,30 +328,23 @@ def _spread(values: TextArray, mask: BoolArray) -> TextArray:
     return TextArray(offsets, values.data)
 
 
-def _decode_into(
-    batch: Batch,
-    encoding: Encoding,
-    type_: DataType,
-    starts: list[int],
-    ends: list[int],
-    counts: list[int],
-    out: NumericArray,
-) -> None:
-    """Decode the pages that have points into `out`, all in one call."""
+def _decode_into(batch: Batch, encoding: Encoding, type_: DataType, starts: Int64Array, out: NumericArray) -> None:
+    """Decode the pages that have points, whose values begin at `starts`, into `out`, all in one call."""
     if not len(out):
         return
-    table = np.array((starts, ends, counts), np.int64)
-    if 0 in counts:
-        table = np.ascontiguousarray(table[:, table[2] > 0])
+    ends, counts = batch.ends, batch.table.counts
+    if not counts.all():
+        some = counts > 0
+        starts, ends, counts = starts[some], ends[some], counts[some]
     try:
-        decode_pages_into(encoding, type_, batch.stream, table[0], table[1], table[2], out)
+        decode_pages_into(encoding, type_, batch.stream, starts, ends, counts, out)
     except DecodeError as error:
         raise _refused(batch, error) from error
 
 
 def _decode_text(batch: Batch, type_: DataType, page: int, start: int, count: int) -> TextArray:
     try:
-        values = decode(batch.layout.encoding, type_, batch.data[start : batch.ends[page]], count)
+        values = decode(batch.layout.encoding, type_, batch.data[start : int(batch.ends[page])], count)
     except DecodeError as error:
         raise _refused(batch, error) from error
     assert isinstance(values, TextArray)

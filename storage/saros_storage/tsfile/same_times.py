@@ -30,8 +30,9 @@ _ROWS_MAX = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    streams: tuple[bytes, ...]
-    counts: tuple[int, ...]
+    stream: bytes
+    #: Bytes and rows of each page.
+    shape: bytes
     times: Int64Array
 
 
@@ -44,30 +45,29 @@ class _Recent:
 _recent = _Recent()
 
 
-def decode_times(streams: tuple[bytes, ...], counts: tuple[int, ...]) -> Int64Array:
-    """Times of pages that are stored as `streams`, of so many rows each; not to be written to.
+def decode_times(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
+    """Times of pages of so many bytes of the stream, and rows, one behind the other; not to be written to.
 
     Raises DecodeError: damaged, or not strictly rising.
     """
+    shape = sizes.tobytes() + counts.tobytes()
     for known in _recent.known:
-        if known.counts == counts and known.streams == streams:
+        if known.shape == shape and known.stream == stream:
             return known.times
-    times = _decode(streams, counts)
+    times = _decode(stream, sizes, counts)
     if len(times) <= _ROWS_MAX:
-        _recent.known = (_Known(streams, counts, times), *_recent.known[: _KEPT_MAX - 1])
+        _recent.known = (_Known(stream, shape, times), *_recent.known[: _KEPT_MAX - 1])
     return times
 
 
-def _decode(streams: tuple[bytes, ...], counts: tuple[int, ...]) -> Int64Array:
-    sizes = np.array([len(stream) for stream in streams], np.int64)
+def _decode(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
     ends = np.cumsum(sizes)
-    rows = np.array(counts, np.int64)
-    times = np.empty(int(rows.sum()), np.int64)
-    some = rows > 0
+    times = np.empty(int(counts.sum()), np.int64)
+    some = counts > 0
     if some.any():
-        stream = Stream(np.frombuffer(b"".join(streams), np.uint8))
+        data = Stream(np.frombuffer(stream, np.uint8))
         starts = (ends - sizes)[some]
-        decode_pages_into(Encoding.TS_2DIFF, DataType.INT64, stream, starts, ends[some], rows[some], times)
+        decode_pages_into(Encoding.TS_2DIFF, DataType.INT64, data, starts, ends[some], counts[some], times)
     if not rises(times):
         raise DecodeError("the times do not rise")
     times.setflags(write=False)

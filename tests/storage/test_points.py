@@ -1,0 +1,82 @@
+"""Kernels over the pages of series that are not aligned: beside their sources and twins, whole and damaged pages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saros_storage.kernels.points import pages_span, plain_decode, point_sections
+from saros_storage.tsfile.format import uvar
+from saros_storage.types import Int64Array
+
+NOTHING = np.empty(0, np.int64)
+
+
+def sections(pages: list[bytes]) -> list[list[tuple[int, int]]]:
+    """Where times and values begin, as each of the three says it, up to a damaged page."""
+    data, (starts, ends) = np.frombuffer(b"".join(pages), np.uint8), bounds([len(page) for page in pages])
+    found = []
+    for run in (point_sections, point_sections.source, point_sections.twin):
+        times, values = np.zeros(len(pages), np.int64), np.zeros(len(pages), np.int64)
+        count = run(data, starts, ends, times, values)
+        found.append(list(zip(times[:count].tolist(), values[:count].tolist(), strict=True)))
+    return found
+
+
+def bounds(sizes: list[int]) -> tuple[Int64Array, Int64Array]:
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return ends - np.array(sizes, np.int64), ends
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), min_size=1, max_size=5))
+def test_times_stand_in_front_of_values(sizes: list[tuple[int, int]]) -> None:
+    pages = [uvar(times) + b"t" * times + b"v" * values for times, values in sizes]
+    stream = b"".join(pages)
+    for found in sections(pages):
+        assert [b"t" * times for times, _ in sizes] == [stream[a:b] for a, b in found]
+        ends = np.cumsum([len(page) for page in pages]).tolist()
+        assert [b"v" * v for _, v in sizes] == [stream[b:e] for (_, b), e in zip(found, ends, strict=True)]
+
+
+@pytest.mark.parametrize("damaged", ["", "05 00", "80", "ffffffffff00", "ffffffff0f"])
+def test_a_page_whose_times_do_not_end_in_it_is_the_last_that_is_read(damaged: str) -> None:
+    whole = uvar(2) + b"ttvv"
+    assert [[(1, 3)]] * 3 == sections([whole, bytes.fromhex(damaged), whole])
+
+
+@given(st.binary(max_size=20))
+def test_whatever_a_page_holds_kernel_and_twin_say_the_same(page: bytes) -> None:
+    kernel, source, twin = sections([page, uvar(0)])
+    assert source == twin == kernel
+
+
+@given(st.sampled_from((4, 8)), st.lists(st.integers(0, 9), max_size=5), st.integers(0, 3))
+def test_plain_values_are_turned_round(size: int, counts: list[int], spare: int) -> None:
+    values = (np.arange(1, sum(counts) + 1) * 0x01020305).astype(f">u{size}")
+    parts = np.split(values, np.cumsum(counts)[:-1]) if counts else []
+    pages = [part.tobytes() + b"x" * spare for part in parts]
+    starts, ends = bounds([len(page) for page in pages])
+    data = np.frombuffer(b"".join(pages), np.uint8)
+    for run in (plain_decode, plain_decode.source, plain_decode.twin):
+        out = np.zeros(size * sum(counts), np.uint8)
+        assert len(out) == run(data, starts, ends, np.array(counts, np.int64), size, out)
+        assert values.tolist() == out.view(f"u{size}").tolist()
+
+
+def test_a_plain_page_with_too_few_bytes_is_refused() -> None:
+    data, (starts, ends) = np.zeros(23, np.uint8), bounds([16, 7])
+    for run in (plain_decode, plain_decode.source, plain_decode.twin):
+        assert run(data, starts, ends, np.array([2, 1]), 8, np.empty(24, np.uint8)) < 0
+
+
+def test_pages_begin_and_end_with_their_times() -> None:
+    times, counts = np.array([1, 2, 3, 7]), np.array([3, 1])
+    firsts, lasts = np.array([1, 7]), np.array([3, 7])
+    for run in (pages_span, pages_span.source, pages_span.twin):
+        assert run(times, counts, firsts, lasts)
+        assert not run(times, counts, firsts + 1, lasts)
+        assert not run(times, counts, firsts, lasts - 1)
+        assert run(NOTHING, NOTHING, NOTHING, NOTHING)
+        assert not run(times, np.array([4, 0]), np.array([1, 0]), np.array([7, 0]))
