@@ -1,5 +1,7 @@
 """Which driver runs next: multilevel queue, deadlines, worker threads. Knows nothing of queries' content."""
 
+import logging
+
 from saros_scheduler.deadline_queue import DeadlineQueueFull
 from saros_scheduler.driver_scheduler import (
     DriverScheduler,
@@ -17,3 +19,5 @@ __all__ = [
     "SchedulerMetrics",
     "SchedulerOptions",
 ]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

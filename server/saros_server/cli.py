@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from saros_server.command_parser import did_you_mean
+from saros_server.terminal_log import write_lines
 from saros_wire.grpc_log import quieten
 
 #: name -> (module or module:function, what it does); the function is `main` if none is named
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"saros: there is no command {words[0]!r}{meant}\n\n{usage()}")
         return 2
     quieten()
+    write_lines()
     try:
         module, _, function = COMMANDS[words[0]][0].partition(":")
         code: int = getattr(importlib.import_module(module), function or "main")(words[1:])

@@ -14,9 +14,8 @@ import sys
 from datetime import UTC, datetime
 
 from saros_grammar.shape import without_values
+from saros_server.terminal_log import fields_of
 
-#: What every record has; the rest of its fields are the caller's.
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 #: A statement's text is cut here.
 _SHAPE_CHARACTERS = 500
 
@@ -33,7 +32,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
-        words |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        words |= fields_of(record)
         if record.exc_info:
             words["exception"] = self.formatException(record.exc_info)
         return json.dumps(words, ensure_ascii=False, default=str)

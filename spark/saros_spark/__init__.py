@@ -9,7 +9,11 @@ Importing this package loads neither Spark nor Arrow: Spark's workers import it 
 
 from __future__ import annotations
 
+import logging
+
 from saros_spark.served import serving
 from saros_spark.session import register, scan, scan_options
 
 __all__ = ["register", "scan", "scan_options", "serving"]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

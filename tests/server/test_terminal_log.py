@@ -1,0 +1,44 @@
+"""Where warnings go: a library says nothing by itself, a command says them in a line, who asks `logging` has them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import saros
+
+OPEN = "import saros; saros.connect('data').close()"
+ASK = "import logging; logging.basicConfig(); " + OPEN
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Path:
+    """A folder whose log has a torn end, which is cut off with a warning when it is opened."""
+    with saros.connect(tmp_path / "data") as connection:
+        connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
+    (segment,) = (tmp_path / "data" / "log").iterdir()
+    with segment.open("ab") as stream:
+        stream.write(b"torn")
+    return segment
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["-c", OPEN], ""),
+        (["-c", ASK], "WARNING:saros_storage.log.segmented_log:the torn end of the log goes\n"),
+        (
+            ["-m", "saros_server", "shell", "data", "-e", "flush"],
+            "saros: the torn end of the log goes (path {}, offset {})\n",
+        ),
+    ],
+    ids=["a library", "a library whose user asks", "the shell"],
+)
+def test_where_a_warning_goes(torn: Path, command: list[str], expected: str) -> None:
+    folder = torn.parents[2]
+    size = torn.stat().st_size - len(b"torn")
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=True)
+    assert expected.format(torn.relative_to(folder), size) == done.stderr
