@@ -26,6 +26,7 @@ from saros_storage.errors import UserMistake
 from saros_storage.schema import (
     OF_ONE_DEVICE,
     AlterSeries,
+    AlterStorage,
     AlterType,
     CreateDatabase,
     CreateSeries,
@@ -191,7 +192,7 @@ _NOBODY = None, 0
 _OF_SERIES = (*OF_ONE_DEVICE, DeleteSeries)
 
 
-def _path(change: CreateSeries | AlterSeries | AlterType | DeleteSeries) -> str:
+def _path(change: CreateSeries | AlterSeries | AlterType | AlterStorage | DeleteSeries) -> str:
     """The device, or the series: groups tell of each that goes."""
     return change.pattern if isinstance(change, DeleteSeries) else change.device
 

@@ -245,6 +245,11 @@ def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
+def _alter_storage(alter: ast.AlterStorage, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in alter.paths])
+
+
 def _create_view(create: ast.CreateView, asked: Asked) -> None:
     """What it looks at; `authorize_views` says whether it may be where it is to be."""
     asked.store.catch_up("strong")
@@ -389,6 +394,7 @@ RULES: dict[type, Rule] = {
     ast.CreateTimeseries: Rule(_create_timeseries, _SCHEMA),
     ast.DeleteTimeseries: Rule(_delete_timeseries, _SCHEMA),
     ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
+    ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
     ast.Show: Rule(_show),
     ast.Count: Rule(_anyone),  # it counts what the user sees
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from saros_engine.altering import altered
 from saros_engine.database import Database
-from saros_engine.declared_series import declared_type, series_of
+from saros_engine.declared_series import declared_compressor, declared_encoding, declared_type, series_of
 from saros_engine.templates import forget_places, given_by
 from saros_engine.view_statements import alter_view, forget_views
 from saros_engine.views import is_view, require_no_views
 from saros_engine.writing import Writer
 from saros_grammar.ast import (
     AlterDatabase,
+    AlterStorage,
     AlterTimeseries,
     CreateDatabase,
     CreateTimeseries,
@@ -137,6 +138,23 @@ def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
         [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
     )
     return 1
+
+
+def alter_storage(store: Database, statement: AlterStorage) -> int:
+    """SET STORAGE_PROPERTIES of all series that the patterns match, but for those of device templates."""
+    encoding, compressor = declared_encoding(statement.encoding), declared_compressor(statement.compressor)
+    found: dict[str, dict[str, None]] = {}
+    for path in statement.paths:
+        matched = store.schema.match_series(parse_pattern(str(path)))
+        own = [(d.path, s.measurement) for d, s in matched if given_by(store.schema, d, s.measurement) is None]
+        if not own and not statement.if_exists:
+            raise UserMistake(f"Timeseries [{path}] does not exist, or is a device template's", code=508)
+        for device, measurement in own:
+            found.setdefault(device, {})[measurement] = None
+    changes = [schema.AlterStorage(device, tuple(names), encoding, compressor) for device, names in found.items()]
+    if changes:
+        store.change_schema(changes)
+    return sum(map(len, found.values()))
 
 
 def _alter_type(store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType) -> int:

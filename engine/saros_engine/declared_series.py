@@ -33,11 +33,9 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
     if unknown is not None:
         raise NotSupportedError(f"property {unknown} of CREATE TIMESERIES")
     type_ = declared_type(column.type_name)
-    encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
-    if column.encoding is not None:
-        encoding = Encoding[_known(column.encoding, Encoding.__members__, "encoding")]
-    if column.compressor is not None:
-        compressor = Compressor[_known(column.compressor, Compressor.__members__, "compressor")]
+    encoding, compressor = declared_encoding(column.encoding), declared_compressor(column.compressor)
+    encoding = DEFAULT_ENCODING[type_] if encoding is None else encoding
+    compressor = DEFAULT_COMPRESSOR if compressor is None else compressor
     rounds = type_ in _FLOATS and column.encoding is not None and encoding in _ROUNDING
     return SeriesSchema(
         column.measurement,
@@ -55,6 +53,16 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
 def declared_type(name: str) -> DataType:
     """A type by its name. Raises UserMistake 701."""
     return DataType[_known(name, DataType.__members__, "data type")]
+
+
+def declared_encoding(name: str | None) -> Encoding | None:
+    """An encoding by its name; None: none is named. Raises UserMistake 701."""
+    return None if name is None else Encoding[_known(name, Encoding.__members__, "encoding")]
+
+
+def declared_compressor(name: str | None) -> Compressor | None:
+    """A compressor by its name; None: none is named. Raises UserMistake 701."""
+    return None if name is None else Compressor[_known(name, Compressor.__members__, "compressor")]
 
 
 def _decimals(properties: Mapping[str, str]) -> int | None:

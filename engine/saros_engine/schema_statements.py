@@ -56,6 +56,8 @@ class SchemaStatements:
                 return ddl.delete_timeseries(store, statement)
             case ast.AlterTimeseries():
                 return ddl.alter_timeseries(store, statement)
+            case ast.AlterStorage():
+                return ddl.alter_storage(store, statement)
             case ast.SetTtl() | ast.UnsetTtl():
                 return ddl.change_ttl(store, statement)
             case _ if isinstance(statement, ast.TemplateStatement):

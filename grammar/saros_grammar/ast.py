@@ -56,11 +56,22 @@ from saros_grammar.expression_tree import (
     Unary,
 )
 from saros_grammar.extension_tree import CreateFunction, CreateTrigger, DropFunction, DropTrigger, ExtensionStatement
+from saros_grammar.series_tree import (
+    AlterKind,
+    AlterStorage,
+    AlterTimeseries,
+    CreateTimeseries,
+    DeleteTimeseries,
+    SeriesColumn,
+)
 
 #: What is defined next door and taken from here.
 __all__ = [
     "AbortChange",
     "AdmitNode",
+    "AlterKind",
+    "AlterStorage",
+    "AlterTimeseries",
     "Between",
     "Binary",
     "BinaryOperator",
@@ -71,7 +82,9 @@ __all__ = [
     "ClearCache",
     "ClusterStatement",
     "CreateFunction",
+    "CreateTimeseries",
     "CreateTrigger",
+    "DeleteTimeseries",
     "DismissNode",
     "DropFunction",
     "DropSender",
@@ -94,6 +107,7 @@ __all__ = [
     "Parameter",
     "PathExpression",
     "Rebalance",
+    "SeriesColumn",
     "SetSystem",
     "SyncStatement",
     "TimeReference",
@@ -295,62 +309,6 @@ class DeleteDatabases:
     """DELETE / DROP DATABASE(S) patterns."""
 
     paths: tuple[PathExpression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesColumn:
-    """What one series of CREATE TIMESERIES is; names in upper case, None where not given."""
-
-    measurement: str
-    type_name: str
-    encoding: str | None = None
-    compressor: str | None = None
-    alias: str | None = None
-    tags: tuple[tuple[str, str], ...] = ()
-    attributes: tuple[tuple[str, str], ...] = ()
-    #: Other `key=value` pairs of WITH (decimals, deadband): the engine knows their names.
-    properties: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTimeseries:
-    """CREATE TIMESERIES device.measurement ...; CREATE ALIGNED TIMESERIES device(m type ..., ...)."""
-
-    device: PathExpression
-    columns: tuple[SeriesColumn, ...]
-    aligned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTimeseries:
-    """DELETE / DROP TIMESERIES patterns."""
-
-    paths: tuple[PathExpression, ...]
-
-
-class AlterKind(Enum):
-    """Forms of ALTER TIMESERIES."""
-
-    RENAME = "rename"  # names = ((old, new),)
-    SET = "set"
-    DROP = "drop"  # keys in names as (key, "")
-    ADD_TAGS = "add tags"
-    ADD_ATTRIBUTES = "add attributes"
-    UPSERT = "upsert"
-    TYPE = "type"
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTimeseries:
-    """ALTER TIMESERIES path (RENAME a TO b | SET k=v | SET DATA TYPE t | DROP k | ADD TAGS, ATTRIBUTES | UPSERT)."""
-
-    path: PathExpression
-    kind: AlterKind
-    names: tuple[tuple[str, str], ...] = ()
-    alias: str | None = None
-    tags: tuple[tuple[str, str], ...] = ()
-    attributes: tuple[tuple[str, str], ...] = ()
-    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -752,6 +710,7 @@ Statement = (
     | CreateTimeseries
     | DeleteTimeseries
     | AlterTimeseries
+    | AlterStorage
     | Show
     | Count
     | Flush

@@ -196,6 +196,9 @@ class StatementBuilder:
             self._expressions, self._expressions.exact(context.exactPath()), context.alteration()
         )
 
+    def _alter_storage(self, context: Any) -> ast.AlterStorage:
+        return series_builder.alter_storage(self._expressions, self._paths(context.path()), context)
+
     # ------------------------------------------------------------------------------------------ SHOW and COUNT
 
     def _show_databases(self, context: Any) -> ast.Show:
@@ -453,6 +456,7 @@ class StatementBuilder:
         "DropSeries": _drop_series,
         "DropPrincipal": _drop_principal,
         "AlterSeries": _alter_series,
+        "AlterStorage": _alter_storage,
         "AlterUser": _alter_user,
         "AlterDatabase": _alter_database,
         "GrantRole": _grant_role,

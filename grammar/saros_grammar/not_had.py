@@ -56,10 +56,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"alter user .+ rename to", "other names of users: CREATE USER makes one of another name"),
     (r"alter user .+ account unlock", "ACCOUNT UNLOCK: who failed to log in may try again after a while"),
     (r"(grant|revoke) watermark_embedding", "watermarks"),
-    (
-        r"alter timeseries .+ set storage_properties",
-        "SET STORAGE_PROPERTIES: a series keeps its encoding and compressor",
-    ),
     (r"(remove|unload) (?=['\"])|load timeseries", "REMOVE and UNLOAD of files: DELETE FROM, saros export"),
     (r"settle", "SETTLE: FULL MERGE takes what was deleted out of the files"),
     (r"debug", "DEBUG: EXPLAIN ANALYZE has what was read"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from saros_grammar.ast import AlterKind, AlterTimeseries, CreateTimeseries, PathExpression, SeriesColumn
+from saros_grammar.ast import AlterKind, AlterStorage, AlterTimeseries, CreateTimeseries, PathExpression, SeriesColumn
 from saros_grammar.expressions import ExpressionBuilder
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.literals import canonical_name, quote_name, unquote_name, unquote_string
@@ -102,6 +102,23 @@ def alter(expressions: ExpressionBuilder, path: PathExpression, context: Any) ->
     alias = None if context.alias is None else _alias(expressions, context.alias)
     tags, attributes = _labels(expressions, context.labels())
     return AlterTimeseries(path, AlterKind.UPSERT, alias=alias, tags=tags, attributes=attributes)
+
+
+def alter_storage(expressions: ExpressionBuilder, paths: tuple[PathExpression, ...], context: Any) -> AlterStorage:
+    """An `alterStorage` context whose paths have been read."""
+    found: dict[str, str] = {}
+    unknown: list[tuple[str, str]] = []
+    for pair in context.pair():
+        _option(expressions, pair, _text(expressions, pair.key()), pair.value(), found, unknown)
+    for name in [*(name for name, _ in unknown), *(name for name in found if name == "datatype")]:
+        raise expressions.error(context, f"{name} is no storage property", ("encoding", "compressor"))
+    encoding, compressor = found.get("encoding"), found.get("compressor")
+    return AlterStorage(
+        paths,
+        None if encoding is None else encoding.upper(),
+        None if compressor is None else compressor.upper(),
+        context.EXISTS() is not None,
+    )
 
 
 def _alias(expressions: ExpressionBuilder, context: Any) -> str:

@@ -42,6 +42,9 @@ def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path)
         with pytest.raises(UserMistake, match=r"root\.a\.d\.n is INT64, which may become .* not INT32") as why:
             cluster.run(0, "alter timeseries root.a.d.n set data type INT32")
         assert 507 == why.value.code
+        cluster.run(2, "alter timeseries root.a.** set storage_properties compressor=ZSTD")
+        for number in range(3):
+            assert {"ZSTD"} == {row[5] for row in cluster.run(number, "show timeseries root.a.**")}
         for _ in range(2):
             for number in range(3):
                 assert wanted == cluster.run(number, "select n from root.a.d")

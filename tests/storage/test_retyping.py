@@ -17,6 +17,7 @@ from saros_storage.loading.loader import LoadOptions
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, WindowGrid
 from saros_storage.retyping import TypeChanged, read_as, statistics_read_as, value_read_as
 from saros_storage.schema import (
+    AlterStorage,
     AlterType,
     CreateDatabase,
     CreateSeries,
@@ -27,6 +28,7 @@ from saros_storage.schema import (
 )
 from saros_storage.store import Store
 from saros_storage.tablet import Tablet
+from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import TsFileWriter
 from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Encoding, Scalar
 
@@ -347,6 +349,52 @@ def test_a_file_with_a_type_that_the_series_had_is_loaded_and_one_with_another_i
         assert points(store, D.INT64) == [(1, 7), (2, 8)]
         with pytest.raises(UserMistake, match=r"root\.a\.d\.s is INT64, the file has FLOAT"):
             store.load(paths[D.FLOAT], LoadOptions(1))
+
+
+def stored_as(store: Store) -> list[tuple[DataType, Encoding, Compressor]]:
+    """Of the first chunk of each file, in order."""
+    found = []
+    for partition in store._region.partitions:
+        for file in partition.files:
+            reader = TsFileReader(file.path, store._disk.map(file.path))
+            index = reader.device(DEVICE)
+            assert index is not None
+            layout = reader.layout(index, index.series["s"], 0)
+            assert layout.type is not None
+            found.append((layout.type, layout.encoding, layout.compressor))
+    return found
+
+
+def test_what_is_written_after_a_change_of_encoding_or_compressor_is_stored_so(tmp_path: Path) -> None:
+    with series_of(tmp_path, D.INT32) as store:
+        write(store, 0, D.INT32, [1, 2])
+        store.flush()
+        store.change_schema([AlterStorage(DEVICE, ("s",), Encoding.PLAIN, None)])
+        write(store, 2, D.INT32, [3])
+        store.flush()
+        store.change_schema(
+            [AlterStorage(DEVICE, ("s",), None, Compressor.ZSTD), AlterType(DEVICE, "s", D.INT64, Encoding.PLAIN)]
+        )
+        write(store, 3, D.INT64, [4])
+        store.flush()
+        assert stored_as(store) == [
+            (D.INT32, Encoding.TS_2DIFF, Compressor.LZ4),
+            (D.INT32, Encoding.PLAIN, Compressor.LZ4),
+            (D.INT64, Encoding.PLAIN, Compressor.ZSTD),
+        ]
+        store.merge(full=True)
+        assert stored_as(store) == [(D.INT64, Encoding.PLAIN, Compressor.ZSTD)]
+        assert points(store, D.INT64) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+        with pytest.raises(UserMistake, match="encoding DICTIONARY does not support INT64"):
+            store.change_schema([AlterStorage(DEVICE, ("s",), Encoding.DICTIONARY)])
+        with pytest.raises(UserMistake, match=r"root\.a\.d\.t\] does not exist"):
+            store.change_schema([AlterStorage(DEVICE, ("s", "t"), Encoding.PLAIN)])
+    store = open_store(tmp_path)
+    known = store.schema.device(DEVICE)
+    assert known is not None
+    assert known.series["s"].encoding is Encoding.PLAIN
+    assert known.series["s"].compressor is Compressor.ZSTD
+    store.close()
 
 
 def test_a_deletion_of_before_hides_what_it_hid(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from saros_storage.schema import (
     OF_ALL_GROUPS,
     OF_ONE_DEVICE,
     AlterSeries,
+    AlterStorage,
     AlterType,
     CreateDatabase,
     CreateSeries,
@@ -114,7 +115,7 @@ class Judge:
             match change:
                 case CreateDatabase(path):
                     found.append((change, [ownership.slot(path, 0)]))
-                case CreateSeries(device) | AlterSeries(device) | AlterType(device):
+                case CreateSeries(device) | AlterSeries(device) | AlterType(device) | AlterStorage(device):
                     new = [path for path in made if device.startswith(f"{path}.")]
                     database = new[0] if new else schema.database_of(device)
                     found.append((change, [] if database is None else [ownership.slot(database, 0)]))

@@ -364,6 +364,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#alterStorage.
+    def visitAlterStorage(self, ctx:Sql.AlterStorageContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#alterUser.
     def visitAlterUser(self, ctx:Sql.AlterUserContext):
         return self.visitChildren(ctx)

@@ -68,6 +68,16 @@ class AlterType:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterStorage:
+    """Store series of a device otherwise from now on; None: as they are."""
+
+    device: str
+    measurements: tuple[str, ...]
+    encoding: Encoding | None = None
+    compressor: Compressor | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SetTtl:
     """Points of the devices that the pattern means live so long; see `ttl_rules`. None: for ever."""
 
@@ -103,12 +113,13 @@ SchemaChange = (
     | DeleteSeries
     | AlterSeries
     | AlterType
+    | AlterStorage
     | SetTtl
     | UnsetTtl
     | SetEntry
 )
 #: Changes of series of one device.
-OF_ONE_DEVICE = (CreateSeries, AlterSeries, AlterType)
+OF_ONE_DEVICE = (CreateSeries, AlterSeries, AlterType, AlterStorage)
 #: Changes that all groups of a cluster know of.
 OF_ALL_GROUPS = (SetTtl, UnsetTtl, SetEntry)
 
@@ -125,6 +136,8 @@ def encode_change(change: SchemaChange) -> bytes:
         words += [True] if change.if_missing else []
     elif isinstance(change, AlterType):
         words += [change.device, change.measurement, int(change.type), int(change.encoding)]
+    elif isinstance(change, AlterStorage):
+        words += [change.device, change.measurements, change.encoding, change.compressor]
     elif isinstance(change, SetTtl):
         words += [change.pattern, change.milliseconds, change.number]
     elif isinstance(change, UnsetTtl):
@@ -152,6 +165,14 @@ def decode_change(data: bytes) -> SchemaChange:
             return AlterSeries(*words)
         if name == "AlterType":
             return AlterType(str(words[0]), str(words[1]), DataType(words[2]), Encoding(words[3]))
+        if name == "AlterStorage":
+            device, names, encoding, compressor = words
+            return AlterStorage(
+                str(device),
+                tuple(map(str, names)),
+                None if encoding is None else Encoding(encoding),
+                None if compressor is None else Compressor(compressor),
+            )
         if name == "SetTtl":
             return SetTtl(str(words[0]), None if words[1] is None else int(words[1]), int(words[2]))
         if name == "UnsetTtl":

@@ -25,6 +25,7 @@ from saros_storage.schema.catalogue import Catalogue, Entry
 from saros_storage.schema.changes import (
     OF_ONE_DEVICE,
     AlterSeries,
+    AlterStorage,
     AlterType,
     CreateDatabase,
     CreateSeries,
@@ -176,6 +177,8 @@ class SchemaTree:
             self._check_alter(change)
         elif isinstance(change, AlterType):
             self._check_type(change)
+        elif isinstance(change, AlterStorage):
+            self._check_storage(change)
         elif isinstance(change, SetTtl):
             self.ttl.check(change.pattern)
         elif isinstance(change, SetEntry):
@@ -232,6 +235,8 @@ class SchemaTree:
             self.catalogue = self.catalogue.with_entry(change.kind, change.key, Entry(change.number, change.text))
         elif isinstance(change, AlterType):
             self._retype(change)
+        elif isinstance(change, AlterStorage):
+            self._store_otherwise(change)
         else:
             self._alter(change)
         self.version += 1
@@ -311,21 +316,27 @@ class SchemaTree:
                 raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=503)
 
     def _check_type(self, change: AlterType) -> None:
-        _, series, path = self._altered(change)
+        _, series, path = self._altered(change.device, change.measurement)
         check_change(path, series.type, series.earlier, change.type)
         _check_encoding(change.type, change.encoding)
 
-    def _altered(self, change: AlterSeries | AlterType) -> tuple[DeviceSchema, SeriesSchema, str]:
-        """The series that is to be altered, and its path. Raises UserMistake 508."""
-        device = self._devices.get(change.device)
-        series = device.series.get(change.measurement) if device is not None else None
-        path = f"{change.device}.{change.measurement}"
+    def _check_storage(self, change: AlterStorage) -> None:
+        for measurement in change.measurements:
+            _, series, _ = self._altered(change.device, measurement)
+            if change.encoding is not None:
+                _check_encoding(series.type, change.encoding)
+
+    def _altered(self, path: str, measurement: str) -> tuple[DeviceSchema, SeriesSchema, str]:
+        """The series of a device that is to be altered, and its path. Raises UserMistake 508."""
+        device = self._devices.get(path)
+        series = device.series.get(measurement) if device is not None else None
+        path = f"{path}.{measurement}"
         if device is None or series is None:
             raise UserMistake(f"Path [{path}] does not exist", code=508)
         return device, series, path
 
     def _check_alter(self, change: AlterSeries) -> None:
-        device, series, path = self._altered(change)
+        device, series, path = self._altered(change.device, change.measurement)
         known = (None, series.alias, series.measurement)
         if change.alias not in known and change.alias in set(_names(device)):
             raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
@@ -355,6 +366,16 @@ class SchemaTree:
         if series.type is not change.type:
             changed = retyped(series, change.type, change.encoding)
             self._place(replace(device, series={**device.series, change.measurement: changed}))
+
+    def _store_otherwise(self, change: AlterStorage) -> None:
+        device = self._devices[change.device]
+        changed = {}
+        for name in change.measurements:
+            known = device.series[name]
+            encoding = known.encoding if change.encoding is None else change.encoding
+            compressor = known.compressor if change.compressor is None else change.compressor
+            changed[name] = replace(known, encoding=encoding, compressor=compressor)
+        self._place(replace(device, series={**device.series, **changed}))
 
     def _delete_series(self, pattern: str) -> None:
         gone: dict[str, set[str]] = {}
