@@ -599,6 +599,8 @@ def test_errors_that_no_local_reader_raises_stay_as_they_are() -> None:
     assert error is local_error(error)
     strange = local_error(RemoteError(NODE2, 2010, "corrupt"))
     assert (StorageError, 2010) == (type(strange), getattr(strange, "code", None))
+    changed = local_error(RemoteError(NODE2, 2021, "root.a.s was INT32 when the query began"))
+    assert (StorageError, 2021) == (type(changed), getattr(changed, "code", None))
 
 
 def test_without_a_stream_errors_and_ends_are_the_same(plant: Plant) -> None:

@@ -12,12 +12,13 @@ import re
 
 from saros_cluster.peers import RemoteError
 from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.retyping import TypeChanged
 
 _CORRUPT = re.compile(r"corrupt file (.*) at byte (\d+): (.*)", re.DOTALL)
 _UNSUPPORTED = re.compile(r"file (.*) uses (.*), which this version of Saros does not read", re.DOTALL)
 _SIMPLE: dict[int, type[StorageError]] = {
     kind.code: kind for kind in (StorageError, CorruptFile, UnsupportedFile, DiskFull, LogFailed, StoreClosed)
-}
+} | {TypeChanged.code: StorageError}
 
 
 class ReadLost(Exception):
