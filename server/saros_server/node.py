@@ -144,15 +144,16 @@ class Node:
 
     def blocked_by(self) -> str | None:
         """Why it takes no writes at the moment, or None."""
+        if self.engine.mode.read_only:
+            return "it only reads: SET SYSTEM TO RUNNING lets it write again"
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after it."""
-        asleep = "it only reads: SET SYSTEM TO RUNNING lets it write again" if self.engine.mode.read_only else None
         now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)
         expiring = (problem for files in self.certificates for problem in files.problems(now))
         of_cluster = () if self.cluster is None else self.cluster.status.problems()
-        found = [*self.store.status().problems, self.blocked_by(), *of_cluster, asleep, *expiring]
+        found = [*self.store.status().problems, self.store.blocked_by(), self.blocked_by(), *of_cluster, *expiring]
         return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def close(self) -> None:

@@ -123,10 +123,11 @@ class Server:
         service = self._service
         collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s, self._folder)
         try:
+            check_address(host, port)
             return MetricsServer(host, port, service.node, collector)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             service.close()
-            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {error.strerror}") from error
+            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {error}") from error
 
     def start(self) -> None:
         """Serve, and say so in the folder."""

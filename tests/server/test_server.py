@@ -131,6 +131,8 @@ def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, t
     port = int(server.address.rpartition(":")[2])
     with pytest.raises(ConfigurationError, match=r"cannot listen .* another process has the port"):
         Server(other, "127.0.0.1", port)
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* for metrics: another process has the port"):
+        Server(other, "127.0.0.1", 0, metrics_port=port)
     saros.connect(other).close()
 
 
@@ -317,6 +319,11 @@ def test_metrics_health_and_readiness(tmp_path: Path) -> None:
     )
     assert 'saros_driver_quanta_total{level="0"}' in text
     assert (200, "ok\n") == get(port, "/health")
+    assert (200, "ok\n") == get(port, "/ready")
+    with saros.connect(f"saros://{server.address}") as connection:
+        connection.execute("set system to readonly")
+        assert (503, "it only reads: SET SYSTEM TO RUNNING lets it write again\n") == get(port, "/ready")
+        connection.execute("set system to running")
     assert (200, "ok\n") == get(port, "/ready")
     assert 404 == get(port, "/secrets")[0]
     server.stop()

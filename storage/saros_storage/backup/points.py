@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.repository import NO_BACKUP
@@ -55,7 +56,14 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
         index = _index_in(chain, at, marks)
         if index is not None:
             return Point(chain, index)
-    raise UserMistake(f"no backup leads there: {_ways(catalogs)}", code=NO_BACKUP)
+    taken = (
+        f"they were taken from {_second(catalogs[0])} to {_second(catalogs[-1])}; " if isinstance(at, AtTime) else ""
+    )
+    raise UserMistake(f"no backup leads there: {taken}{_ways(catalogs)}", code=NO_BACKUP)
+
+
+def _second(catalog: Catalog) -> str:
+    return f"{datetime.fromtimestamp(catalog.taken_ns // 1_000_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _chain(catalogs: Sequence[Catalog], place: int) -> tuple[Catalog, ...]:
