@@ -58,6 +58,7 @@ from saros_grammar.literals import (
     unquote_name,
     unquote_string,
 )
+from saros_grammar.runs import EMPTY, Runs
 
 #: Height of an expression's tree: everything downstream walks it recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
@@ -113,8 +114,12 @@ class Slot:
 class ExpressionBuilder:
     """Builds the expressions of one statement's text."""
 
-    def __init__(self, text: str, parameter_starts: Sequence[int]) -> None:
+    def __init__(self, text: str, parameter_starts: Sequence[int], runs: Runs = EMPTY) -> None:
+        """`runs`: what the parse tree lacks of long lists."""
         self.text = text
+        self._runs = runs
+        #: Those that have their place in the tree.
+        self._placed: set[int] = set()
         #: Literals made from one token, and paths, in building order.
         self.slots: list[Slot] = []
         #: Height reached so far by the tree, an upper bound.
@@ -212,7 +217,8 @@ class ExpressionBuilder:
         if kind == Sql.IS:
             return IsNull(left, negated), index + 1
         if link.items:
-            return InList(left, tuple(self.expression(item) for item in link.items), negated), index + 1
+            items = [self.expression(item) for item in link.items]
+            return InList(left, (*items, *self._run(link.items[0].start.start)), negated), index + 1
         escape = self._escape(link)
         right, index = self._right(chain, index, _SUM_LEVEL)
         if kind == Sql.BETWEEN:
@@ -226,6 +232,16 @@ class ExpressionBuilder:
         if not (isinstance(right, Parameter) or (isinstance(right, Literal) and right.kind is LiteralKind.STRING)):
             raise self.error(link, f"{link.operator.text.upper()} needs a quoted pattern", ("a string",))
         return Like(left, right, kind == Sql.REGEXP, negated, escape), index
+
+    def _run(self, start: int) -> list[Literal]:
+        """The items that follow the one at `start` and are not in the parse tree."""
+        self._placed.add(start)
+        return [self._slot(token, token.start, sign) for token, sign in self._runs.get(start, ())]
+
+    @property
+    def has_all_runs(self) -> bool:
+        """Whether all that the parse tree lacks is in the tree."""
+        return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:
         """The character of ESCAPE, which goes with LIKE."""

@@ -36,6 +36,7 @@ from saros_grammar.listener import MistakeListener
 from saros_grammar.not_had import not_had
 from saros_grammar.rebuild import Rebuild, compile_template
 from saros_grammar.redaction import hidden_mistake, may_hold_password, redacted
+from saros_grammar.runs import without_runs
 from saros_grammar.shape import Scan, fill_in, scan
 
 __all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "parse", "warm"]
@@ -131,9 +132,12 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
     if len(_OPENERS.findall(text)) > _FRAMES_BY_DEFAULT_SUFFICE:
         _check_nesting(text, tokens.tokens)
     starts = [token.start for token in tokens.tokens if token.type == Sql.PARAMETER]
-    expressions = ExpressionBuilder(text, starts)
     try:
-        statement = StatementBuilder(expressions).statement(_tree(text, tokens))
+        built = _without_runs(text, tokens.tokens, starts)
+        if built is None:
+            expressions = ExpressionBuilder(text, starts)
+            built = StatementBuilder(expressions).statement(_tree(text, tokens)), expressions
+        statement, expressions = built
     except RecursionError:
         raise ParseError("the statement is nested too deeply for this thread's stack", text=text) from None
     if expressions.height > _FRAMES_BY_DEFAULT_SUFFICE:
@@ -143,19 +147,40 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
     return _source(text, statement, expressions.slots, len(starts))
 
 
+def _without_runs(
+    text: str, tokens: Sequence[Any], starts: Sequence[int]
+) -> tuple[Statement, ExpressionBuilder] | None:
+    """The statement of a text with long lists of literals (`runs`); None: it has none, or is to be parsed whole."""
+    found = without_runs(tokens)
+    if found is None:
+        return None
+    stream, runs = found
+    expressions = ExpressionBuilder(text, starts, runs)
+    try:
+        statement = StatementBuilder(expressions).statement(_quick_tree(stream))
+    except (ParseCancellationException, ParseError):
+        return None  # where the mistake is, the whole text shows
+    return (statement, expressions) if expressions.has_all_runs else None
+
+
 def _tree(text: str, tokens: Any) -> Any:
     """The `statement` context of the whole text."""
-    parser: Any = Sql(tokens)
-    parser.removeErrorListeners()
-    parser._interp.predictionMode = PredictionMode.SLL  # noqa: SLF001  # the runtime's documented way
-    parser._errHandler = BailErrorStrategy()  # noqa: SLF001
     try:
-        return parser.singleStatement().statement()
+        return _quick_tree(tokens)
     except ParseCancellationException:
         exact: Any = Sql(exact_tokens_of(text))
     exact.removeErrorListeners()
     exact.addErrorListener(MistakeListener(text))
     return exact.singleStatement().statement()
+
+
+def _quick_tree(tokens: Any) -> Any:
+    """The same by SLL. Raises ParseCancellationException at the first mistake."""
+    parser: Any = Sql(tokens)
+    parser.removeErrorListeners()
+    parser._interp.predictionMode = PredictionMode.SLL  # noqa: SLF001  # the runtime's documented way
+    parser._errHandler = BailErrorStrategy()  # noqa: SLF001
+    return parser.singleStatement().statement()
 
 
 def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
