@@ -36,6 +36,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import numpy as np
+from interruptible import run, uninterrupted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -188,8 +189,9 @@ class Clients:
 
     def start(self) -> None:
         """Begin asking."""
-        for process in self._processes:
-            process.start()
+        with uninterrupted():
+            for process in self._processes:
+                process.start()
 
     def wrote_since(self, moment_ns: int) -> bool:
         """Whether every lane had a batch acknowledged that was sent after a moment."""
@@ -599,4 +601,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -21,7 +21,6 @@ import argparse
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import traceback
@@ -37,6 +36,7 @@ from cluster.growth_watch import Grown, add, remove
 from cluster.history import Violation
 from cluster.local_cluster import SAROS, LocalCluster, NodeFailed
 from growth_matrix import CASES, POINT_ROLES, PROGRAM, Case, Matrix
+from interruptible import run
 
 import saros
 
@@ -199,4 +199,4 @@ def go_through(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

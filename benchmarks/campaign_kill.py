@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import numpy as np
+from interruptible import run, uninterrupted
 
 import saros
 
@@ -108,11 +109,14 @@ def matches(connection: saros.Connection, model: Model) -> str | None:
 def kill_once(folder: str, durability: str, first: int, seconds: float) -> int:
     """Run a child for some time and kill it; the last operation that it reported."""
     command = [sys.executable, __file__, "--ingest", folder, "--durability", durability, "--first", str(first)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE)
+    with uninterrupted():
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert child.stdout is not None
-    child.stdout.readline()  # the first acknowledgement: it is up
-    time.sleep(seconds)
-    child.send_signal(signal.SIGKILL)
+    try:
+        child.stdout.readline()  # the first acknowledgement: it is up
+        time.sleep(seconds)
+    finally:
+        child.send_signal(signal.SIGKILL)
     lines = child.stdout.read().split(b"\n")
     child.wait()
     whole = [int(line) for line in lines[:-1]]
@@ -161,4 +165,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
-import os
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+from interruptible import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -74,6 +75,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # threads of stores that a violation left open
+    run(main)

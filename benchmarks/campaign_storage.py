@@ -31,6 +31,8 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from random import Random
 
+from interruptible import run, uninterrupted
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from storage.backup_crashes import BackUp, crash_backups, crash_restores, fail_backups, fail_restores
@@ -152,8 +154,9 @@ def campaign(minutes: float, seed: int, processes: int) -> int:
     results = context.Queue()
     deadline = time.monotonic() + minutes * 60
     first = seed * 1_000_000
-    for number in range(processes):
-        context.Process(target=work, args=(first + number, processes, deadline, results)).start()
+    with uninterrupted():
+        for number in range(processes):
+            context.Process(target=work, args=(first + number, processes, deadline, results)).start()
     figures: Counter[str] = Counter()
     running = processes
     while running:
@@ -184,6 +187,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # threads of stores that a violation left open
+    run(main)

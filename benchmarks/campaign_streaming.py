@@ -33,6 +33,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from interruptible import run
 
 import saros
 import saros_spark
@@ -320,4 +321,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -19,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+from interruptible import run
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from storage.planting import hunt
@@ -105,4 +107,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

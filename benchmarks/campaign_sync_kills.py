@@ -22,6 +22,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+from interruptible import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -258,4 +259,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

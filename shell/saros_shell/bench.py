@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
@@ -70,7 +71,7 @@ class Measured:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; 0 done, 1 the database said no."""
+    """Run; 0 done, 1 the database said no, 130 interrupted."""
     options = parser().parse_args(arguments)
     folder = options.database or tempfile.mkdtemp(prefix="saros-bench-")
     try:
@@ -78,6 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     except saros.Error as error:
         sys.stderr.write(f"saros bench: {error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("saros bench: interrupted\n")
+        return 130
     finally:
         if options.database is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -188,13 +192,15 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
     batches = max(options.points // (options.batch * options.sensors) // devices, 1)
     latencies: list[list[float]] = [[] for _ in range(options.clients)]
 
-    def client(number: int) -> None:
+    def client(number: int, stopped: threading.Event) -> None:
         rng = np.random.default_rng(_SEED + number)
         own = [_device(d, options) for d in range(number, devices, options.clients)]
         late = rng.random((batches, len(own))) < options.late
         offsets = np.arange(options.batch, dtype=np.int64) * STEP_MS + START_MS
         for turn in range(batches):
             for place, device in enumerate(own):
+                if stopped.is_set():
+                    return
                 behind = _LATE_BATCHES if late[turn, place] else 0
                 times = offsets + (turn - behind) * options.batch * STEP_MS
                 columns = pools[(turn + place) % _POOL]
@@ -207,15 +213,18 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
     return Measured.of("write", [value for each in latencies for value in each], points, seconds)
 
 
-def _together(client: Callable[[int], None], clients: int) -> float:
-    """Run the clients at once; seconds until the last one is done."""
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    started = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - started
+def _together(client: Callable[[int, threading.Event], None], clients: int) -> float:
+    """Run the clients at once; seconds until the last one is done. Ctrl-C, or what one of them raises, stops all."""
+    stopped = threading.Event()
+    with ThreadPoolExecutor(clients) as pool:
+        started = time.perf_counter()
+        running = [pool.submit(client, number, stopped) for number in range(clients)]
+        try:
+            for each in running:
+                each.result()
+        finally:
+            stopped.set()
+        return time.perf_counter() - started
 
 
 def _bare(folder: str, options: argparse.Namespace) -> Measured:
