@@ -23,6 +23,7 @@ _STOP_SECONDS = 60.0
 _PING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _LAST_WORDS_SECONDS = 1.0
+_WATCH_SECONDS = 2.0
 _NOT_RUNNING = 3
 
 
@@ -60,10 +61,24 @@ def _await_end(pid: int) -> None:
 
 def status(arguments: Sequence[str]) -> int:
     """`saros status`."""
-    options = data_parser("status", "Say who serves a folder, and how it is.").parse_args(arguments)
-    found = serving(options.data)
+    parser = data_parser("status", "Say who serves a folder, and how it is.")
+    parser.add_argument(
+        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="again and again, until Ctrl-C"
+    )
+    options = parser.parse_args(arguments)
+    while True:
+        code = _status(options.data)
+        if options.watch is None:
+            return code
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+        time.sleep(max(options.watch, _POLL_SECONDS))
+
+
+def _status(folder: str) -> int:
+    found = serving(folder)
     if found is None:
-        told, known = _why_nobody(options.data)
+        told, known = _why_nobody(folder)
         sys.stdout.write(f"{told}\n")
         return _NOT_RUNNING if known else 1
     return _print_status(found)

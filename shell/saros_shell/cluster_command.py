@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -493,9 +495,16 @@ class Progress:
     def say(self, text: str) -> None:
         """To standard error."""
         if text != self._last:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(_fitting(text) + "\n")
             sys.stderr.flush()
             self._last = text
+
+
+def _fitting(text: str) -> str:
+    """A line as a terminal has room for it: broken between words."""
+    if not sys.stderr.isatty():
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns, subsequent_indent="    ", break_long_words=False)
 
 
 COMMANDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -46,7 +47,9 @@ class Progress:
         share = self.bytes_done / self._total
         left = elapsed / share - elapsed if share > 0 else 0.0
         bar = ("#" * int(share * WIDTH)).ljust(WIDTH, ".")
-        sys.stderr.write(f"\r[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left ")
+        line = f"[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left "
+        # What is wider than the terminal would be drawn again below itself.
+        sys.stderr.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}")
         sys.stderr.flush()
 
     def finish(self) -> None:

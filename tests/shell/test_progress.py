@@ -1,0 +1,41 @@
+"""Lines that tell of progress on a terminal: as wide as that is, and no wider."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from saros_shell import cluster_command, progress
+from saros_shell.progress import Progress
+
+CHANGE = (
+    "change 3 (joining: 4): fetching; 120 slots in 24 moves: 3 open, 2 arrived, 1 done; 1034.5 of 20345.6 MB fetched,"
+    " 93.2 MB/s, 207 s to go; 0 of 12 groups have their new members"
+)
+
+
+@pytest.fixture(params=[40, 80])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    return int(request.param)
+
+
+def test_a_change_of_a_cluster(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    cluster_command.Progress().say(CHANGE)
+    told = capsys.readouterr().err
+    assert CHANGE.split() == told.split()
+    assert max(map(len, told.splitlines())) <= width
+
+
+def test_a_bar(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "REDRAW_S", 0.0)
+    bar = Progress(10_000_000_000, quiet=False)
+    for position in (1_000, 123_456_789, 9_999_999_999):
+        bar.move_to(position)
+        bar.show_points(123_456_789_012)
+    drawn = capsys.readouterr().err.split("\r")[1:]
+    assert 3 == len(drawn)
+    assert max(map(len, drawn)) < width
