@@ -201,7 +201,7 @@ class LocalSeriesReader:
             joins = (
                 bool(run)
                 and summary is None
-                and rows < wanted
+                and rows + page.count <= wanted
                 and _neighbours(run[-1], page)
                 and self._gives_cells(run[-1]) is self._gives_cells(page)
             )
