@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from saros_cluster.cluster_file import ClusterFile, NodeAddress, encode, is_address, is_rack
@@ -17,15 +17,25 @@ from saros_cluster.routes import Routes
 from saros_engine.cluster_info import PlannedMove
 from saros_grammar.ast import Measure
 from saros_server.balancing import Balancing
-from saros_storage.errors import UserMistake
+from saros_storage.errors import StorageError, UserMistake
+
+_SILENT = 2016
 
 
 class Administration:
     """See the module."""
 
     def __init__(
-        self, file: ClusterFile, database: ClusterDatabase, routes: Routes, rescue: Rescue, balancing: Balancing
+        self,
+        file: ClusterFile,
+        database: ClusterDatabase,
+        routes: Routes,
+        rescue: Rescue,
+        balancing: Balancing,
+        answers: Callable[[NodeId], bool],
     ) -> None:
+        """`answers`: whether a node does, within seconds."""
+        self._answers = answers
         self._file = file
         self._balancing = balancing
         self._rescue = rescue
@@ -48,7 +58,12 @@ class Administration:
         return node, encode(file).decode()
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
-        """See `ClusterAdmin.begin`."""
+        """See `ClusterAdmin.begin`. Who joins has to be there: once slots move to it, the change cannot be aborted."""
+        topology = self._routes.now.topology
+        for node in joining:
+            if node in topology.standing(Standing.WAITING) and not self._answers(node):
+                where = topology.nodes[node].peer
+                raise StorageError(f"node {node} ({where}) does not answer: start it, then ask again", code=_SILENT)
         self._database.grow(Begin(tuple(joining), tuple(leaving)))
 
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:

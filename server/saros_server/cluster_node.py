@@ -266,7 +266,7 @@ class _Opening:
         self._closing.callback(chores.stop)
         self._closing.callback(Growing(worker).stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
-        admin = Administration(file, database, self._routes, worker.rescue, balancing)
+        admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
         installations = self._installations(peers)
         return ClusterNode(database, directory, status, chores, admin, installations, others, desk, self._closing)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 _STATUS = "status"
 _ASK_SECONDS = 1.0
+#: A node of which something hangs is asked again and again for so long.
+_ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
 #: Clocks that differ more are told of: now(), TTL and those who look at times go by them.
 _CLOCKS_NS = 2_000_000_000
 _REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
@@ -130,6 +133,15 @@ class ClusterStatus:
         for node in self._routes.now.nodes:
             if node != self._node:
                 self._told[node] = self._ask(node)
+
+    def answers(self, node: NodeId) -> bool:
+        """Whether a node does, within seconds: one that was just started may not be connected yet."""
+        limit_ns = self._clock.monotonic_ns() + _ANSWER_NS
+        while self._ask(node) is None:
+            if self._clock.monotonic_ns() > limit_ns:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        return True
 
     def _ask(self, node: NodeId) -> _Told | None:
         asked_ns, begun_ns = self._clock.now_ns(), self._clock.monotonic_ns()

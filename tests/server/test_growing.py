@@ -285,6 +285,20 @@ def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
     cluster.await_nodes(3, [1, 2, 3, 4])
 
 
+def test_a_node_that_is_not_there_does_not_join(cluster: Growing, tmp_path: Path) -> None:
+    joined = cluster.join(tmp_path / "node4")
+    cluster.stop(3)
+    for statement in (f"add node {joined}", f"replace node 2 with {joined}"):
+        with pytest.raises(StorageError, match=f"node {joined} .* does not answer: start it") as refused:
+            cluster.run(0, statement)
+        assert 2016 == refused.value.code
+    assert cluster.topology.change is None
+    cluster.start(3)
+    cluster.run(0, f"add node {joined}")
+    cluster.await_change(0)
+    cluster.await_nodes(3, [1, 2, 3, joined])
+
+
 def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
     for text, message in (
         ("add node 4", "node 4 is not waiting"),
