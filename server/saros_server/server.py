@@ -45,6 +45,8 @@ _SWITCH_SECONDS = 0.0005
 _COLD_SECONDS = 3.0
 #: Who joins a cluster has nobody to serve yet, and much to do once it is in: it serves when it is warm, or so late.
 _JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
+#: A signal that another thread was given does not wake the main one: it looks so often whether there was one.
+_LOOK_SECONDS = 0.5
 _OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
@@ -167,6 +169,7 @@ class Server:
         self.start()
         if not asked.wait(_COLD_SECONDS):
             warming.start()
-        asked.wait()
+        while not asked.wait(_LOOK_SECONDS):
+            pass
         warming.stop()
         self.stop()

@@ -334,3 +334,30 @@ def test_metric_is_documented(name: str) -> None:
     counts, text = METRICS[name]
     operations = (PROTO.parents[1] / "docs" / "operations.md").read_text()
     assert f"| `{name}{'_total' if counts else ''}` | {text} |" in operations
+
+
+_SIGNALLED = """
+import signal, sys, threading, time
+from saros_server import server
+from saros_server.serving import serving
+
+server._COLD_SECONDS = 0.1  # the main thread waits without end after it
+
+def end() -> None:
+    while serving(sys.argv[1]) is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(60)
+
+made = server.Server(sys.argv[1], "127.0.0.1", 0)
+threading.Thread(target=end, daemon=True).start()
+made.run_until_signalled()
+print("over", flush=True)
+"""
+
+
+def test_a_signal_that_another_thread_was_given_ends_the_server(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _SIGNALLED, str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert "over\n" == done.stdout, done.stderr
