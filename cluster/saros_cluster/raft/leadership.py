@@ -188,7 +188,8 @@ class Leadership:
             progress.accepted(message.index, self._log.base_index)
         else:
             place, _ = self._log.conflict_hint(message.hint_index, message.hint_term)
-            progress.rejected(message.index, place + 1)
+            is_learner = message.sender in self._log.membership.learners
+            progress.rejected(message.index, place + 1, is_learner=is_learner)
         return True
 
     def on_heartbeat_response(self, message: HeartbeatResponse) -> bool:

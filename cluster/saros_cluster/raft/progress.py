@@ -106,10 +106,19 @@ class Progress:
         elif self.offered is not None and self.match >= self.offered.position.index:
             self.snapshot_failed(0)  # it has that one, and the log has moved on since
 
-    def rejected(self, index: int, next_index: int) -> bool:
-        """An append behind `index` did not match; begin at `next_index` instead. False if that is an old story."""
-        if self.mode is Mode.SNAPSHOT or index <= self.match or (self.mode is Mode.PROBE and index != self.next - 1):
+    def rejected(self, index: int, next_index: int, *, is_learner: bool = False) -> bool:
+        """An append behind `index` did not match; begin at `next_index` instead. False if that is an old story.
+
+        A learner may have left the group and joined anew, without what it had. An answer of then that comes late looks
+        as if it had it still; so what it rejects, it does not have. A voter loses nothing.
+        """
+        is_lost = is_learner and 0 < index == self.match
+        if self.mode is Mode.SNAPSHOT or (index <= self.match and not is_lost):
             return False
+        if self.mode is Mode.PROBE and index != self.next - 1:
+            return False
+        if is_lost:
+            self.match = 0
         self._become(Mode.PROBE, max(min(next_index, index), self.match + 1))
         return True
 
