@@ -131,6 +131,8 @@ def test_a_full_disk_refuses_writes_and_leaves_nothing_of_them(tmp_path: Path, d
 LIMITED = """
 import resource, sys
 from pathlib import Path
+
+sys.path.insert(0, sys.argv[3])
 from storage.test_store_faults import CREATES, LocalDisk, open_store, rows, seen
 from saros_storage.errors import DiskFull
 
@@ -154,7 +156,7 @@ print(seen(open_store(folder, LocalDisk())))
 
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_a_limit_of_the_size_of_files_is_as_a_full_disk(tmp_path: Path, durability: str) -> None:
-    command = [sys.executable, "-c", LIMITED, str(tmp_path), durability]
+    command = [sys.executable, "-c", LIMITED, str(tmp_path), durability, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ["611", "611", "611", "[1, 2]", "[1, 2, 9]"] == done.stdout.splitlines(), done.stderr
 
