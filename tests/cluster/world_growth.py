@@ -29,7 +29,7 @@ from saros_cluster.growth.commands import (
     GrowthCommand,
     Loaded,
 )
-from saros_cluster.growth.topology import Standing, Topology
+from saros_cluster.growth.topology import META, Standing, Topology
 from saros_cluster.placement.ring import NodeId
 from saros_storage.errors import UserMistake
 
@@ -82,7 +82,12 @@ class Operator:
         self.world.ids = [node for node in topology.standing(Standing.IN) if node not in self.world.lost]
 
     def _is_over(self) -> bool:
-        topology = self.topology()
+        """Whether who leads knows of nothing more to do: others may have begun anew, and know little yet."""
+        lives = [member.life for member in self.world.members.values() if member.is_up]
+        leader = next((life for life in lives if life.host.leads(META)), None)
+        if leader is None:
+            return False
+        topology = leader.node.database.routing.topology
         waits = topology.standing(Standing.WAITING)
         dead = set(topology.standing(Standing.IN)) & self.world.lost
         self._look(topology)
