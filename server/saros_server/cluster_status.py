@@ -214,7 +214,7 @@ class ClusterStatus:
         """Sentences for whoever looks after the node."""
         blocked = self.blocked_by()
         found = [] if blocked is None else [blocked]
-        if self._node not in self._routes.now.nodes or self._routes.is_removed:
+        if not self.is_in or self._routes.is_removed:
             return found
         told, topology = self._all(), self._routes.now.topology
         led = {group for found in told.values() if found for group, replica in found.replicas.items() if replica.leads}

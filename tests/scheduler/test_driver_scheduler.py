@@ -159,14 +159,19 @@ def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None
     assert 1 == len(driver.closed)
 
 
-def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
+def _watched() -> tuple[DriverScheduler, list[str]]:
+    """A scheduler, and the names of the threads that have asked for the time."""
     looks: list[str] = []
 
     def ticker() -> int:
         looks.append(threading.current_thread().name)
         return time.monotonic_ns()
 
-    scheduler = DriverScheduler(SchedulerOptions(), ticker)
+    return DriverScheduler(SchedulerOptions(), ticker), looks
+
+
+def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
+    scheduler, looks = _watched()
     far = time.monotonic_ns() + 3_600 * 10**9
     for number in range(200):
         listener = Listener()
@@ -185,13 +190,7 @@ def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
 
 
 def test_queries_that_end_before_the_sentinel_looks_do_not_wake_it_each_time() -> None:
-    looks: list[str] = []
-
-    def ticker() -> int:
-        looks.append(threading.current_thread().name)
-        return time.monotonic_ns()
-
-    scheduler = DriverScheduler(SchedulerOptions(), ticker)
+    scheduler, looks = _watched()
     far = time.monotonic_ns() + 3_600 * 10**9
     for number in range(50):
         driver = ScriptedDriver(str(number), 0, [nothing])
