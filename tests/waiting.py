@@ -9,6 +9,14 @@ from collections.abc import Callable
 PATIENCE_S = 60.0
 
 
+def wait_equal(expected: object, found: Callable[[], object]) -> None:
+    """Return once what is found equals what is expected. Raises AssertionError, with both, after a minute."""
+    limit = time.monotonic() + PATIENCE_S
+    while (last := found()) != expected and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert expected == last
+
+
 def wait_until(holds: Callable[[], object]) -> None:
     """Return once it holds. Raises AssertionError after a minute."""
     limit = time.monotonic() + PATIENCE_S

@@ -17,6 +17,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 import saros
 from saros import attempts, channels, remote
@@ -250,8 +251,8 @@ def test_when_all_are_dead_the_call_ends_in_time_and_works_when_one_is_back(node
         with pytest.raises(saros.OperationalError, match="no Saros node answers") as caught:
             which(connection)
         assert 2016 == caught.value.code
-        assert 0.25 < time.monotonic() - started < 3
-    with connect(nodes[1]) as connection:
+        assert 0.25 < time.monotonic() - started < 20  # by default it takes 30
+    with connect(nodes[1], failover_s=PATIENCE_S) as connection:
         nodes[1].kill()
         back = threading.Timer(0.2, lambda: nodes.append(Node(tmp_path / "n1", int(nodes[1].address[10:]))))
         back.start()

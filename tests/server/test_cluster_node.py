@@ -16,6 +16,7 @@ from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
+from saros_cluster import proposer, views
 from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.dropping import Dropping
@@ -280,7 +281,9 @@ def _leaders(cluster: Nodes, number: int) -> int:
     return sum(status.leader is not None for status in opened.chores.host.statuses().values())
 
 
-def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(tmp_path: Path) -> None:
+def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = Nodes(tmp_path, 3, 3)
     try:
         cluster.run(0, "insert into root.a.d(time, x) values (1, 1)")
@@ -288,6 +291,12 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(tmp_
             assert [(1, 1.0)] == cluster.run(number, "select x from root.a.d")
         cluster.stop(1)
         cluster.stop(2)
+        monkeypatch.setattr(views, "STRONG_SECONDS", 1.0)
+        monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
+        with pytest.raises(NoLeader):
+            cluster.run(0, "select x from root.a.d")
+        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown, if it went to whoever led before
+            cluster.run(0, "insert into root.a.d(time, x) values (2, 2)")
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
         assert cluster.node(0).store.catch_up("mid").stale
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "mid")

@@ -15,7 +15,7 @@ import pytest
 from free_ports import free_addresses
 from log_cutting import cut_log
 from server.cluster_fixture import Nodes
-from waiting import PATIENCE_S, wait_until
+from waiting import PATIENCE_S, wait_equal, wait_until
 
 from saros_cluster import dropping
 from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
@@ -234,28 +234,50 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
 
 
-def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path) -> None:
+class HeldMoves:
+    """Slots that go to a new group are fenced, and go no further until they are let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fenced, self.go_on = threading.Event(), threading.Event()
+        describe = worker.Worker._describe
+
+        def held(at: worker.Worker, move: Move, node: NodeId) -> object:
+            self.fenced.set()
+            assert self.go_on.wait(PATIENCE_S)
+            return describe(at, move, node)
+
+        monkeypatch.setattr(worker.Worker, "_describe", held)
+
+
+def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(cluster, 0, "root.a.d", 1)
     assert 4 == cluster.join(tmp_path / "node4")
-    standing = [(row[0], row[2]) for row in cluster.run(0, "show cluster")]
-    assert [(1, "Running"), (2, "Running"), (3, "Running"), (4, "Joining")] == standing
+    standing = [(1, "Running"), (2, "Running"), (3, "Running"), (4, "Joining")]
+    wait_equal(standing, lambda: [(row[0], row[2]) for row in cluster.run(0, "show cluster")])
+    held = HeldMoves(monkeypatch)
     cluster.run(1, "add node 4")
     _, stage, joining, leaving, moves, *_ = cluster.run(1, "show cluster change")[0]
     assert ("4", "", 3) == (joining, leaving, moves), stage
     with pytest.raises(UserMistake, match="the cluster is changing"):
         cluster.run(0, "remove node 3")
+    held.go_on.set()
     fill(cluster, 1, "root.a.d", 2)
     cluster.await_change(1)
-    wait_until(lambda: [row[2] for row in cluster.run(3, "show cluster")] == ["Running"] * 4)
+    wait_equal(["Running"] * 4, lambda: [row[2] for row in cluster.run(3, "show cluster")])
     assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
     cluster.run(3, "remove datanode 2")
     cluster.await_change(3)
     cluster.await_nodes(0, [1, 3, 4])
     fill(cluster, 3, "root.a.d", 3)
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
-    regions = cluster.run(0, "select region_id, term, applied from information_schema.regions")
-    counts = {group: (term, applied) for group, term, applied in regions if term is not None}
-    assert all(0 < count < 10_000 for count in counts[4]), "a group that came later counts from its own beginning"
+
+    def counts() -> list[Any]:
+        """Terms and applied entries of the new group, of the replicas whose nodes tell."""
+        asked = "select term, applied from information_schema.regions where region_id = 4 and term > 0"
+        return [count for row in cluster.run(0, asked) for count in row]
+
+    wait_until(counts)
+    assert all(0 < count < 10_000 for count in counts()), "it counts from its own beginning"
     wait_until(lambda: was_removed(cluster, 1))
 
 
@@ -466,28 +488,22 @@ def test_a_write_waits_for_slots_that_are_on_their_way(
     """It does not fill the logs with what is refused again and again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
-    fenced, go_on, describe = threading.Event(), threading.Event(), worker.Worker._describe
-
-    def held(self: worker.Worker, move: Move, node: NodeId) -> object:
-        fenced.set()
-        assert go_on.wait(PATIENCE_S)
-        return describe(self, move, node)
+    held = HeldMoves(monkeypatch)
 
     def entries() -> int:
         found = cluster.run(0, "select region_id, applied from information_schema.regions where region_id > 0")
         return sum({group: applied for group, applied in found if applied is not None}.values())
 
-    monkeypatch.setattr(worker.Worker, "_describe", held)
     monkeypatch.setattr(dropping, "_MOVE_SECONDS", PATIENCE_S)
     cluster.tell(Begin((joined,)))
-    wait_until(fenced.is_set)
+    wait_until(held.fenced.is_set)
     before = entries()
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(fill, cluster, 0, "root.a.d", 2)
         time.sleep(1.0)
         assert not writing.done()
         assert entries() - before <= SLICES  # one row is refused, once
-        go_on.set()
+        held.go_on.set()
         writing.result()
     wait_until(lambda: cluster.topology.change is None)
     assert expected(range(1, 3)) == sorted(cluster.run(3, "select x from root.a.d"))
