@@ -35,13 +35,7 @@ def numbers_of(array: Arrow) -> NumericArray:
 
 def map_text(column: Column, function: str, **options: object) -> TextArray:
     """Arrow's string function `function` over the column."""
-    import pyarrow as pa
-
-    try:
-        array = getattr(arrow_compute(), function)(to_arrow(column.text, column.valid), **options)
-    except pa.ArrowInvalid as problem:
-        raise UserMistake(f"a text is not legal UTF-8: {problem}") from problem
-    return from_arrow(array)
+    return from_arrow(getattr(arrow_compute(), function)(to_arrow(column.text, column.valid), **options))
 
 
 def repeat_text(value: str | bytes, count: int) -> TextArray:
@@ -63,10 +57,12 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
 def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     """Row by row how far the first characters that differ are apart, or, where none do, the lengths; int32.
 
-    Negative where the left one sorts first. As Java's `compareTo`, but by code points. Values must be UTF-8.
+    Negative where the left one sorts first. As Java's `compareTo`, but by code points.
     """
     compute = arrow_compute()
-    lengths = [numbers_of(compute.utf8_length(to_arrow(text))).astype(np.int32) for text in (left, right)]
+    texts = [to_arrow(left), to_arrow(right)]
+    left, right = map(from_arrow, texts)
+    lengths = [numbers_of(compute.utf8_length(text)).astype(np.int32) for text in texts]
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places

@@ -18,6 +18,7 @@ import pyarrow as pa
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int32Array, NumericArray, TimeUnit
+from saros_storage.value_texts import to_arrow as text_to_arrow
 
 _SIMPLE: dict[DataType, pa.DataType] = {
     DataType.BOOLEAN: pa.bool_(),
@@ -82,11 +83,10 @@ def _contiguous(values: NumericArray) -> NumericArray:
 
 
 def _array(column: Column, type_: pa.DataType) -> pa.Array:
+    if column.type.is_text:
+        return text_to_arrow(column.text, column.valid, binary=column.type is DataType.BLOB)
     validity = None if column.valid is None else pa.py_buffer(np.packbits(column.valid, bitorder="little"))
-    if isinstance(column.values, TextArray):
-        offsets = pa.py_buffer(_contiguous(column.values.offsets))
-        return pa.Array.from_buffers(type_, len(column), [validity, offsets, pa.py_buffer(column.values.data)])
-    values = column.values
+    values = column.numbers
     if column.type is DataType.BOOLEAN:
         values = np.packbits(values, bitorder="little")
     elif column.type is DataType.DATE:

@@ -30,7 +30,10 @@ def arrow_compute() -> Arrow:
 
 
 def to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = False) -> Arrow:
-    """The Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`."""
+    """The Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`.
+
+    What is not UTF-8 (a BLOB that was made TEXT, a foreign file's) shows U+FFFD where it is not, as Java reads it.
+    """
     import pyarrow as pa
 
     mask = None
@@ -38,8 +41,15 @@ def to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = 
         mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
     offsets = pa.py_buffer(np.ascontiguousarray(text.offsets))
     data = pa.py_buffer(np.ascontiguousarray(text.data))
-    kind = pa.binary() if binary else pa.string()
-    return pa.Array.from_buffers(kind, len(text), [mask, offsets, data])
+    array = pa.Array.from_buffers(pa.binary(), len(text), [mask, offsets, data])
+    if binary:
+        return array
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        # Rare by nature, so one by one.
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in array.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def numbers_to_arrow(values: NumericArray) -> Arrow:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from saros_server.arrow import arrow_schema, columns_of, to_arrow, to_column, to_times
-from saros_storage.block import Block, Column
+from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
 
@@ -46,6 +46,15 @@ def test_a_slice_of_text_is_that_slice() -> None:
     schema = arrow_schema(["t"], [DataType.TEXT], timed=False, unit=MS, zone="UTC")
     assert ["bb", "ccc"] == to_arrow(Block.untimed([column]), schema).column(0).to_pylist()
     assert ["bb"] == to_column(pa.array(["a", "bb", "c"]).slice(1, 1), MS).to_list()
+
+
+def test_bytes_that_are_no_text_are_shown_as_u_fffd_and_the_values_beside_them_as_they_are() -> None:
+    column = Column(DataType.TEXT, TextArray.of([b"a\xffb", "温度", b"", b"\xf0"]), np.array([True, True, False, True]))
+    schema = arrow_schema(["t", "b"], [DataType.TEXT, DataType.BLOB], timed=False, unit=MS, zone="UTC")
+    batch = to_arrow(Block.untimed([column, Column(DataType.BLOB, column.values, column.valid)]), schema)
+    batch.validate(full=True)
+    assert ["a\ufffdb", "温度", None, "\ufffd"] == batch.column("t").to_pylist()
+    assert [b"a\xffb", "温度".encode(), None, b"\xf0"] == batch.column("b").to_pylist()
 
 
 @pytest.mark.parametrize(
