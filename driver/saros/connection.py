@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict
 from saros.cursor import Cursor
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
 from saros.owner import Owner
-from saros.target import SCHEME, is_bare_address, parse_target
+from saros.target import meant_target, parse_target, without_password
 from saros_wire.grpc_log import quieten
 
 if TYPE_CHECKING:
@@ -96,8 +96,10 @@ def connect(
         return Connection(session, timestamps=timestamps, timeout=timeout)
     if any(value is not None for value in (user, password, consistency, tls_ca)):
         raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
-    if is_bare_address(target) and not os.path.exists(target):
-        raise InterfaceError(f"{target} looks like an address: write {SCHEME}{target}, or ./{target} for a folder")
+    meant = meant_target(target)
+    if meant is not None and not os.path.exists(target):
+        shown = without_password(meant)
+        raise InterfaceError(f"this looks like an address: write {shown}, or begin with ./ for a folder")
     from saros_server.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():

@@ -76,9 +76,10 @@ def parse_target(text: str) -> Target:
     )
 
 
-def is_bare_address(text: str) -> bool:
-    """Whether somebody may have meant a server: an address, or several, without the scheme."""
-    return re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) is not None
+def meant_target(text: str) -> str | None:
+    """The target that somebody may have meant who left out the scheme, or a part of it; None: it is a folder."""
+    rest = re.sub(r"^saros:/?", "", text)
+    return SCHEME + rest if rest != text or re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) else None
 
 
 def without_password(text: str) -> str:

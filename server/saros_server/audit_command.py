@@ -34,6 +34,6 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """What `saros audit` takes."""
     made = CommandParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
-    made.add_argument("what", choices=("verify",))
+    made.add_argument("what", choices=("verify",), metavar="VERB", help="verify: is it as it was written")
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

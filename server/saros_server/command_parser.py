@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+_KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
+
 
 class CommandParser(argparse.ArgumentParser):
     """A parser whose complaints name what the wrong word resembles; parsers of sub-commands are of its class, too."""
@@ -31,8 +33,18 @@ class CommandParser(argparse.ArgumentParser):
             meant = did_you_mean(str(value), known)
             raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(known)}{meant}")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            if action.type not in _KINDS:
+                raise
+            raise argparse.ArgumentError(action, f"{arg_string!r} is not {_KINDS[action.type]}") from None
+
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a complaint of a word that is not known; empty if it resembles none."""
-    near = difflib.get_close_matches(word, list(known), 1)
+    """The end of a complaint of an unknown word: the known one that it begins, or resembles; empty if there is none."""
+    words = list(known)
+    begun = [whole for whole in words if whole.startswith(word)]
+    near = begun if len(begun) == 1 else difflib.get_close_matches(word, words, 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -30,6 +30,8 @@ class ConfigurationError(Exception):
     code = 2004
 
 
+#: The source of a value that was given with the command, or the call.
+_GIVEN = "option"
 #: From all to little.
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -200,7 +202,7 @@ def load(
     if file is not None:
         layers.append((file, _read_file(file)))
     layers.append(("environment", _from_environment(os.environ if environment is None else environment)))
-    layers.append(("option", overrides or {}))
+    layers.append((_GIVEN, overrides or {}))
     for source, layer in layers:
         for key, raw in layer.items():
             values[key] = _parse(key, raw, source)
@@ -226,13 +228,15 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
 
 def _parse(key: str, raw: object, source: str) -> object:
     known = {f.name: f for f in fields(Configuration)}
+    where = "" if source == _GIVEN else f" ({source})"
     if key not in known:
-        raise ConfigurationError(f"unknown option {key} ({source}){did_you_mean(key, known)}")
+        remedy = did_you_mean(key, known) or "; saros config lists them"
+        raise ConfigurationError(f"unknown option {key}{where}{remedy}")
     parse: Callable[[object], object] = known[key].metadata["parse"]
     try:
         return parse(raw)
     except ValueError as error:
-        raise ConfigurationError(f"option {key} ({source}) is {raw!r}: expected {error}") from error
+        raise ConfigurationError(f"option {key}{where} is {raw!r}: expected {error}") from error
 
 
 def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:

@@ -53,7 +53,12 @@ def _ask(name: str) -> str:
 def parser() -> argparse.ArgumentParser:
     """What `saros user` takes."""
     made = CommandParser(prog="saros user", description="Make an administrator, or set the password of one.")
-    made.add_argument("what", choices=("init", "hash"))
+    made.add_argument(
+        "what",
+        choices=("init", "hash"),
+        metavar="VERB",
+        help="init: make the administrator, or give a new password; hash: print a hash for saros cluster init",
+    )
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     made.add_argument("--name", default=FIRST_USER, help=f"of the administrator (default {FIRST_USER})")
     made.add_argument("--password-file", metavar="FILE", help="its first line is the password (default: asked for)")

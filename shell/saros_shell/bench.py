@@ -98,20 +98,30 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = CommandParser(prog="saros bench", description="Measure writing and querying.")
     made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
-    made.add_argument("--groups", type=int, default=10, help="databases")
-    made.add_argument("--devices", type=int, default=10, help="per group")
-    made.add_argument("--sensors", type=int, default=10, help="per device")
-    made.add_argument("--type", choices=tuple(TYPES), default="double")
-    made.add_argument("--wave", choices=(*WAVES, "mixed"), default="mixed")
-    made.add_argument("--batch", type=int, default=100, help="rows of a batch")
-    made.add_argument("--points", type=int, default=5_000_000, help="points to write in all")
-    made.add_argument("--late", type=float, default=0.0, metavar="SHARE", help="share of batches that come late")
+    made.add_argument("--groups", type=int, default=10, metavar="N", help="databases (default %(default)s)")
+    made.add_argument("--devices", type=int, default=10, metavar="N", help="per group (default %(default)s)")
+    made.add_argument("--sensors", type=int, default=10, metavar="N", help="per device (default %(default)s)")
+    made.add_argument("--type", choices=tuple(TYPES), default="double", help="of the sensors (default %(default)s)")
+    made.add_argument(
+        "--wave", choices=(*WAVES, "mixed"), default="mixed", help="of the values (default %(default)s: each in turn)"
+    )
+    made.add_argument("--batch", type=int, default=100, metavar="ROWS", help="rows of a batch (default %(default)s)")
+    made.add_argument(
+        "--points", type=int, default=5_000_000, metavar="N", help="points to write in all (default %(default)s)"
+    )
+    made.add_argument(
+        "--late", type=float, default=0.0, metavar="SHARE", help="of batches that come late (default %(default)s)"
+    )
     made.add_argument("--aligned", action="store_true", help="aligned devices")
-    made.add_argument("--clients", type=int, default=1)
-    made.add_argument("--durability", default="fsync", help="fsync, os or interval:<ms>; of a server: as it has it")
-    made.add_argument("--queries", type=int, default=50, metavar="N", help="queries of each kind (0: none)")
+    made.add_argument("--clients", type=int, default=1, metavar="N", help="that write at once (default %(default)s)")
+    made.add_argument(
+        "--durability", default="fsync", help="fsync (default), os or interval:<ms>; of a server: as it has it"
+    )
+    made.add_argument(
+        "--queries", type=int, default=50, metavar="N", help="of each kind (default %(default)s; 0: none)"
+    )
     made.add_argument("--bare", action="store_true", help="also measure a loop that only appends the same bytes")
-    made.add_argument("--json", action="store_true")
+    made.add_argument("--json", action="store_true", help="one JSON object, with the options")
     return made
 
 

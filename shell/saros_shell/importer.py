@@ -98,18 +98,20 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
     made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
     made.add_argument(
-        "--time-column", metavar="NAME", help="default: time, timestamp, datetime or date, else the first"
+        "--time-column", metavar="NAME", help="default: time, timestamp, datetime, date or ts, else the first"
     )
     made.add_argument("--time-format", metavar="FORMAT", help="strptime format, or epoch; default: ISO 8601 or epoch")
     made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: UTC)")
-    made.add_argument("--delimiter", default=None, metavar="C", help="default: , or ; or tab, whichever the header has")
+    made.add_argument(
+        "--delimiter", default=None, metavar="C", help="default: , or ; or tab or |, whichever the header has"
+    )
     made.add_argument("--decimal", default=".", metavar="C", help="mark in numbers, such as , (default: .)")
     made.add_argument("--encoding", default="utf-8", metavar="NAME", help="of a CSV, such as latin-1 (default: utf-8)")
     made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
     made.add_argument("--columns", metavar="A,B,...", help="only these columns")
     made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="name of a column's series")
     made.add_argument("--type", action="append", default=[], metavar="HEADER=TYPE", help="type of a column")
-    made.add_argument("--batch-rows", type=int, default=50_000, metavar="N")
+    made.add_argument("--batch-rows", type=int, default=50_000, metavar="N", help="rows of a batch (default: 50000)")
     made.add_argument("--resume", action="store_true", help="go on where an import of the same files stopped")
     made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
     made.add_argument("--quiet", action="store_true", help="no progress bar")

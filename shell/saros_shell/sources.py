@@ -9,6 +9,7 @@ No database here. Not thread-safe.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+
+from saros_shell.progress import counted
 
 _TIME_NAMES = ("time", "timestamp", "datetime", "date", "ts")
 _ARROW_TYPES = {
@@ -113,12 +116,12 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
     ragged: list[BadRow] = []
 
     def note_ragged(row: pa_csv.InvalidRow) -> str:
-        reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
+        reason = f"{counted(row.actual_columns, 'field')} where the header has {row.expected_columns}"
         ragged.append(BadRow((row.number or 2) - 1, reason, (row.text,)))
         return "skip"
 
     delimiter = options.delimiter or _guess_delimiter(file, options.encoding)
-    header = _header(file, delimiter, options.encoding)
+    header = _header(file, delimiter, options)
     layout = _Layout(header, options, str(file))
     with pa_csv.open_csv(
         file,
@@ -160,13 +163,18 @@ def _guess_delimiter(file: Path, encoding: str) -> str:
     return max((",", ";", "\t", "|"), key=head.count)
 
 
-def _header(file: Path, delimiter: str, encoding: str) -> list[str]:
+def _header(file: Path, delimiter: str, options: SourceOptions) -> list[str]:
+    """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
     import csv
 
-    with file.open(encoding=_with_mark(encoding), newline="") as stream:
+    with file.open(encoding=_with_mark(options.encoding), newline="") as stream:
         names = next(csv.reader(stream, delimiter=delimiter), None)
     if not names:
         raise SourceError(f"{file} is empty: a header line is needed")
+    guessed = options.time_column is None and not any(name.lower() in _TIME_NAMES for name in names)
+    if guessed and re.match(f"{_NUMBER}|{_ISO}", names[0]):
+        remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
+        raise SourceError(f"{file} begins with {names[0]!r}: a header line is needed; {remedy}")
     return names
 
 

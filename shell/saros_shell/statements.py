@@ -25,9 +25,12 @@ def command_of(piece: str) -> str | None:
 
 
 def command_amid(text: str) -> str | None:
-    r"""The `\` command in the last line of a statement that has not ended, and is given up with it; None: none is."""
+    r"""The `\` command in the last line of a statement that has not ended, and is given up with it; None: none is.
+
+    Who types a word to leave, or for help, means the command.
+    """
     head, _, last = text.rpartition("\n")
-    command = _COMMAND.fullmatch(last)
+    command = _COMMAND.fullmatch(_WORDS.get(last.strip().lower(), last))
     if command is None or not head.strip() or any(_is_open(match.group()) for match in _PIECES.finditer(head)):
         return None
     return command.group(1).strip()

@@ -20,6 +20,7 @@ from itertools import islice
 import pyarrow as pa
 
 from saros_server.command_parser import CommandParser
+from saros_server.data_folder import reason
 from saros_shell import tsfile_tables as tables
 from saros_shell.render import render_table
 from saros_storage.disk import LocalDisk
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
         return 0
     except (StorageError, OSError) as error:
-        sys.stderr.write(f"saros tsfile {options.command}: {error}\n")
+        sys.stderr.write(f"saros tsfile {options.command}: {reason(error)}\n")
         return 1
 
 

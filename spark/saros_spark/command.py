@@ -36,7 +36,7 @@ def pipeline(arguments: Sequence[str]) -> int:
 def pipeline_parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = CommandParser(prog="saros pipeline", description="Jobs on Spark that a YAML file describes.")
-    parts = made.add_subparsers(dest="verb", required=True)
+    parts = made.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, what in (("run", "run the steps"), ("check", "read the file, and say what is wrong with it")):
         part = parts.add_parser(name, help=what)
         part.add_argument("file", metavar="FILE", help="the pipeline, in YAML")

@@ -40,16 +40,33 @@ def test_times_of_any_unit_of_numpy(unit: str, tmp_path: Path) -> None:
     assert expected == [row[0] for row in rows]
 
 
-@pytest.mark.parametrize("target", ["127.0.0.1:6667", "localhost:6667", "host1:6667,host2:6667"])
+@pytest.mark.parametrize(
+    ("target", "meant"),
+    [
+        ("127.0.0.1:6667", "saros://127.0.0.1:6667"),
+        ("localhost:6667", "saros://localhost:6667"),
+        ("host1:6667,host2:6667", "saros://host1:6667,host2:6667"),
+        ("saros:host1", "saros://host1"),
+        ("saros:user:secret@host1", "saros://user:***@host1"),
+    ],
+)
 def test_an_address_without_its_scheme_makes_no_folder(
-    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(saros.InterfaceError, match=f"write saros://{target}, or ./{target} for a folder"):
+    with pytest.raises(saros.InterfaceError) as refused:
         saros.connect(target)
+    assert f"this looks like an address: write {meant}, or begin with ./ for a folder" in str(refused.value)
     assert [] == os.listdir(tmp_path)
     saros.connect(f"./{target}").close()
     saros.connect(target).close()  # there is one of that name
+
+
+def test_an_address_with_one_slash_is_one_without_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(saros.InterfaceError, match="write saros://localhost:6667"):
+        saros.connect("saros:/localhost:6667")
+    assert [] == os.listdir(tmp_path)
 
 
 def test_another_scheme_is_a_wrong_target() -> None:

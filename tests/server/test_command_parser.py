@@ -11,12 +11,17 @@ from saros_server.cli import main
     ("words", "told"),
     [
         ("shel", "saros: there is no command 'shel'; did you mean shell?"),
+        ("stat", "saros: there is no command 'stat'; did you mean status?"),
         ("zzz", "saros: there is no command 'zzz'"),
         ("shell --fromat csv", "saros shell: error: there is no option --fromat; did you mean --format?"),
         ("shell --fromat=csv", "saros shell: error: there is no option --fromat; did you mean --format?"),
         ("shell --zzz", "saros shell: error: there is no option --zzz"),
         ("shell a b", "saros shell: error: 'b' is one word too many"),
         ("start --prot 7", "saros start: error: there is no option --prot; did you mean --port?"),
+        ("start --port x", "saros start: error: argument --port: 'x' is not a whole number"),
+        ("shell --timeout soon", "saros shell: error: argument --timeout: 'soon' is not a number"),
+        ("user", "saros user: error: the following arguments are required: VERB"),
+        ("pipeline", "saros pipeline: error: the following arguments are required: VERB"),
         (
             "cluster up --nodes 3 --replcas 2",
             "saros cluster up: error: there is no option --replcas; did you mean --replicas?",

@@ -40,9 +40,10 @@ def test_later_places_win_and_say_so(tmp_path: Path) -> None:
         ("query_timeout_ms", "0s", "a duration"),
         ("time_unit", "minutes", "one of ms, us, ns"),
         ("time_zone", "Mars/Base", "a time zone"),
-        ("listen_port", "70000", "from 0 to 65535"),
+        ("listen_port", "70000", "^option listen_port is '70000': expected a whole number from 0 to 65535$"),
         ("listen_metrics_port", "on", "off, or a whole number from 0 to 65535"),
-        ("durabilty", "os", "did you mean durability"),
+        ("durabilty", "os", "^unknown option durabilty; did you mean durability"),
+        ("foo", "os", "^unknown option foo; saros config lists them$"),
     ],
 )
 def test_a_bad_option_is_named_with_what_is_allowed(key: str, value: str, what: str) -> None:

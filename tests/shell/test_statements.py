@@ -67,6 +67,11 @@ def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
     [
         ("clear\n\\q", "\\q"),
         ("select s1\nfrom root.a\n  \\d root.**  ", "\\d root.**"),
+        ("select s1 from root.a\nexit", "\\q"),
+        ("select s1 from root.a\n Quit ", "\\q"),
+        ("select s1 from root.a\nhelp", "\\?"),
+        ("select 'a\nexit", None),
+        ("select exit\nfrom root.a", None),
         ("\\q", None),
         ("select s1\nfrom root.a", None),
         ("select 'a\n\\q", None),

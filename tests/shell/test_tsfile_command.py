@@ -82,7 +82,7 @@ def test_verify_names_file_and_offset(file: str, tmp_path: Path, capsys: pytest.
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == tsfile_command.main(["inspect", "/nowhere.tsfile"])
-    assert "/nowhere.tsfile" in capsys.readouterr().err
+    assert "saros tsfile inspect: /nowhere.tsfile: No such file or directory\n" == capsys.readouterr().err
 
 
 def test_verify_of_a_folder(folder: Path, file: str, capsys: pytest.CaptureFixture[str]) -> None:
