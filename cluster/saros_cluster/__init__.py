@@ -1,4 +1,4 @@
-"""Many nodes as one database (an issue of its own; the room keeps its place)."""
+"""Many nodes as one database: placement, Raft groups, routing, growth; see the room's README."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The schema as this node knows it: all databases, and the series of all groups, in one tree (R-3.3).
+"""The schema as this node knows it: all databases, and the series of all groups, in one tree.
 
     meta group       which databases there are, which drops are under way
     group, here      each change as its entry is applied

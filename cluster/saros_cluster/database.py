@@ -1,4 +1,4 @@
-"""The cluster as one database, seen from one node (R-3.1): any node takes any request.
+"""The cluster as one database, seen from one node: any node takes any request.
 
     write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
     load          pieces of files -> the groups of their slices, whose entries take them in      (`loading`)

@@ -1,4 +1,4 @@
-"""Files that come to this node from others: how many bytes there are to be and came, no faster than is allowed (R-4.4).
+"""Files that come to this node from others: how many bytes there are to be and came, no faster than is allowed.
 
     paced(ask)     asks as `ask` does; a listing says what is to come, each piece is counted, and may have to wait
     begin(change)  counts from nothing again: for SHOW CLUSTER CHANGE

@@ -1,4 +1,4 @@
-"""What each slot is written and read lately, and what it holds: by this a cluster can be balanced (R-4.8).
+"""What each slot is written and read lately, and what it holds: by this a cluster can be balanced.
 
     look      now and then: points of this node's partitions since the last look -> points a second, by slot
     LOADS     what another node asks: the slots of this one

@@ -1,4 +1,4 @@
-"""Deadline queue: which queries are overdue (R-2.5).
+"""Deadline queue: which queries are overdue.
 
 A bounded heap of (deadline, item). Times are the caller's: nanoseconds of any clock that does not go back.
 

@@ -10,7 +10,7 @@ to the queue, the deadline, the abort and the metrics. What it saves is two hand
 longer than a small query's work.
 
 A query is the set of drivers that were submitted under its id. It ends once, when its last driver is closed: finished,
-or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks (R-2.5).
+or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks.
 The listener hears of it then, so that whoever gets the answer knows that nothing of the query is left.
 
 Thread-safe. `submit` and `abort` never wait for a driver of another thread. Knows nothing of what drivers do.

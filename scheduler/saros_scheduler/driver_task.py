@@ -1,4 +1,4 @@
-"""A driver's task: its state and the transitions between states (R-2.3).
+"""A driver's task: its state and the transitions between states.
 
               ready_to_running            running_to_finished
     READY ──────────────────────▶ RUNNING ───────────────────▶ FINISHED
@@ -35,7 +35,7 @@ class TaskState(Enum):
 
 
 class Transition(Enum):
-    """The verbs of R-2.3; each knows where it comes from and leads to."""
+    """The verbs; each knows where it comes from and leads to."""
 
     READY_TO_RUNNING = (TaskState.READY, TaskState.RUNNING)
     RUNNING_TO_READY = (TaskState.RUNNING, TaskState.READY)

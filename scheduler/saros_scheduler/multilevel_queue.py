@@ -1,4 +1,4 @@
-"""Multilevel queue: which driver runs next (R-2.4).
+"""Multilevel queue: which driver runs next.
 
     level   drivers that have run     weight
       0       0 s ..   1 s              16        a level's share of time is its weight: twice the next level's

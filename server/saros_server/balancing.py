@@ -1,4 +1,4 @@
-"""REBALANCE CLUSTER: what would move, and that it moves; and by itself now and then, if it is configured (R-4.8).
+"""REBALANCE CLUSTER: what would move, and that it moves; and by itself now and then, if it is configured.
 
     BY SLOTS                     every group gets as many, and nodes as many places in groups: nothing is measured
     BY WRITES, BYTES, QUERIES    all nodes are asked what they measured (`loads`), `balanced_by_load` says what moves

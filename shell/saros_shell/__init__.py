@@ -1,1 +1,1 @@
-"""The interactive shell, import and export."""
+"""The command line of users: the shell, import and export, backups, clusters on this machine."""

@@ -1,4 +1,4 @@
-"""What is done with a partition, so that a cluster can be balanced by it (R-4.8).
+"""What is done with a partition, so that a cluster can be balanced by it.
 
 Points that scans deliver stand for the time that they take: they are the same on a slow node and on a busy one.
 """

@@ -1,4 +1,4 @@
-"""Paths as text: nodes, quoting, patterns (R-1.1).
+"""Paths as text: nodes, quoting, patterns.
 
     content      a.b          what a node is called
     node         `a.b`        its canonical text: back-quoted only if it is not a plain identifier

@@ -113,7 +113,7 @@ class TimeUnit(Enum):
         return {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}[self.value]
 
 
-#: Encoding of a series that names none (R-1.2): design 4's defaults.
+#: Encoding of a series that names none.
 DEFAULT_ENCODING: dict[DataType, Encoding] = {
     DataType.BOOLEAN: Encoding.PLAIN,
     DataType.INT32: Encoding.TS_2DIFF,

@@ -141,3 +141,13 @@ def test_room_has_a_readme_of_one_screen(room: str) -> None:
     readme = ROOT / room / "README.md"
     assert readme.exists()
     assert readme.read_text(encoding="utf-8").count("\n") <= 60
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_readme_of_a_room_names_its_modules(room: str) -> None:
+    (package,) = (path.parent for path in (ROOT / room).glob("*/__init__.py"))
+    modules = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    named = re.findall(r"\w+", (ROOT / room / "README.md").read_text(encoding="utf-8"))
+    assert set() == {name for name in modules if not name.startswith("__")} - set(named)

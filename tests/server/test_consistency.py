@@ -1,4 +1,4 @@
-"""Reads at strong, mid and weak, at the leader, at a follower and at a node that is cut off (R-2.9, Q-2, F-3).
+"""Reads at strong, mid and weak, at the leader, at a follower and at a node that is cut off.
 
                 connected               cut off
     strong      all acknowledged        2017 within its deadline, never older than what was acknowledged before

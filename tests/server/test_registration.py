@@ -1,6 +1,6 @@
 """Automatic registration: what is written to is made, in how many messages, and whoever else makes it meanwhile.
 
-Three nodes and two replicas, as in the flows' description (R-5.2): each group is led by the node that heads it, and a
+Three nodes and two replicas: each group is led by the node that heads it, and a
 second node follows; the meta group is led by another node than the coordinator. Calls between nodes, without Raft's own
 messages, and entries that the logs grow by:
 

@@ -1,4 +1,4 @@
-"""What works and what fails with a node down, by the number of replicas; what is back after it is (R-3.2, R-3.7).
+"""What works and what fails with a node down, by the number of replicas; what is back after it is.
 
     replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
     1          3          1       1                                    2017                  done

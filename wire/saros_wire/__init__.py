@@ -1,1 +1,1 @@
-"""What a client and a node share: status codes."""
+"""What a client and a node share: status codes, calls and messages."""

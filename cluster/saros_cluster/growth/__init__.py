@@ -1,1 +1,1 @@
-"""Growing and shrinking while serving: who is in the cluster, which slots move, and how far that is (R-4). Pure."""
+"""Growing and shrinking while serving: who is in the cluster, which slots move, and how far that is. Pure."""

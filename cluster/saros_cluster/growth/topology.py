@@ -1,4 +1,4 @@
-"""What the meta group agrees on about nodes and groups: who is there, who has what, what is changing (R-3.5, R-4).
+"""What the meta group agrees on about nodes and groups: who is there, who has what, what is changing.
 
     nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
     table     which group has which slots, at which version

@@ -1,4 +1,4 @@
-"""The slot balancer: an even split of slots, or of what was measured of them, with few slots moved (R-3.6, R-4.8).
+"""The slot balancer: an even split of slots, or of what was measured of them, with few slots moved.
 
     owners  a a a a b b      c joins        a a c c b b        who has too many gives to who has too few
             a a c c b b      b leaves       a a c c a c

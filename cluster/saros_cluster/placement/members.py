@@ -1,4 +1,4 @@
-"""Who is in which group: as few changes as even shares and racks allow (R-4.8).
+"""Who is in which group: as few changes as even shares and racks allow.
 
     keep     a member stays while it lives; so what was chosen by hand stays chosen
     fill     an empty place goes to a rack that the group has not got yet, then to who has fewest places, then to who
@@ -7,7 +7,7 @@
     even     who has two places more than another gives it one: nodes that join get their share so, and all nodes theirs
              if that is asked for
 
-The first groups are those of the ring: each node, and those that follow it (R-3.2). Nodes of unknown racks ("") are
+The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are
 each a rack of their own. A group's head is its first member while it lives. Pure: any thread.
 """
 

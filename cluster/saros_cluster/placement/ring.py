@@ -1,6 +1,6 @@
 """The ring: nodes in the order of their ids' hashes; who follows whom.
 
-    ring  7 -> 2 -> 9 -> 4 -> 7 ...      the group headed by 9, three replicas: 9, 4, 7         (R-3.2)
+    ring  7 -> 2 -> 9 -> 4 -> 7 ...      the group headed by 9, three replicas: 9, 4, 7
 
 Pure: any thread.
 """

@@ -1,4 +1,4 @@
-"""Slots: data is placed by <database, slice of time>, hashed to one of a fixed number of slots (R-3.4).
+"""Slots: data is placed by <database, slice of time>, hashed to one of a fixed number of slots.
 
 The hash is a part of the data's format: it must never change, on any machine. Pure: any thread.
 """

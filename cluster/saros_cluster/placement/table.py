@@ -1,4 +1,4 @@
-"""The partition table: nodes, groups with their members, the owner of every slot, and who held a slot before (R-3.5).
+"""The partition table: nodes, groups with their members, the owner of every slot, and who held a slot before.
 
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder

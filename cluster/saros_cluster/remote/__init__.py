@@ -1,1 +1,1 @@
-"""Reading series that lie on other nodes (R-2.7), behind the same interface as local ones."""
+"""Reading series that lie on other nodes, behind the same interface as local ones."""

@@ -1,4 +1,4 @@
-"""The schema tree: databases, devices, series (R-1.1, R-1.2).
+"""The schema tree: databases, devices, series.
 
     root ─ plant ◆ ─ hall ─ pump1 {temperature, pressure}          ◆ database   {} device
                    └ line2 ─ pump7 {temperature}
