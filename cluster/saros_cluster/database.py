@@ -297,8 +297,7 @@ class ClusterDatabase:
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
-        with self.entries.showing([META]):
-            self._parts.proposer.propose(META, encode_meta_entry(self.entries.own_request(), Grow(step)))
+        self.entries.change_meta(Grow(step))
 
     def see_all(self) -> None:
         """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""

@@ -227,7 +227,7 @@ class Writer:
             listed = ", ".join(name for name, _ in outcome.failures)
             reasons = "; ".join(reason for _, reason in outcome.failures)
             raise UserMistake(f"Fail to insert measurements [{listed}] caused by [{reasons}]", code=_TYPE_MISMATCH)
-        return sum(int(np.count_nonzero(column.present)) for column in outcome.columns)
+        return points_of(len(times), outcome.columns)
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Which rows are not expired; None: all."""

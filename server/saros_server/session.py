@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -231,62 +231,49 @@ class EmbeddedSession:
             )
 
     def uploads(self) -> Uploads:
-        """Where files go that LOAD shall read. Raises NoPermission; the audit trail remembers that."""
-        self._check_open()
-        try:
-            authorize_load(self._context.access)
-        except EngineError as error:
-            if self._context.trail is not None:
-                self._context.trail.record("denied", "LOAD", error.code)
-            raise
+        """Where files go that LOAD shall read. Raises NoPermission."""
+        self._require(authorize_load, "LOAD")
         return self._node.uploads
 
     def freeze(self, since: int | None) -> Frozen:
         """Capture all that the node has, for a backup. Raises NoPermission."""
-        self._check_backup("backup")
+        self._require(authorize_backup, "BACKUP", "backup")
         return self._node.store.freeze(since)
 
     def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
         """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCapture."""
-        self._check_backup()
+        self._require(authorize_backup, "BACKUP")
         return self._node.store.shelf.pieces(id_, number, offset)
 
     def thaw(self, ids: Sequence[bytes]) -> None:
         """Let go of captures. Raises NoPermission."""
-        self._check_backup()
+        self._require(authorize_backup, "BACKUP")
         for id_ in ids:
             self._node.store.shelf.release(id_)
 
     def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Speaker]:
-        """Where rounds of the sync tool go, and who sends them. Raises NoPermission.
+        """Where rounds of the sync tool go, and who sends them. Raises NoPermission, SystemReadOnly.
 
         An event is remembered in the audit trail.
         """
         self._check_open()
         self._node.engine.mode.require_running()
-        access, trail = self._context.access, self._context.trail
-        try:
-            authorize_sync(access)
-        except EngineError as error:
-            if trail is not None:
-                trail.record("denied", "SYNC", error.code)
-            raise
-        if trail is not None and event is not None:
-            trail.record(event, "SYNC", 0)
+        self._require(authorize_sync, "SYNC", event)
+        access = self._context.access
         return self._node.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
 
-    def _check_backup(self, event: str | None = None) -> None:
-        """Raise NoPermission; an event is remembered in the audit trail."""
+    def _require(self, authorize: Callable[[Access], None], what: str, event: str | None = None) -> None:
+        """Raise NoPermission. The audit trail remembers what was denied, and an event."""
         self._check_open()
         trail = self._context.trail
         try:
-            authorize_backup(self._context.access)
+            authorize(self._context.access)
         except EngineError as error:
             if trail is not None:
-                trail.record("denied", "BACKUP", error.code)
+                trail.record("denied", what, error.code)
             raise
         if trail is not None and event is not None:
-            trail.record(event, "BACKUP", 0)
+            trail.record(event, what, 0)
 
     def schema_of(self, result: Result) -> pa.Schema:
         """Arrow schema of a result in this session's zone."""
