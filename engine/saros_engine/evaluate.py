@@ -193,18 +193,8 @@ def _spread(column: Column, mask: BoolArray) -> Column:
 def _arithmetic(expression: Operation) -> Compiled:
     if expression.type is DataType.INT64:
         return _whole_arithmetic(expression)
-    function = _ARITHMETIC[expression.operator]
-    left, right = _double_side(expression.left), _double_side(expression.right)
-
-    def run(block: Block) -> Column:
-        (a, a_valid), (b, b_valid) = left(block), right(block)
-        with np.errstate(all="ignore"):
-            values = np.asarray(function(a, b))
-        if values.ndim == 0:
-            values = np.full(block.rows, values)
-        return Column(DataType.DOUBLE, values, both_valid(a_valid, b_valid))
-
-    return run
+    sides = _double_side(expression.left), _double_side(expression.right)
+    return _of_numbers(_ARITHMETIC[expression.operator], *sides, DataType.DOUBLE)
 
 
 def _whole_arithmetic(expression: Operation) -> Compiled:
@@ -237,8 +227,12 @@ def _double_side(expression: Bound) -> _Side:
 def _comparison(expression: Operation) -> Compiled:
     if expression.left.type.is_text or expression.right.type.is_text:
         return _text_comparison(expression)
-    function = _COMPARISON[expression.operator][0]
-    left, right = _number_side(expression.left), _number_side(expression.right)
+    sides = _number_side(expression.left), _number_side(expression.right)
+    return _of_numbers(_COMPARISON[expression.operator][0], *sides, DataType.BOOLEAN)
+
+
+def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
+    """A function of both sides, row by row; a null on either side is a null."""
 
     def run(block: Block) -> Column:
         (a, a_valid), (b, b_valid) = left(block), right(block)
@@ -246,7 +240,7 @@ def _comparison(expression: Operation) -> Compiled:
             values = np.asarray(function(a, b))
         if values.ndim == 0:
             values = np.full(block.rows, values)
-        return Column(DataType.BOOLEAN, values, both_valid(a_valid, b_valid))
+        return Column(type_, values, both_valid(a_valid, b_valid))
 
     return run
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from saros_storage.errors import FolderInUse
-from saros_storage.folder_lock import is_free
+from saros_storage.folder_lock import is_free, is_held
 
 _LOG = "server.log"
 #: Whoever looks has the lock too, for some microseconds.
@@ -61,14 +61,7 @@ def _lock(stream: BinaryIO, folder: str) -> None:
 
 def is_launched(folder: str) -> bool:
     """Whether a process that was launched for the folder lives, also if it does not serve yet, or any more."""
-    try:
-        with Path(folder, _LOG).open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    return False
+    return is_held(Path(folder, _LOG))
 
 
 def is_taken(folder: str) -> bool:

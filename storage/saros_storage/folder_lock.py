@@ -91,11 +91,16 @@ def owner_of(folder: str) -> int | None:
 
 def is_free(folder: str) -> bool:
     """Whether no process has the folder; one that does not exist is free."""
+    return not is_held(Path(folder, LOCK_FILE))
+
+
+def is_held(file: Path) -> bool:
+    """Whether a process has a lock on the file; nobody has one on a file that does not exist. Raises OSError."""
     try:
-        with Path(folder, LOCK_FILE).open("rb") as stream:
+        with file.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    except FileNotFoundError:
         return True
-    return True
+    except FileNotFoundError:
+        return False
+    return False

@@ -113,3 +113,22 @@ class PullOperator:
                 raise
             return False
         return True
+
+
+class BlockwiseOperator(PullOperator):
+    """Base of operators that look at one block of their only child at a time. Subclasses write `_made_of`."""
+
+    def __init__(self, name: str, context: OperatorContext, child: Operator, detail: str = "") -> None:
+        super().__init__(name, context, (child,), detail)
+        self._child = child
+
+    def _next(self) -> Block | None:
+        if self._child.finished:
+            self._finished = True
+            return None
+        block = self._child.next()
+        return None if block is None else self._made_of(block)
+
+    def _made_of(self, block: Block) -> Block | None:
+        """What becomes of a block; None: nothing of it is left."""
+        raise NotImplementedError

@@ -18,7 +18,7 @@ import numpy as np
 
 from saros_engine.conversion import days_of, yyyymmdd
 from saros_engine.evaluate import constant_column
-from saros_engine.operators.base import PullOperator
+from saros_engine.operators.base import BlockwiseOperator, PullOperator
 from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import FillKind, FillNode
@@ -31,25 +31,18 @@ _Point = tuple[float, int]
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
 
 
-class FillOperator(PullOperator):
+class FillOperator(BlockwiseOperator):
     """PREVIOUS and VALUE: one block in, one block out."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
-        super().__init__("Fill", context, (child,), detail=node.kind.value)
-        self._child = child
+        super().__init__("Fill", context, child, detail=node.kind.value)
         self._kind = node.kind
         self._values = node.values
         self._bound = node.bound
         #: Per column the last row that had a value: a column of one row, and its time.
         self._last: dict[int, tuple[Column, int]] = {}
 
-    def _next(self) -> Block | None:
-        if self._child.finished:
-            self._finished = True
-            return None
-        block = self._child.next()
-        if block is None:
-            return None
+    def _made_of(self, block: Block) -> Block | None:
         columns = []
         for number, column in enumerate(block.columns):
             if self._kind is FillKind.VALUE:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from saros_engine.evaluate import compile_predicate
-from saros_engine.operators.base import PullOperator
+from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import Filter
 from saros_storage.block import Block
 
 
-class FilterOperator(PullOperator):
+class FilterOperator(BlockwiseOperator):
     """One block in, at most one out."""
 
     def __init__(self, node: Filter, child: Operator, context: OperatorContext) -> None:
-        super().__init__("Filter", context, (child,))
-        self._child = child
+        super().__init__("Filter", context, child)
         self._holds = compile_predicate(node.predicate)
 
-    def _next(self) -> Block | None:
-        if self._child.finished:
-            self._finished = True
-            return None
-        block = self._child.next()
-        if block is None:
-            return None
+    def _made_of(self, block: Block) -> Block | None:
         block = block.compress(self._holds(block))
         return block if block.rows else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saros_engine.aggregates import aggregate_of, retyped
-from saros_engine.operators.base import PullOperator
+from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import AggregateCall, LevelMerge
 from saros_storage.block import Block, Column
@@ -18,21 +18,14 @@ from saros_storage.types import Int64Array
 _BY_TIME = frozenset({"first_value", "last_value"})
 
 
-class LevelMergeOperator(PullOperator):
+class LevelMergeOperator(BlockwiseOperator):
     """One block in, one out."""
 
     def __init__(self, node: LevelMerge, child: Operator, context: OperatorContext) -> None:
-        super().__init__("LevelMerge", context, (child,), detail=f"{len(node.calls)} groups")
+        super().__init__("LevelMerge", context, child, detail=f"{len(node.calls)} groups")
         self._node = node
-        self._child = child
 
-    def _next(self) -> Block | None:
-        if self._child.finished:
-            self._finished = True
-            return None
-        block = self._child.next()
-        if block is None:
-            return None
+    def _made_of(self, block: Block) -> Block | None:
         merged = [
             _merge(call, members, block) for call, members in zip(self._node.calls, self._node.members, strict=True)
         ]

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from saros_engine.operators.base import PullOperator
+from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import Limit
 from saros_storage.block import Block
 
 
-class LimitOperator(PullOperator):
+class LimitOperator(BlockwiseOperator):
     """Does not pull once it has enough."""
 
     def __init__(self, node: Limit, child: Operator, context: OperatorContext) -> None:
-        super().__init__("Limit", context, (child,), detail=f"offset {node.offset} count {node.count}")
-        self._child = child
+        super().__init__("Limit", context, child, detail=f"offset {node.offset} count {node.count}")
         self._skip = node.offset
         self._left = node.count
         self._finished = node.count == 0
 
-    def _next(self) -> Block | None:
-        if self._child.finished:
-            self._finished = True
-            return None
-        block = self._child.next()
-        if block is None:
-            return None
+    def _made_of(self, block: Block) -> Block | None:
         skipped = min(self._skip, block.rows)
         self._skip -= skipped
         stop = block.rows if self._left is None else min(block.rows, skipped + self._left)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from saros_engine.evaluate import compile_expression
-from saros_engine.operators.base import PullOperator
+from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import Project
 from saros_storage.block import Block
 
 
-class ProjectOperator(PullOperator):
+class ProjectOperator(BlockwiseOperator):
     """One block in, one out."""
 
     def __init__(self, node: Project, child: Operator, context: OperatorContext) -> None:
-        super().__init__("Project", context, (child,))
-        self._child = child
+        super().__init__("Project", context, child)
         self._expressions = [compile_expression(expression) for expression in node.expressions]
 
-    def _next(self) -> Block | None:
-        if self._child.finished:
-            self._finished = True
-            return None
-        block = self._child.next()
-        if block is None:
-            return None
+    def _made_of(self, block: Block) -> Block | None:
         return Block(block.time, tuple(expression(block) for expression in self._expressions), block.rows)
