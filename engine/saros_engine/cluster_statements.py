@@ -11,7 +11,7 @@ from dataclasses import astuple
 from saros_cluster.placement.ring import NodeId
 from saros_engine.cluster_info import ClusterAdmin
 from saros_engine.plan import Field
-from saros_engine.show import Shown
+from saros_engine.shown import Shown
 from saros_grammar import ast
 from saros_storage.types import DataType
 

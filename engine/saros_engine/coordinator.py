@@ -41,8 +41,8 @@ from saros_engine.result import Result, fixed_result
 from saros_engine.schema_statements import SchemaStatements
 from saros_engine.select_into import check_types, write_into, written
 from saros_engine.session_context import SessionContext
-from saros_engine.show import Shown
 from saros_engine.showing import Showing
+from saros_engine.shown import Shown
 from saros_engine.sync_statements import SyncDesk, run_sync_statement
 from saros_engine.system_mode import SystemMode, SystemReadOnly
 from saros_engine.time_filter import time_range

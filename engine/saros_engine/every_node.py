@@ -21,8 +21,8 @@ from saros_engine.database import Database
 from saros_engine.errors import QueryNotFound
 from saros_engine.plan import Field
 from saros_engine.query_registry import QueryRegistry, RunningQuery
-from saros_engine.show import Row, Shown
 from saros_engine.show_stored import FIELDS, show_stored, silent_row
+from saros_engine.shown import Row, Shown
 from saros_engine.system_mode import SystemMode
 from saros_engine.times import format_time
 from saros_grammar.ast import Show, ShowKind

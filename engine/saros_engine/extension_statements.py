@@ -16,7 +16,7 @@ from saros_engine.extensions.triggers import Triggers, trigger_creation, trigger
 from saros_engine.functions import FUNCTIONS
 from saros_engine.plan import Field
 from saros_engine.points import POINT_FUNCTIONS
-from saros_engine.show import Row, Shown
+from saros_engine.shown import Row, Shown
 from saros_grammar.ast import CreateFunction, CreateTrigger, DropFunction, DropTrigger, ExtensionStatement
 from saros_storage.schema import Catalogue, SchemaChange
 from saros_storage.types import DataType

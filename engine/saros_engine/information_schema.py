@@ -29,7 +29,7 @@ from saros_engine.plan import Aggregate, AggregateCall, Field, Filter, Node, Pro
 from saros_engine.planner.body import is_aggregate, makes_points
 from saros_engine.planner.context import LogicalPlan
 from saros_engine.planner.finish import limited
-from saros_engine.show import Row, Shown
+from saros_engine.shown import Row, Shown
 from saros_engine.time_filter import Moment
 from saros_grammar.ast import (
     Call,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from saros_cluster.placement.ring import NodeId
 from saros_engine.plan import Field
-from saros_engine.show import Row
+from saros_engine.shown import Row
 from saros_grammar.ast import ShowKind
 from saros_storage.partition_status import FileStatus, PartitionStatus
 from saros_storage.paths import parse_pattern, split_path

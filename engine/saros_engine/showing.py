@@ -1,6 +1,6 @@
 """What SHOW shows, and up to where it looked: the node, the cluster, the queries, and the schema as a session sees it.
 
-The rows come from the modules that know them (`show`, `every_node`, `sync_statements`, `extension_statements`).
+The rows come from the modules that know them (`show_schema`, `show_cluster`, `every_node`, ...).
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.queries import Queries
 from saros_engine.session_context import SessionContext
-from saros_engine.show import OF_CLUSTER, Shown, count_schema, show_cluster, show_schema
+from saros_engine.show_cluster import OF_CLUSTER, show_cluster
+from saros_engine.show_schema import count_schema, show_schema
 from saros_engine.show_times import Points
+from saros_engine.shown import Shown
 from saros_engine.sync_statements import SyncDesk, show_sync
 from saros_engine.times import format_time
 from saros_grammar import ast

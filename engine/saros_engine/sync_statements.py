@@ -15,7 +15,7 @@ from typing import Protocol
 
 from saros_engine.errors import NotSupportedError
 from saros_engine.plan import Field
-from saros_engine.show import Shown
+from saros_engine.shown import Shown
 from saros_grammar import ast
 from saros_storage.types import DataType
 

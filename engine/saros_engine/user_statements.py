@@ -17,7 +17,7 @@ from saros_cluster.users.users import Users
 from saros_engine.access import Access
 from saros_engine.errors import SemanticError
 from saros_engine.plan import Field
-from saros_engine.show import Shown
+from saros_engine.shown import Shown
 from saros_grammar import ast
 from saros_storage.types import DataType, Scalar
 
