@@ -124,8 +124,6 @@ class Groups:
         for group in sorted(wanted - self._replicas.machines.keys()):
             logger.info("joining a group", extra={"group": group})
             self._add(group, topology, self._ground.host.join)
-            if topology.change is not None and NodeId(group) == self._ground.node:
-                self._ground.host.campaign(group)
 
     def _wanted(self, topology: Topology) -> list[GroupId]:
         return [group for group in topology.groups_of(self._ground.node) if group != META]

@@ -52,7 +52,7 @@ from saros_storage.errors import DiskFull, StorageError
 
 logger = logging.getLogger(__name__)
 
-#: A tick: heartbeats go every second one, elections begin after 20 to 40.
+#: A tick: heartbeats go every fourth one, elections begin after 20 to 40.
 TICK_NS = 50_000_000
 #: Ticks that are made up for after a pause; a longer one counts as this much.
 _TICKS_MAX = 40
@@ -263,7 +263,7 @@ class GroupHost:
         return None if status is None else status.leader
 
     def campaign(self, group: GroupId) -> None:
-        """Lead a group that nobody leads, if the others want that; for one that has just been made."""
+        """Lead a group that nobody leads, if the others want that; for one that is new. Ask again if nobody answers."""
         self._put(group, lambda: self._campaign(group), None)
 
     def go_on_alone(self, group: GroupId, target: Membership) -> None:

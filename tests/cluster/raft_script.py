@@ -4,6 +4,7 @@
                                     begin; node n campaigns after election + n % election ticks
     tick N [count]                  time passes at a node
     campaign N                      as many ticks as it takes until it asks for votes
+    hasten N                        it is told not to wait for the election's time
     win N | elect N                 the others forget their leader, N campaigns and wins; elect N: its first entry, too
     forget N ...                    as many ticks as it takes until followers would vote for somebody else
     propose N data [count]          | single N data count: one by one | propose-bytes N size
@@ -393,6 +394,10 @@ class Table:
             if seat.node.status.role is not Role.FOLLOWER:
                 return
         self.say(f"{node} does not campaign")
+
+    def do_hasten(self, node: str) -> None:
+        self.seat(node).node.campaign()
+        self.seat(node).pump()
 
     def do_win(self, node: str) -> None:
         """Be elected; what it says then is still on its way."""

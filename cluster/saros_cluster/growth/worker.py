@@ -222,6 +222,10 @@ class Worker:
             return
         if topology.goes_on_alone(group) and self._node in wanted.voters:
             self._host.go_on_alone(group, wanted)
+        change = topology.change
+        is_awaited = change is not None and not change.new_groups.get(group, True)
+        if is_awaited and status.leader is None and NodeId(group) == self._node:
+            self._host.campaign(group)  # until the others have joined it, too
         if not status.leads or status.membership.is_joint:
             return
         known = status.membership
@@ -230,10 +234,9 @@ class Worker:
             with suppress(NotLeader, Busy, NotHere, Lost, Overtaken, FutureTimeoutError):
                 self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
             return
-        change = topology.change
         if change is None or known.version != wanted.version or not status.is_membership_committed:
             return
-        if not change.new_groups.get(group, True):
+        if is_awaited:
             self._tell(Ready(change.id, group))
         regroup = change.regroups.get(group)
         if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):

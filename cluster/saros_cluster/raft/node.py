@@ -308,8 +308,9 @@ class RaftNode:
         return self._leadership is not None and self._leadership.transfer(to)
 
     def campaign(self) -> None:
-        """Do not wait for the election's time, if nobody leads."""
-        if self._leader is None and self._leadership is None and self._log.may_need(self._id):
+        """Do not wait for the election's time, if nobody leads. What was asked a moment ago is not asked again."""
+        is_asked = self._role is not Role.FOLLOWER and self._elapsed < self._options.heartbeat_ticks
+        if self._leader is None and not is_asked and self._log.may_need(self._id):
             self._ask_for_pre_votes()
 
     def read_index(self) -> int:

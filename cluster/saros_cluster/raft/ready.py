@@ -71,7 +71,7 @@ class Refused:
 class RaftOptions:
     """Fixed while the node lives."""
 
-    heartbeat_ticks: int = 2
+    heartbeat_ticks: int = 4
     #: A follower that has heard nothing for between this and twice this would lead.
     election_ticks: int = 20
     #: What a log keeps, although the state machine has it, for members that lag: a snapshot costs more.
