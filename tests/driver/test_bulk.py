@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 import saros
 from saros import bulk, bulk_queue
@@ -235,7 +236,7 @@ def test_add_waits_while_too_much_is_held(connection: saros.Connection, monkeypa
     adding.join(0.1)
     assert 10 == len(added)
     go.set()
-    adding.join(10)
+    adding.join(PATIENCE_S)
     writer.close()
     assert (30, 2, 300) == (len(added), most, writer.progress.points)
 

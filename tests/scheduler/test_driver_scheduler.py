@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
 import pytest
+from waiting import PATIENCE_S
 
 from saros_scheduler import (
     DeadlineQueueFull,
@@ -19,7 +20,6 @@ from saros_scheduler import (
 from saros_scheduler.driver_task import DriverTask, TaskState, Transition
 from saros_scheduler.task import Blocked, DriverId, QueryId
 
-WAIT_S = 10.0
 Step = Callable[[], "Blocked | None"]
 
 
@@ -97,7 +97,7 @@ def test_drivers_of_a_query_run_to_their_end_and_are_closed_before_the_listener_
     listener = Listener()
     drivers = [ScriptedDriver("q", i, [nothing] * 5) for i in range(4)]
     threaded.submit(drivers, query=QueryId("q"), listener=listener)
-    assert listener.done.wait(WAIT_S)
+    assert listener.done.wait(PATIENCE_S)
     assert [("q", None)] == listener.ends
     assert [[None]] * 4 == [d.closed for d in drivers]
     metrics = threaded.metrics()
@@ -119,10 +119,10 @@ def test_a_blocked_driver_goes_on_when_its_future_is_resolved(threaded: DriverSc
 
     listener = Listener()
     threaded.submit([ScriptedDriver("q", 0, [block, nothing])], query=QueryId("q"), listener=listener)
-    assert reached.wait(WAIT_S)
+    assert reached.wait(PATIENCE_S)
     assert not listener.done.is_set()
     future.set_result(None)
-    assert listener.done.wait(WAIT_S)
+    assert listener.done.wait(PATIENCE_S)
     assert [("q", None)] == listener.ends
 
 
@@ -138,8 +138,8 @@ def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: 
     other = ScriptedDriver("other", 0, [nothing] * 50)
     threaded.submit([other], query=QueryId("other"), listener=good)
     threaded.submit(drivers, query=QueryId("q"), listener=bad)
-    assert bad.done.wait(WAIT_S)
-    assert good.done.wait(WAIT_S)
+    assert bad.done.wait(PATIENCE_S)
+    assert good.done.wait(PATIENCE_S)
     assert [("q", error)] == bad.ends
     assert [[error], [error]] == [d.closed for d in drivers]
     assert [("other", None)] == good.ends
@@ -152,7 +152,7 @@ def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None
     driver = ScriptedDriver("q", 0, [lambda: never, nothing])
     deadline = time.monotonic_ns() + 20_000_000
     threaded.submit([driver], query=QueryId("q"), listener=listener, deadline_ns=deadline)
-    assert listener.done.wait(WAIT_S)
+    assert listener.done.wait(PATIENCE_S)
     (end,) = listener.ends
     assert isinstance(end[1], QueryTimedOut)
     assert 712 == end[1].code
@@ -177,14 +177,14 @@ def test_only_an_earlier_deadline_wakes_the_sentinel() -> None:
         listener = Listener()
         driver, query = ScriptedDriver(str(number), 0, [nothing]), QueryId(str(number))
         scheduler.submit([driver], query=query, listener=listener, deadline_ns=far + number)
-        assert listener.done.wait(WAIT_S)
+        assert listener.done.wait(PATIENCE_S)
     assert looks.count("saros-sentinel") < 10
     never: Future[None] = Future()
     for name, deadline in [("late", far + 1_000), ("soon", time.monotonic_ns() + 20_000_000)]:
         listener = Listener()
         driver = ScriptedDriver(name, 0, [lambda: never, nothing])
         scheduler.submit([driver], query=QueryId(name), listener=listener, deadline_ns=deadline)
-    assert listener.done.wait(WAIT_S)
+    assert listener.done.wait(PATIENCE_S)
     assert isinstance(listener.ends[0][1], QueryTimedOut)
     scheduler.close()
 
@@ -216,7 +216,7 @@ def test_an_alarm_that_is_of_no_use_any_more_is_forgotten() -> None:
     driver = ScriptedDriver("late", 0, [lambda: never, nothing])
     deadline_ns = time.monotonic_ns() + 20_000_000
     scheduler.submit([driver], query=QueryId("late"), listener=listener, deadline_ns=deadline_ns)
-    assert listener.done.wait(WAIT_S)
+    assert listener.done.wait(PATIENCE_S)
     assert isinstance(listener.ends[0][1], QueryTimedOut)
     scheduler.close()
 
@@ -351,7 +351,7 @@ def test_a_lent_thread_runs_the_first_quantum_and_workers_the_others(threaded: D
     wait = Listener()
     drivers = [ScriptedDriver("several", i, [step]) for i in range(2)]
     threaded.submit(drivers, query=QueryId("several"), listener=wait, lend=True)
-    assert wait.done.wait(WAIT_S)
+    assert wait.done.wait(PATIENCE_S)
     assert 2 == threads.count(here())
     assert 5 == sum(threaded.metrics().quanta)
 
@@ -442,6 +442,6 @@ def test_many_queries_at_once_all_end_once(threaded: DriverScheduler) -> None:
         threaded.submit(drivers, query=QueryId(name), listener=listener)
         if number % 3 == 0:
             threaded.abort(QueryId(name), RuntimeError("killed"))
-    assert all(listener.done.wait(WAIT_S) for listener in listeners)
+    assert all(listener.done.wait(PATIENCE_S) for listener in listeners)
     assert [1] * 200 == [len(listener.ends) for listener in listeners]
     assert (0, 0) == (threaded.metrics().running_queries, threaded.metrics().ready_tasks)

@@ -32,7 +32,7 @@ from server.test_security import (
     request_of,
     with_a_new_password,
 )
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros_cluster.cluster_file import Administrator, decode, encode
@@ -202,7 +202,7 @@ def call(cluster: Cluster, number: int, name: str, request: bytes, token: bytes 
     assert server is not None
     metadata = () if token is None else ((protocol.SESSION_KEY, token),)
     with grpc.insecure_channel(server.address) as channel:
-        answer: bytes = channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+        answer: bytes = channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
         return answer
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 import saros
 from saros_server import interrupts
@@ -50,7 +51,7 @@ def test_what_is_waited_for_is_cancelled_from_another_thread() -> None:
 
     def call() -> None:
         signal.raise_signal(signal.SIGINT)
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE_S)
 
     with pytest.raises(KeyboardInterrupt), Whole(cancel):
         call()

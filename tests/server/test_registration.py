@@ -38,6 +38,7 @@ import numpy as np
 import pytest
 from server.faulty_peers import Calls
 from server.town import WEEK, Town, a_town, at_once
+from waiting import PATIENCE_S
 
 from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import decode_command
@@ -321,7 +322,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
 
     def propose_late(self: Proposer, to: GroupId, data: bytes, seconds: float | None = None) -> None:
         if to == other and not first_done.is_set():
-            assert first_done.wait(10)
+            assert first_done.wait(PATIENCE_S)
             monkeypatch.undo()
             Context().run(town.nodes.run, 1, f"delete timeseries {device}.x")
             Context().run(town.nodes.run, 1, f"insert into {device}(time, x) values (3, 'new')")

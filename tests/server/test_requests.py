@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from waiting import PATIENCE_S
 
 from saros_server import requests as module
 from saros_server.requests import NO_REQUEST, KnownRequests, State
@@ -72,14 +73,14 @@ def test_repetitions_wait_for_the_first_and_get_its_answer() -> None:
     def write() -> int:
         calls.append(1)
         started.set()
-        go.wait(10)
+        assert go.wait(PATIENCE_S)
         return 42
 
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(requests.once, (9, 3), write) for _ in range(4)]
-        assert started.wait(60)
+        assert started.wait(PATIENCE_S)
         go.set()
-        assert [42] * 4 == [answer.result(10) for answer in answers]
+        assert [42] * 4 == [answer.result(PATIENCE_S) for answer in answers]
     assert [1] == calls
 
 

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
+from waiting import PATIENCE_S
 
 import saros
 from saros.remedies import remedy
@@ -96,8 +97,10 @@ class Secured:
         metadata = () if token is None else ((protocol.SESSION_KEY, token),)
         with grpc.insecure_channel(address or self.server.address) as channel:
             if name in protocol.STREAMS:
-                return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
-            return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+                return next(
+                    channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
+                )
+            return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
 
     def connect(self, user: str, password: str) -> saros.Connection:
         return saros.connect(f"saros://{self.server.address}", user=user, password=password, timestamps="epoch")
@@ -623,7 +626,7 @@ def tls_version(address: str, certificate: CertificateFiles, newest: ssl.TLSVers
     context.minimum_version = context.maximum_version = newest
     try:
         with (
-            socket.create_connection((host, int(port)), timeout=10) as plain,
+            socket.create_connection((host, int(port)), timeout=PATIENCE_S) as plain,
             context.wrap_socket(plain, server_hostname=host) as wrapped,
         ):
             return wrapped.version()
@@ -642,7 +645,7 @@ def test_a_token_does_not_serve_over_another_way_in(tmp_path: Path, certificate:
         credentials = grpc.ssl_channel_credentials(Path(certificate.certificate).read_bytes())
         metadata = ((protocol.SESSION_KEY, here),)
         with grpc.secure_channel(made.server.address, credentials) as channel, pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary(protocol.path_of(protocol.CLOSE))(b"", metadata=metadata, timeout=10)
+            channel.unary_unary(protocol.path_of(protocol.CLOSE))(b"", metadata=metadata, timeout=PATIENCE_S)
         assert 2014 == code_of(caught.value)
         made.call(protocol.CLOSE, b"", here, address=found.local)
         done = subprocess.run([SAROS, "status", "--data", str(made.folder)], capture_output=True, text=True, check=True)

@@ -20,7 +20,7 @@ import grpc
 import numpy as np
 import pytest
 from free_ports import free_ports
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros_server.configuration import ConfigurationError
@@ -160,8 +160,8 @@ def call(server: Server, name: str, request: bytes, token: bytes | None) -> byte
     metadata = () if token is None else ((protocol.SESSION_KEY, token),)
     with grpc.insecure_channel(server.address) as channel:
         if name in protocol.STREAMS:
-            return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=10))
-        return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=10)
+            return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S))
+        return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
 
 
 def code_of(error: grpc.RpcError) -> str:
@@ -287,7 +287,7 @@ def test_generated_messages_are_fresh(tmp_path: Path) -> None:
 
 
 def get(port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", path)
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
@@ -348,7 +348,7 @@ def end() -> None:
         time.sleep(0.05)
     time.sleep(1)
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-    time.sleep(60)
+    time.sleep(600)
 
 made = server.Server(sys.argv[1], "127.0.0.1", 0)
 threading.Thread(target=end, daemon=True).start()
@@ -359,5 +359,5 @@ print("over", flush=True)
 
 def test_a_signal_that_another_thread_was_given_ends_the_server(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _SIGNALLED, str(tmp_path / "data")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S)
     assert "over\n" == done.stdout, done.stderr

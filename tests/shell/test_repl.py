@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 import saros
 
 COLUMNS, LINES = 60, 20
-WAIT_S = 30.0
 
 
 class Terminal:
@@ -43,7 +43,7 @@ class Terminal:
 
     def until(self, words: str) -> str:
         """What is shown until the words are; what comes behind them is for the next call."""
-        limit = time.monotonic() + WAIT_S
+        limit = time.monotonic() + PATIENCE_S
         while words not in self.shown:
             assert time.monotonic() < limit, self.shown
             if select.select([self.end], [], [], 1.0)[0]:
@@ -64,7 +64,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
         made.until("saros>")
         yield made
         made.type("\\q\r")
-        assert 0 == made.process.wait(WAIT_S)
+        assert 0 == made.process.wait(PATIENCE_S)
     finally:
         made.process.kill()
         made.process.wait()

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from storage.test_store import (
     tablet,
     tablets,
 )
+from waiting import PATIENCE_S, wait_until
 
 import saros_storage.tsfile.reader as reader_module
 from saros_storage.block import Block, Column
@@ -222,7 +223,7 @@ def merging(store: Store, disk: GateDisk, where: str) -> Iterator[list[BaseExcep
     disk.gate(where)
     thread = threading.Thread(target=run)
     thread.start()
-    _until(lambda: disk.reached.is_set() or not thread.is_alive())
+    wait_until(lambda: disk.reached.is_set() or not thread.is_alive())
     try:
         yield errors
     finally:
@@ -336,19 +337,10 @@ def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]
 
 def test_files_are_merged_in_the_background_without_being_asked(tmp_path: Path) -> None:
     store = filled(tmp_path, replace(EAGER, compaction_file_bytes=1 << 20))
-    _until(lambda: len(live(tmp_path)) == 1 and not litter(tmp_path))
+    wait_until(lambda: len(live(tmp_path)) == 1 and not litter(tmp_path))
     assert 30 == len(points(store, PLAIN_DEVICE, "i")) + 5
     assert store.compaction.jobs > 0
     store.close()
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    done = threading.Event()
-    for _ in range(2_000):
-        if holds():
-            return
-        done.wait(0.01)
-    raise AssertionError("it never came to hold")
 
 
 def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,7 +568,7 @@ def test_closing_ends_a_job_and_leaves_nothing_of_it(tmp_path: Path) -> None:
     with merging(store, disk, CREATED) as errors:
         closing = threading.Thread(target=store.close)
         closing.start()
-        _until(lambda: store._region.closed)
+        wait_until(lambda: store._region.closed)
     closing.join()
     assert [StoreClosed] == [type(error) for error in errors]
     assert [] == litter(tmp_path)
@@ -591,7 +583,7 @@ def test_whoever_asked_may_give_up(tmp_path: Path) -> None:
     disk.gate(CREATED)
     store.merge(stopped=disk.reached.is_set)
     disk.go.set()
-    _until(lambda: not litter(tmp_path))
+    wait_until(lambda: not litter(tmp_path))
     assert 4 == len(live(tmp_path))
     store.merge()
     assert 1 == len(live(tmp_path))
@@ -611,9 +603,9 @@ def test_a_slow_job_rests_and_can_be_closed_meanwhile(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=merge)
     thread.start()
-    _until(lambda: store._compactor._running is not None)
+    wait_until(lambda: store._compactor._running is not None)
     store.close()
-    thread.join(2)
+    thread.join(PATIENCE_S)
     assert 1 == len(errors)
     assert [] == litter(tmp_path)
 

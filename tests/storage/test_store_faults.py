@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from saros_storage.block import Column
 from saros_storage.clock import SystemClock
@@ -199,7 +199,7 @@ def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Pat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert list(range(10, 20)) == sorted(refused)
     disk.heal()
     store.write([rows(2)])
