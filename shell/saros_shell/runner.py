@@ -23,6 +23,8 @@ NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that th
 #: Of a session that was open: only that makes the driver log in again, with what it was given.
 LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
 _NOT_LET_IN = 801
+#: Wrong statements and parameters: the message says what to correct, and the advice no more than that it does.
+_SAID = frozenset({700, 701, 2003})
 STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
 
 
@@ -111,7 +113,8 @@ def done_line(statement: str, count: int) -> str:
 
 
 def error_lines(error: saros.Error) -> list[str]:
-    """An error for people: code and name, the sentence (with its caret lines), the advice."""
+    """An error for people: code and name, the sentence (with its caret lines), the advice if it says more than that."""
     lines = str(error).split("\n")
     advice = LOG_IN_ANEW if error.code == _NOT_LET_IN else error.advice
-    return [f"error {error.code} ({error.status}): {lines[0]}", *lines[1:], f"hint: {advice}"]
+    hint = [] if error.code in _SAID else [f"hint: {advice}"]
+    return [f"error {error.code} ({error.status}): {lines[0]}", *lines[1:], *hint]

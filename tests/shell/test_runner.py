@@ -58,3 +58,19 @@ def test_statements_without_rows_tell_what_they_did(
     runner = StatementRunner(connection, lines.extend, lines.extend)
     assert runner.run(statement)
     assert [expected] == lines
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("selct x from root.a.d", ["selct x from root.a.d", "^"]),
+        ("drop database root.b", ["hint: Look with SHOW DATABASES; create it with CREATE DATABASE."]),
+    ],
+    ids=("the message says it", "the advice says more"),
+)
+def test_an_error_comes_with_advice_that_its_message_has_not(
+    statement: str, expected: list[str], connection: saros.Connection
+) -> None:
+    lines: list[str] = []
+    assert not StatementRunner(connection, list, lines.extend).run(statement)
+    assert expected == lines[1:]
