@@ -91,17 +91,11 @@ class Server:
         self._server.add_generic_rpc_handlers((self._service.handlers(),))
         self._local = ""
         try:
-            check_address(host, port)
             bound = self._bind(host, port, security)
-        except RuntimeError as error:
-            self._service.close()
-            raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
-        except ConfigurationError:
+            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port)
+        except BaseException:
             self._service.close()
             raise
-        self.metrics: MetricsServer | None = None
-        if metrics_port is not None:
-            self.metrics = self._serve_metrics(host, metrics_port)
         #: Whether clients must log in.
         self.authenticated = authenticated
         #: host:port that clients connect to.
@@ -109,18 +103,22 @@ class Server:
         self._stopped = threading.Event()
 
     def _bind(self, host: str, port: int, security: Security) -> int:
-        """Listen; the port. Raises RuntimeError, ConfigurationError (certificate)."""
-        if security.tls is None:
-            return int(self._server.add_insecure_port(f"{host}:{port}"))
-        files = WatchedFiles((security.tls.certificate, security.tls.key))
-        self._service.node.certificates.append(files)
-        bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(files)))
-        self._local = f"unix-abstract:saros-{secrets.token_hex(16)}"
-        self._server.add_insecure_port(self._local)
+        """Listen; the port. Raises ConfigurationError (address, certificate)."""
+        try:
+            check_address(host, port)
+            if security.tls is None:
+                return int(self._server.add_insecure_port(f"{host}:{port}"))
+            files = WatchedFiles((security.tls.certificate, security.tls.key))
+            self._service.node.certificates.append(files)
+            bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(files)))
+            self._local = f"unix-abstract:saros-{secrets.token_hex(16)}"
+            self._server.add_insecure_port(self._local)
+        except RuntimeError as error:
+            raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
         return bound
 
     def _serve_metrics(self, host: str, port: int) -> MetricsServer:
-        """On this machine only: who scrapes does not log in."""
+        """On this machine only: who scrapes does not log in. Raises ConfigurationError."""
         host = host if is_loopback(host) else "127.0.0.1"
         service = self._service
         collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s, self._folder)
@@ -128,7 +126,6 @@ class Server:
             check_address(host, port)
             return MetricsServer(host, port, service.node, collector)
         except (OSError, RuntimeError) as error:
-            service.close()
             raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {error}") from error
 
     def start(self) -> None:
