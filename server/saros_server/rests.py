@@ -54,6 +54,10 @@ class Rests:
         self._numbers = count(1)
         self._thread: threading.Thread | None = None
 
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
     def put(self, rest: Sending) -> int:
         """Keep a rest; its number, which no other has."""
         until = self._clock.monotonic_ns() + round(LEASE_SECONDS * 1e9)

@@ -13,6 +13,7 @@ Thread-safe.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -38,8 +39,23 @@ _ANSWER_BYTES = 1 << 20
 #: Or when this is over: the client cannot cancel before, and what takes longer does not feel what a stream costs. Not
 #: less, since on a machine that has too much to do small queries take some ten milliseconds as well.
 _ANSWER_SECONDS = 0.1
+#: Results that clients have not read to the end. Each has one of the node's 256 calls; the others are for what is
+#: short, of which 32 at a time may find the same last place free.
+RESULTS_MAX = 192
 #: More than a cluster has groups; each may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
+
+
+class TooManyResults(Exception):
+    """As many results as may wait for clients do."""
+
+    code = 2031
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{RESULTS_MAX} results wait on this node for clients that have not read them to the end, which is as many "
+            "as may: fetch or close those that you have"
+        )
 
 
 class Statements:
@@ -48,16 +64,20 @@ class Statements:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rests = Rests(clock)
+        self._lock = threading.Lock()
+        #: Streams of results that are not over.
+        self._streams = 0
 
     def ask(
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> client_pb2.Answer:
-        """The call Ask. Raises what the statement raises until the answer goes."""
+        """The call Ask. Raises what the statement raises until the answer goes, and TooManyResults."""
         sending = self._begun(request, session)
         try:
             answer = client_pb2.Answer(head=_head(sending))
             whole = self._gather(sending, answer)
             if not whole and context.is_active():
+                self._check_room()
                 answer.rest = self._rests.put(sending)
                 return answer
             if whole and (end := _end(sending)) is not None:
@@ -101,7 +121,8 @@ class Statements:
     def execute(
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> Iterator[bytes]:
-        """The call Execute. Raises what the statement raises up to its first rows."""
+        """The call Execute. Raises what the statement raises up to its first rows, and TooManyResults."""
+        self._check_room()
         return self._stream(self._begun(request, session), context, headed=True)
 
     def close(self) -> None:
@@ -121,10 +142,22 @@ class Statements:
         )
         return Sending(outcome, session, request.statement, started)
 
+    def _check_room(self) -> None:
+        with self._lock:
+            streams = self._streams
+        if streams + len(self._rests) >= RESULTS_MAX:
+            raise TooManyResults
+
     def _stream(self, sending: Sending, context: grpc.ServicerContext, *, headed: bool = False) -> Iterator[bytes]:
-        outcome = sending.outcome
-        if not context.add_callback(outcome.close):
-            outcome.close()
+        def over() -> None:
+            with self._lock:
+                self._streams -= 1
+            sending.outcome.close()
+
+        with self._lock:
+            self._streams += 1
+        if not context.add_callback(over):
+            over()
         return self._pieces(sending, context, headed=headed)
 
     def _pieces(self, sending: Sending, context: grpc.ServicerContext, *, headed: bool) -> Iterator[bytes]:

@@ -141,6 +141,31 @@ def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
     wait_until(lambda: open_queries(server) == 0)
 
 
+def test_results_that_nobody_reads_leave_the_node_to_others(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "RESULTS_MAX", 3, raising=False)
+    with saros.connect(f"saros://{server.address}") as connection:
+        unread = [connection.execute(LARGE) for _ in range(3)]
+        with pytest.raises(saros.OperationalError, match=r"3 results wait on this node .* fetch or close") as refused:
+            connection.execute(LARGE)
+        assert 2031 == refused.value.code
+        assert 1 == connection.insert("root.a.d", [ROWS], {"y": [1]})
+        assert [(ROWS,)] == connection.execute("select count(x) from root.a.d").fetchall()
+
+        def has_room() -> bool:
+            try:
+                unread.append(connection.execute(LARGE))
+            except saros.OperationalError:
+                return False
+            return True
+
+        assert ROWS == unread.pop().fetch_arrow().num_rows
+        wait_until(has_room)
+        assert not has_room()
+        unread.pop(0).close()
+        wait_until(has_room)
+        assert [ROWS] * 3 == [cursor.fetch_arrow().num_rows for cursor in unread]
+
+
 def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
