@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import cramjam
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.kernels.points import pages_span, plain_decode, point_sections
+from saros_storage.kernels.points import lz4_plain_points, pages_span, plain_decode, point_sections
 from saros_storage.tsfile.format import uvar
 from saros_storage.types import Int64Array
 
@@ -69,6 +70,61 @@ def test_a_plain_page_with_too_few_bytes_is_refused() -> None:
     data, (starts, ends) = np.zeros(23, np.uint8), bounds([16, 7])
     for run in (plain_decode, plain_decode.source, plain_decode.twin):
         assert run(data, starts, ends, np.array([2, 1]), 8, np.empty(24, np.uint8)) < 0
+
+
+def packed_points(
+    pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0
+) -> list[tuple[int, bytes, list[int], bytes]]:
+    """What kernel and twin make of pages: what they answer, the times, their lengths, the values.
+
+    `room`: bytes more or less for times than the pages have; `cut`: so many bytes of the last page are missing.
+    """
+    blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
+    blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
+    data = np.frombuffer(b"".join(blocks), np.uint8)
+    offsets, ends = bounds([len(block) for block in blocks])
+    sizes, rows = np.array([len(page) for page in pages], np.int64), np.array(counts, np.int64)
+    found = []
+    for run in (lz4_plain_points, lz4_plain_points.twin):
+        values = np.zeros(width * sum(counts), np.uint8)
+        page, times = np.zeros(sizes.max(), np.uint8), np.zeros(max(int(sizes.sum()) + room, 0), np.uint8)
+        lengths = np.zeros(len(pages), np.int64)
+        used = run(data, offsets, ends - offsets, sizes, rows, width, page, times, lengths, values)
+        found.append((used, times[: max(used, 0)].tobytes(), lengths.tolist(), values.tobytes()))
+    return found
+
+
+@given(
+    st.sampled_from((4, 8)),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), min_size=1, max_size=5),
+    st.integers(0, 3),
+)
+def test_pages_of_lz4_and_plain_values_are_read_at_once(width: int, shapes: list[tuple[int, int]], spare: int) -> None:
+    counts = [count for _, count in shapes]
+    values = (np.arange(1, sum(counts) + 1) * 0x01020305).astype(f">u{width}")
+    times = [bytes(n % 251 for n in range(size)) for size, _ in shapes]
+    parts = np.split(values, np.cumsum(counts)[:-1])
+    pages = [uvar(len(t)) + t + part.tobytes() + b"x" * spare for t, part in zip(times, parts, strict=True)]
+    stream = b"".join(times)
+    expected = (len(stream), stream, [len(t) for t in times], values.astype(f"u{width}").tobytes())
+    assert [expected] * 2 == packed_points(pages, counts, width)
+
+
+@pytest.mark.parametrize(
+    ("page", "count", "room", "cut"),
+    [
+        (uvar(3) + b"ttt" + bytes(15), 2, 0, 0),
+        (uvar(30) + b"ttt" + bytes(16), 2, 0, 0),
+        (uvar(3) + b"ttt" + bytes(16), -1, 0, 0),
+        (uvar(3) + b"ttt" + bytes(16), 2, 0, 3),
+        (uvar(3) + b"ttt" + bytes(16), 2, -38, 0),
+        (b"", 0, 0, 0),
+    ],
+    ids=["too few values", "times that do not end", "less than no rows", "cut off", "no room for times", "nothing"],
+)
+def test_pages_that_are_damaged_or_too_large_are_refused_at_once(page: bytes, count: int, room: int, cut: int) -> None:
+    whole = uvar(2) + b"tt" + bytes(16)
+    assert [-1] * 2 == [found[0] for found in packed_points([whole, page], [2, count], 8, room=room, cut=cut)]
 
 
 def test_pages_begin_and_end_with_their_times() -> None:

@@ -13,9 +13,11 @@ from saros_storage.tsfile.same_times import decode_times
 from saros_storage.types import Int64Array
 
 
-def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array]:
+def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array, Int64Array, Int64Array]:
+    """Stream, bytes, rows, first and last times."""
     streams = [encode_times(page) for page in times]
-    return b"".join(streams), lengths(streams), lengths(times)
+    ends = [np.array([page[at] for page in times], np.int64) for at in (0, -1)]
+    return b"".join(streams), lengths(streams), lengths(times), ends[0], ends[1]
 
 
 def lengths(parts: Sequence[Sized]) -> Int64Array:
@@ -29,9 +31,6 @@ LATER = np.array([7_000, 7_001, 9_000], np.int64)
 def test_times_of_pages_come_one_after_the_other() -> None:
     assert np.array_equal(np.concatenate((FIRST, LATER)), decode_times(*pages(FIRST, LATER)))
     assert np.array_equal(np.concatenate((LATER, FIRST + 10_000)), decode_times(*pages(LATER, FIRST + 10_000)))
-    stream, sizes, counts = pages(FIRST, LATER)
-    with_nothing = decode_times(stream, np.insert(sizes, 1, 0), np.insert(counts, 1, 0))
-    assert np.array_equal(np.concatenate((FIRST, LATER)), with_nothing)
     assert len(decode_times(*pages())) == 0
 
 
@@ -45,17 +44,26 @@ def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
 
 def test_bytes_that_are_cut_elsewhere_are_other_times() -> None:
     """Two pages of two rows take the bytes of one page of four, if rows are not looked at."""
-    stream, size, count = pages(np.array([1, 2, 3, 4], np.int64))
-    assert [1, 2, 3, 4] == decode_times(stream, size, count).tolist()
-    assert [1, 2] == decode_times(stream, size, count // 2).tolist()
-    assert [1, 2, 3, 4] == decode_times(stream, size, count).tolist()
+    stream, size, count, first, last = pages(np.array([1, 2, 3, 4], np.int64))
+    for _ in range(2):
+        assert [1, 2, 3, 4] == decode_times(stream, size, count, first, last).tolist()
+        assert [1, 2] == decode_times(stream, size, count // 2, first, last - 2).tolist()
+
+
+def test_times_that_are_known_are_refused_where_statistics_say_otherwise() -> None:
+    stream, sizes, counts, firsts, lasts = pages(FIRST, LATER)
+    for _ in range(2):
+        assert len(FIRST) + len(LATER) == len(decode_times(stream, sizes, counts, firsts, lasts))
+        for wrong in ((firsts + 1, lasts), (firsts, lasts + 1)):
+            with pytest.raises(DecodeError, match="statistics"):
+                decode_times(stream, sizes, counts, *wrong)
 
 
 def test_damaged_times_are_refused_each_time() -> None:
-    stream, _, count = pages(LATER)
+    stream, _, *told = pages(LATER)
     for _ in range(2):
         with pytest.raises(DecodeError, match="damaged"):
-            decode_times(stream[:10], lengths([stream[:10]]), count)
+            decode_times(stream[:10], lengths([stream[:10]]), *told)
         with pytest.raises(DecodeError, match="rise"):
             decode_times(*pages(LATER, FIRST))
 

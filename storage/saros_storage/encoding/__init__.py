@@ -28,6 +28,7 @@ from saros_storage.encoding.codecs import (
     encode,
     encode_times,
     encodings_for,
+    is_turned_round,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 
@@ -42,4 +43,5 @@ __all__ = [
     "encode",
     "encode_times",
     "encodings_for",
+    "is_turned_round",
 ]

@@ -31,6 +31,7 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
+_TURNED = _INT64 | {DataType.FLOAT, DataType.DOUBLE}
 _GORILLA = _INTEGERS | {DataType.FLOAT, DataType.DOUBLE}
 #: End marks of a Gorilla page, as bit patterns.
 _SENTINELS = {
@@ -189,11 +190,16 @@ def decode_pages_into(
         _decode_xor(encoding, stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
         _decode_ts2diff(stream, starts, ends, counts, out)
-    elif encoding is Encoding.PLAIN and type_ not in _INT32 and type_ is not DataType.BOOLEAN:
+    elif is_turned_round(encoding, type_):
         if plain_decode(stream.data, starts, ends, counts, out.dtype.itemsize, out.view(np.uint8)) < 0:
             raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes")
     else:
         _decode_each(_page_decoder(encoding, type_), stream.data, starts, ends, counts, out)
+
+
+def is_turned_round(encoding: Encoding, type_: DataType) -> bool:
+    """Whether values are stored as they are, of a fixed width, but for the order of their bytes: the last first."""
+    return encoding is Encoding.PLAIN and type_ in _TURNED
 
 
 def _check_bounds(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int, size: int) -> None:

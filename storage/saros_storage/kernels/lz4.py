@@ -99,63 +99,71 @@ def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64
     return len(offsets)
 
 
+@part
+def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, base: np.uint64, end: np.uint64) -> bool:
+    """Decode the block `data[at:stop]` into `out[base:end]`, both within their arrays; whether it came out whole.
+
+    All is unsigned: an index that may be negative costs NumPy's wrap-around.
+    """
+    one = U(1)
+    to = base
+    at_near, to_near = stop - min(U(_NEAR), stop - at), end - min(U(_NEAR), end - to)
+    while True:
+        if at >= stop:
+            return False
+        token = U(data[at])
+        literals, match = token >> U(4), token & U(15)
+        if at < at_near and to < to_near and literals < U(15):
+            copy_16(out, to, data, at + one)
+            to += literals
+            at += literals + U(3)
+            distance = U(data[at - U(2)]) | (U(data[at - one]) << U(8))
+            if distance - one >= to - base:
+                return False
+            if match < U(15) and distance >= U(8):
+                copy_8(out, to, out, to - distance)
+                copy_8(out, to + U(8), out, to + U(8) - distance)
+                copy_2(out, to + U(16), out, to + U(16) - distance)
+                to += match + U(4)
+                continue
+        else:
+            literals, at = _length(data, at + one, stop, literals)
+            if literals > stop - at or literals > end - to:
+                return False
+            for i in range(literals):
+                out[to + i] = data[at + i]
+            to += literals
+            at += literals
+            if at == stop:
+                return bool(to == end)
+            if stop - at < U(2):
+                return False
+            distance = U(data[at]) | (U(data[at + one]) << U(8))
+            at += U(2)
+            if distance - one >= to - base:
+                return False
+        match, at = _length(data, at, stop, match)
+        match += U(4)
+        if match + U(_LAST) > end - to:
+            return False
+        _repeat(out, to, distance, match)
+        to += match
+
+
 @kernel("i64(u8r[], i64r[], i64r[], i64r[], u8[])", twin=_decode_twin)
 def lz4_decode(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
     """Decode blocks of `sizes` bytes at `offsets` of `data`, the first into `out[:ends[0]]`, each behind the other.
 
     Answers how many came out whole, before one that is damaged, or not within the arrays. One that fills nothing is not
-    looked at. All is unsigned: an index that may be negative costs NumPy's wrap-around.
+    looked at.
     """
-    one = U(1)
     base = U(0)
     inside = _inside(data, offsets, sizes, ends, out)
     for block in range(inside):
-        if ends[block] == np.int64(base):
-            continue
-        at, to = U(offsets[block]), base
-        stop, end = at + U(sizes[block]), U(ends[block])
-        at_near, to_near = stop - min(U(_NEAR), stop - at), end - min(U(_NEAR), end - to)
-        while True:
-            if at >= stop:
+        end = U(ends[block])
+        if end != base:
+            at = U(offsets[block])
+            if not lz4_block(data, at, at + U(sizes[block]), out, base, end):
                 return block
-            token = U(data[at])
-            literals, match = token >> U(4), token & U(15)
-            if at < at_near and to < to_near and literals < U(15):
-                copy_16(out, to, data, at + one)
-                to += literals
-                at += literals + U(3)
-                distance = U(data[at - U(2)]) | (U(data[at - one]) << U(8))
-                if distance - one >= to - base:
-                    return block
-                if match < U(15) and distance >= U(8):
-                    copy_8(out, to, out, to - distance)
-                    copy_8(out, to + U(8), out, to + U(8) - distance)
-                    copy_2(out, to + U(16), out, to + U(16) - distance)
-                    to += match + U(4)
-                    continue
-            else:
-                literals, at = _length(data, at + one, stop, literals)
-                if literals > stop - at or literals > end - to:
-                    return block
-                for i in range(literals):
-                    out[to + i] = data[at + i]
-                to += literals
-                at += literals
-                if at == stop:
-                    break
-                if stop - at < U(2):
-                    return block
-                distance = U(data[at]) | (U(data[at + one]) << U(8))
-                at += U(2)
-                if distance - one >= to - base:
-                    return block
-            match, at = _length(data, at, stop, match)
-            match += U(4)
-            if match + U(_LAST) > end - to:
-                return block
-            _repeat(out, to, distance, match)
-            to += match
-        if to != end:
-            return block
-        base = end
+            base = end
     return inside

@@ -3,13 +3,17 @@
 page        uvar bytes of times | times | values          point_sections: where times and values begin
 values      PLAIN: big-endian, 4 or 8 bytes each          plain_decode
 times       one page's after the other's                  pages_span: each page's first and last time as it should be
+
+Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`: its caller asks once for the
+interpreter's lock, and a page is in the processor's cache when its values are turned round.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.kernels.jit import kernel
+from saros_storage.kernels.jit import kernel, part
+from saros_storage.kernels.lz4 import lz4_block, lz4_decode
 from saros_storage.kernels.wide import turn_4, turn_8
 from saros_storage.types import ByteArray, Int64Array
 
@@ -29,6 +33,20 @@ def _sections_twin(data: ByteArray, starts: Int64Array, ends: Int64Array, times:
     return len(starts)
 
 
+@part
+def _section(data: ByteArray, at: int, end: int) -> tuple[int, int]:
+    """Where times and values of the page [at, end) begin; values at -1: times do not end in it."""
+    size, shift, byte = 0, 0, 128
+    while byte >= 128:
+        if at >= end or shift == 7 * _VARINT_BYTES_MAX:
+            return at, -1
+        byte = np.int64(data[at])
+        size |= (byte & 127) << shift
+        shift += 7
+        at += 1
+    return (at, at + size) if size <= end - at else (at, -1)
+
+
 @kernel("i64(u8r[], i64r[], i64r[], i64[], i64[])", twin=_sections_twin)
 def point_sections(data: ByteArray, starts: Int64Array, ends: Int64Array, times: Int64Array, values: Int64Array) -> int:
     """Where times and values begin in pages [starts[i], ends[i]).
@@ -36,19 +54,9 @@ def point_sections(data: ByteArray, starts: Int64Array, ends: Int64Array, times:
     Answers how many pages have both, before one that has not.
     """
     for page in range(len(starts)):
-        at, end = starts[page], ends[page]
-        size, shift, byte = 0, 0, 128
-        while byte >= 128:
-            if at >= end or shift == 7 * _VARINT_BYTES_MAX:
-                return page
-            byte = np.int64(data[at])
-            size |= (byte & 127) << shift
-            shift += 7
-            at += 1
-        if size > end - at:
+        times[page], values[page] = _section(data, starts[page], ends[page])
+        if values[page] < 0:
             return page
-        times[page] = at
-        values[page] = at + size
     return len(starts)
 
 
@@ -65,6 +73,23 @@ def _plain_twin(
     return filled
 
 
+@part
+def _turn(data: ByteArray, at: np.uint64, size: int, count: int, out: ByteArray, to: np.uint64) -> None:
+    """Turn `count` values of `size` bytes round."""
+    wide = U(size)
+    stop = to + wide * U(count)
+    if size == 8:
+        while to < stop:
+            turn_8(out, to, data, at)
+            to += wide
+            at += wide
+    else:
+        while to < stop:
+            turn_4(out, to, data, at)
+            to += wide
+            at += wide
+
+
 @kernel("i64(u8r[], i64r[], i64r[], i64r[], i64, u8[])", twin=_plain_twin)
 def plain_decode(
     data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: ByteArray
@@ -73,24 +98,83 @@ def plain_decode(
 
     Answers the bytes, or -1: a page has too few. The caller sees to it that pages lie in `data`, and values in `out`.
     """
-    wide = U(size)
-    to = U(0)
+    filled = 0
     for page in range(len(starts)):
-        at = U(starts[page])
         if size * counts[page] > ends[page] - starts[page]:
             return -1
-        stop = to + wide * U(counts[page])
-        if size == 8:
-            while to < stop:
-                turn_8(out, to, data, at)
-                to += wide
-                at += wide
-        else:
-            while to < stop:
-                turn_4(out, to, data, at)
-                to += wide
-                at += wide
-    return int(np.int64(to))
+        _turn(data, U(starts[page]), size, counts[page], out, U(filled))
+        filled += size * counts[page]
+    return filled
+
+
+def _lz4_plain_twin(
+    data: ByteArray,
+    offsets: Int64Array,
+    stored: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
+    width: int,
+    page: ByteArray,
+    times: ByteArray,
+    lengths: Int64Array,
+    values: ByteArray,
+) -> int:
+    used, filled = 0, 0
+    begin, start = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for number, count in enumerate(counts.tolist()):
+        this = slice(number, number + 1)
+        whole = lz4_decode.twin(data, offsets[this], stored[this], sizes[this], page)
+        if not whole or not _sections_twin(page, np.zeros(1, np.int64), sizes[this], begin, start):
+            return -1
+        stream = page[int(begin[0]) : int(start[0])]
+        if len(stream) > len(times) - used or count < 0 or width * count > len(values) - filled:
+            return -1
+        if _plain_twin(page, start, sizes[this], counts[this], width, values[filled:]) < 0:
+            return -1
+        times[used : used + len(stream)] = stream
+        lengths[number] = len(stream)
+        used += len(stream)
+        filled += width * count
+    return used
+
+
+@kernel("i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, u8[], u8[], i64[], u8[])", twin=_lz4_plain_twin)
+def lz4_plain_points(
+    data: ByteArray,
+    offsets: Int64Array,
+    stored: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
+    width: int,
+    page: ByteArray,
+    times: ByteArray,
+    lengths: Int64Array,
+    values: ByteArray,
+) -> int:
+    """Times as they are stored, and values turned round, of pages that are LZ4 blocks and have PLAIN values.
+
+    Page i is `stored[i]` bytes of `data`, `sizes[i]` when decompressed, which it is into `page`; it gives `lengths[i]`
+    bytes of times, and `counts[i]` values of `width` bytes (4 or 8). Answers the bytes of all times, or -1: a page is
+    damaged, or there is no room for what it gives.
+    """
+    used, filled = 0, 0
+    for number in range(len(offsets)):
+        offset, size, wanted = offsets[number], sizes[number], width * counts[number]
+        if min(offset, size, stored[number], wanted) < 0 or stored[number] > len(data) - offset or size > len(page):
+            return -1
+        if not lz4_block(data, U(offset), U(offset + stored[number]), page, U(0), U(size)):
+            return -1
+        begin, start = _section(page, 0, size)
+        length = start - begin
+        if start < 0 or wanted > size - start or length > len(times) - used or wanted > len(values) - filled:
+            return -1
+        for i in range(length):
+            times[used + i] = page[begin + i]
+        _turn(page, U(start), width, counts[number], values, U(filled))
+        lengths[number] = length
+        used += length
+        filled += wanted
+    return used
 
 
 def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:

@@ -100,6 +100,8 @@ class ChunkLayout:
     pages: tuple[PageMeta, ...]
     #: Their numbers, a row for each of `PageTable`'s.
     numbers: NumericArray
+    #: Bytes of the largest page, decompressed.
+    size_max: int
     #: Whether each page has its own statistics; else there is at most one page, and they are the chunk's.
     many: bool
     #: Where the pages, headers included, lie in the file: [start, end).
@@ -155,8 +157,9 @@ def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) ->
     start, end = cursor.base + start, cursor.base + end
     spans = () if type_ is None or marker & VALUE_MASK else tuple(_spans(pages))
     numbers = _table(pages)
+    largest = max([page.size for page in pages], default=0)
     return ChunkLayout(
-        file, chunk.offset, name, type_, encoding, compressor, tuple(pages), numbers, many, start, end, spans
+        file, chunk.offset, name, type_, encoding, compressor, tuple(pages), numbers, largest, many, start, end, spans
     )
 
 

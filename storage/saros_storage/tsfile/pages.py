@@ -23,14 +23,14 @@ import numpy as np
 
 from saros_storage.block import Column, TextArray, Values
 from saros_storage.compression import decompress_pages_into
-from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into
+from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into, is_turned_round
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.kernels.merge import rises
-from saros_storage.kernels.points import pages_span, point_sections
+from saros_storage.kernels.points import lz4_plain_points, point_sections
 from saros_storage.kernels.words import Stream
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
-from saros_storage.tsfile.same_times import decode_times
+from saros_storage.tsfile.same_times import check_bounds, decode_times
 from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
 
 #: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
@@ -42,19 +42,13 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
     """Times and values of pages [first, stop) of a non-aligned chunk, and the bytes decompressed."""
     assert layout.type is not None
     table = layout.table(first, stop)
-    sink = _sink(layout.type, _checked_rows(layout, table))
-    streams: list[memoryview] = []
-    for batch in _batches(layout, data, table):
-        begins, values = _sections(batch)
-        content = batch.data
-        streams += [content[a:b] for a, b in zip(begins.tolist(), values.tolist(), strict=True)]
-        sink.add(batch, values)
+    rows = _checked_rows(layout, table)
+    found = _plain_points(layout, data, table, rows) or _any_points(layout, data, table, rows)
     try:
-        times = decode_times(b"".join(streams), np.array(list(map(len, streams)), np.int64), table.counts)
+        times = decode_times(found.times, found.lengths, table.counts, table.firsts, table.lasts)
     except DecodeError as error:
         raise layout.corrupt(str(error)) from error
-    _check_bounds(layout, table, times)
-    return times, sink.column(), table.size
+    return times, found.values, table.size
 
 
 def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, int]:
@@ -66,7 +60,10 @@ def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> 
         part = times[done : done + batch.table.rows]
         _decode_into(batch, layout.encoding, DataType.INT64, batch.starts, part)
         done += len(part)
-    _check_bounds(layout, table, times)
+    try:
+        check_bounds(times, table.counts, table.firsts, table.lasts)
+    except DecodeError as error:
+        raise layout.corrupt(str(error)) from error
     if not rises(times):
         raise layout.corrupt("the times do not rise")
     return times, table.size
@@ -156,7 +153,53 @@ def _decompress(layout: ChunkLayout, data: memoryview, table: PageTable) -> Batc
     return Batch(layout, table, Stream(buffer), ends - table.sizes, ends)
 
 
-# --- times
+# --- pages of a chunk that is not aligned
+
+
+class _Points(NamedTuple):
+    """What pages hold: times as they are stored, one page's behind the other's, their bytes of each; values."""
+
+    times: bytes
+    lengths: Int64Array
+    values: Column
+
+
+def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points | None:
+    """The pages by one kernel, if it is for them; None, too, if they are damaged: `_any_points` tells how."""
+    type_ = layout.type
+    if layout.compressor is not Compressor.LZ4 or type_ is None or not is_turned_round(layout.encoding, type_):
+        return None
+    values: NumericArray = np.empty(rows, NUMPY_DTYPE[type_])
+    others = table.size - values.nbytes
+    if others < 0:
+        return None
+    page, times, lengths = np.empty(layout.size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
+    used = lz4_plain_points(
+        np.frombuffer(data, np.uint8),
+        table.offsets,
+        table.stored,
+        table.sizes,
+        table.counts,
+        values.itemsize,
+        page,
+        times,
+        lengths,
+        values.view(np.uint8),
+    )
+    return None if used < 0 else _Points(times[:used].tobytes(), lengths, Column(type_, values))
+
+
+def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points:
+    """The pages, whatever they are compressed and encoded with."""
+    assert layout.type is not None
+    sink = _sink(layout.type, rows)
+    streams: list[memoryview] = []
+    for batch in _batches(layout, data, table):
+        begins, values = _sections(batch)
+        content = batch.data
+        streams += [content[a:b] for a, b in zip(begins.tolist(), values.tolist(), strict=True)]
+        sink.add(batch, values)
+    return _Points(b"".join(streams), np.array(list(map(len, streams)), np.int64), sink.column())
 
 
 def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
@@ -166,11 +209,6 @@ def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
     if found < len(times):
         raise batch.corrupt("times that do not end in their page", found)
     return times, values
-
-
-def _check_bounds(layout: ChunkLayout, table: PageTable, times: Int64Array) -> None:
-    if not pages_span(times, table.counts, table.firsts, table.lasts):
-        raise layout.corrupt("the times are not those that the statistics say")
 
 
 # --- which rows are present

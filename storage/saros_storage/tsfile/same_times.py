@@ -19,6 +19,7 @@ import numpy as np
 
 from saros_storage.encoding import DecodeError, decode_pages_into
 from saros_storage.kernels.merge import rises
+from saros_storage.kernels.points import pages_span
 from saros_storage.kernels.words import Stream
 from saros_storage.types import DataType, Encoding, Int64Array
 
@@ -31,7 +32,7 @@ _ROWS_MAX = 1 << 17
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     stream: bytes
-    #: Bytes and rows of each page.
+    #: Of each page bytes, rows, first and last time.
     shape: bytes
     times: Int64Array
 
@@ -45,19 +46,28 @@ class _Recent:
 _recent = _Recent()
 
 
-def decode_times(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
+def decode_times(
+    stream: bytes, sizes: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array
+) -> Int64Array:
     """Times of pages of so many bytes of the stream, and rows, one behind the other; not to be written to.
 
-    Raises DecodeError: damaged, or not strictly rising.
+    Raises DecodeError: damaged, not strictly rising, or pages that do not begin and end with these times.
     """
-    shape = sizes.tobytes() + counts.tobytes()
+    shape = b"".join([numbers.tobytes() for numbers in (sizes, counts, firsts, lasts)])
     for known in _recent.known:
         if known.shape == shape and known.stream == stream:
             return known.times
     times = _decode(stream, sizes, counts)
+    check_bounds(times, counts, firsts, lasts)
     if len(times) <= _ROWS_MAX:
         _recent.known = (_Known(stream, shape, times), *_recent.known[: _KEPT_MAX - 1])
     return times
+
+
+def check_bounds(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> None:
+    """Raise DecodeError unless pages of so many times begin and end with those."""
+    if not pages_span(times, counts, firsts, lasts):
+        raise DecodeError("the times are not those that the statistics say")
 
 
 def _decode(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
