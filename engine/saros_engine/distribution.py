@@ -35,10 +35,12 @@ from saros_engine.plan import (
     Node,
     PlanFragment,
     Project,
+    Scan,
     Sort,
     TimeJoin,
     WindowJoin,
 )
+from saros_storage.reading import rows_at_once
 
 _Part = TypeVar("_Part", Node, AggregateScan)
 
@@ -73,9 +75,22 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     for run in _runs(node.children, parallelism):
         number = len(fragments) + 1
         fields = tuple(chain.from_iterable(child.fields for child in run))
-        fragments.append(PlanFragment(number, replace(node, children=run, fields=fields)))
+        part = _with_more_rows(run, rows_at_once(len(fields))) if isinstance(node, TimeJoin) else run
+        fragments.append(PlanFragment(number, replace(node, children=part, fields=fields)))
         sources.append(ExchangeSource(number, fields))
     return replace(node, children=tuple(sources))
+
+
+def _with_more_rows(children: tuple[Node, ...], block_rows: int) -> tuple[Node, ...]:
+    """The children, those of them that are scans with blocks of so many rows, if that is more."""
+    return tuple(
+        [
+            replace(child, request=replace(child.request, block_rows=block_rows))
+            if isinstance(child, Scan) and child.request.block_rows < block_rows
+            else child
+            for child in children
+        ]
+    )
 
 
 def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuf
 from saros_engine.execution import QueryExecution
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.options import EngineOptions
-from saros_engine.plan import DeviceMerge, ExchangeSource, Rows
+from saros_engine.plan import DeviceMerge, ExchangeSource, Field, Rows, Scan, TimeJoin
 from saros_scheduler import DriverScheduler, QueryTimedOut
 from saros_storage.block import Block, Column
+from saros_storage.reading import ScanRequest, rows_at_once
 from saros_storage.types import DataType
 
 DEVICES, ROWS = 10, 200_000
@@ -328,6 +330,22 @@ def test_devices_are_dealt_to_the_instances_in_turn() -> None:
     assert ExchangeSource(1, (), node.devices) == top.fragment.root
     roots = [part.fragment.root for part in parts]
     assert [DeviceMerge(children[at::2], node.devices[at::2], ()) for at in (0, 1)] == roots
+
+
+def test_scans_of_a_wide_join_that_is_cut_give_as_many_rows_as_their_part_of_it_can_take() -> None:
+    def scan(number: int) -> Scan:
+        name = f"s{number}"
+        request = ScanRequest("root.d", (name,), (DataType.DOUBLE,), aligned=False, block_rows=rows_at_once(100))
+        return Scan(request, (Field(name, DataType.DOUBLE),))
+
+    scans = tuple(scan(number) for number in range(100))
+    fields = tuple(field for one in scans for field in one.fields)
+    for parts, rows in ((1, rows_at_once(100)), (2, rows_at_once(50)), (4, rows_at_once(25))):
+        instances = distribute(TimeJoin(scans, fields), parts)
+        joins = [instance.fragment.root for instance in (instances[1:] or instances)]
+        found = [child for join in joins if isinstance(join, TimeJoin) for child in join.children]
+        expected = [replace(one, request=replace(one.request, block_rows=rows)) for one in scans]
+        assert expected == found
 
 
 def test_a_small_query_runs_on_the_thread_that_asks_unless_that_is_the_main_one(tmp_path: Path) -> None:
