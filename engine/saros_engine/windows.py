@@ -13,8 +13,8 @@ panes once, and windows merge panes.
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-Fixed windows cost no memory, however many there are, but for the borders that were asked for last; calendar windows are
-an array. Pure: any thread.
+Fixed windows cost no memory, however many there are, but for borders about those that were asked for last; calendar
+windows are an array. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from saros_storage.types import Int64Array, TimeUnit
 
 #: More windows than this are refused: every window is a row of the result, empty ones too.
 WINDOWS_MAX = 1_000_000
+#: Windows whose borders are made together.
+_BORDERS = 4_096
 _NONE = np.empty(0, np.int64)
 #: Calendar sequences that are kept: the scans of one query share theirs.
 _CACHED_SEQUENCES = 16
@@ -77,8 +79,8 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
-        #: The numbers of the windows asked for last, and their borders.
-        self._last = (0, 0), (_NONE, _NONE)
+        #: The windows about those asked for last: [low, high), their starts and ends.
+        self._kept = 0, 0, _NONE, _NONE
 
     def starts(self, low: int, high: int) -> Int64Array:
         """See `WindowSequence`."""
@@ -89,15 +91,16 @@ class FixedSequence:
         return self._borders(low, high)[1]
 
     def _borders(self, low: int, high: int) -> tuple[Int64Array, Int64Array]:
-        """Starts and ends; those asked for last are kept, since series side by side mostly span the same time."""
-        asked, borders = self._last
-        if asked != (low, high):
-            starts = np.arange(low, high, dtype=np.int64) * self._step + self._start
+        """Starts and ends; those about them are kept, for the series beside this one, and for its next rows."""
+        first, stop, starts, ends = self._kept
+        if low < first or high > stop:
+            first = low - low % _BORDERS
+            stop = max(high, min(first + _BORDERS, self.count))
+            starts = np.arange(first, stop, dtype=np.int64) * self._step + self._start
             # Near the end of time start + interval could overflow.
             ends = np.where(self._end - starts < self._interval, self._end, starts + self._interval)
-            borders = starts, ends
-            self._last = (low, high), borders
-        return borders
+            self._kept = first, stop, starts, ends
+        return starts[low - first : high - first], ends[low - first : high - first]
 
     def first_ending_after(self, time: int) -> int:
         """See `WindowSequence`."""

@@ -228,7 +228,7 @@ class Block:
     @property
     def nbytes(self) -> int:
         """Bytes held, for memory accounts."""
-        return (0 if self.time is None else self.time.nbytes) + sum(c.nbytes for c in self.columns)
+        return (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
 
     def slice(self, start: int, stop: int) -> Block:
         """Rows [start, stop), without a copy."""

@@ -423,6 +423,24 @@ def test_deviations_of_samples_and_populations() -> None:
     assert [(0.0, None)] == aggregate(rows[:1], [DOUBLE], None, call("var_pop"), call("var_samp"))
 
 
+def test_borders_of_very_many_windows_are_the_same_in_whatever_order_they_are_asked_for() -> None:
+    count, step, interval, end = 10_001, 7, 5, 70_003
+    sequence = window_sequence(TimeWindows(0, end, interval, 0, step, 0))
+    assert count == sequence.count
+    for low, high in (
+        (9_990, 10_001),
+        (4_000, 4_200),
+        (4_095, 4_097),
+        (0, 10_001),
+        (5, 5),
+        (10_001, 10_001),
+        (3, 9_000),
+    ):
+        starts = [number * step for number in range(low, high)]
+        assert starts == sequence.starts(low, high).tolist()
+        assert [min(start + interval, end) for start in starts] == sequence.ends(low, high).tolist()
+
+
 def test_memory_is_accounted_and_given_back() -> None:
     account = Account()
     node = Aggregate(_no_node(), (call("sum"),), SessionWindows(1), Stage.SINGLE, (), descending=True)

@@ -69,8 +69,19 @@ def test_damaged_times_are_refused_each_time() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    for start in range(20):
-        decode_times(*pages(FIRST + start))
+    runs = [FIRST + start for start in range(2 * same_times._BYTES_MAX // FIRST.nbytes)]
+    first = decode_times(*pages(runs[0]))
+    assert first is decode_times(*pages(runs[0]))
+    for run in runs[1:]:
+        decode_times(*pages(run))
+    assert first is not decode_times(*pages(runs[0]))
     large = np.arange(same_times._ROWS_MAX + 1, dtype=np.int64)
     assert decode_times(*pages(large)) is not decode_times(*pages(large))
-    assert len(same_times._recent.known) <= same_times._KEPT_MAX
+
+
+def test_a_series_of_many_runs_is_known_when_the_next_one_is_read() -> None:
+    """Two threads read a series each, of runs as long as a block."""
+    runs = [np.arange(start << 17, (start + 1) << 17, dtype=np.int64) * 1_000 for start in range(24)]
+    stored = [pages(run) for run in runs]
+    first = [decode_times(*run) for run in stored]
+    assert all(times is decode_times(*run) for times, run in zip(first, stored, strict=True))

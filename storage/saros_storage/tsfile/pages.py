@@ -42,19 +42,20 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
     """Times and values of pages [first, stop) of a non-aligned chunk, and the bytes decompressed."""
     assert layout.type is not None
     table = layout.table(first, stop)
-    rows = _checked_rows(layout, table)
-    found = _plain_points(layout, data, table, rows) or _any_points(layout, data, table, rows)
+    rows, size = _checked_size(layout, table)
+    found = _plain_points(layout, data, table, rows, size) or _any_points(layout, data, table, rows)
     try:
         times = decode_times(found.times, found.lengths, table.counts, table.firsts, table.lasts)
     except DecodeError as error:
         raise layout.corrupt(str(error)) from error
-    return times, found.values, table.size
+    return times, found.values, size
 
 
 def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, int]:
     """Times of pages [first, stop) of a time chunk, and the bytes decompressed."""
     table = layout.table(first, stop)
-    times = np.empty(_checked_rows(layout, table), np.int64)
+    rows, size = _checked_size(layout, table)
+    times = np.empty(rows, np.int64)
     done = 0
     for batch in _batches(layout, data, table):
         part = times[done : done + batch.table.rows]
@@ -66,7 +67,7 @@ def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> 
         raise layout.corrupt(str(error)) from error
     if not rises(times):
         raise layout.corrupt("the times do not rise")
-    return times, table.size
+    return times, size
 
 
 def read_column(
@@ -95,11 +96,12 @@ def read_column(
     return sink.column(), table.size
 
 
-def _checked_rows(layout: ChunkLayout, table: PageTable) -> int:
-    rows = table.rows
-    if rows > READ_ROWS_MAX or table.size > READ_BYTES_MAX:
-        raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {table.size} bytes")
-    return rows
+def _checked_size(layout: ChunkLayout, table: PageTable) -> tuple[int, int]:
+    """Rows and bytes of the pages."""
+    rows, size = table.rows, table.size
+    if rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
+        raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {size} bytes")
+    return rows, size
 
 
 # --- decompressing
@@ -164,13 +166,13 @@ class _Points(NamedTuple):
     values: Column
 
 
-def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points | None:
+def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
     """The pages by one kernel, if it is for them; None, too, if they are damaged: `_any_points` tells how."""
     type_ = layout.type
     if layout.compressor is not Compressor.LZ4 or type_ is None or not is_turned_round(layout.encoding, type_):
         return None
     values: NumericArray = np.empty(rows, NUMPY_DTYPE[type_])
-    others = table.size - values.nbytes
+    others = size - values.nbytes
     if others < 0:
         return None
     page, times, lengths = np.empty(layout.size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)

@@ -8,6 +8,9 @@ What was decoded last is known by its bytes as stored. To compare them costs lit
 even distances take some bytes for 128 rows, and nothing where they differ, which they do at once. Who joins the series
 finds one array, and has nothing to compare.
 
+A series is read run by run, and the next one from its beginning again: so what is kept are the runs of a whole series,
+or of a few that are read side by side.
+
 Any thread: what two threads decode at once, one of them may decode in vain.
 """
 
@@ -21,29 +24,23 @@ from saros_storage.encoding import DecodeError, decode_pages_into
 from saros_storage.kernels.merge import rises
 from saros_storage.kernels.points import pages_span
 from saros_storage.kernels.words import Stream
+from saros_storage.tsfile.lru import LruCache
 from saros_storage.types import DataType, Encoding, Int64Array
 
-#: Times of a few devices, for as many threads that read.
-_KEPT_MAX = 8
-#: More rows than a block has are not kept: a few MB in all, 16 at most.
+#: Some four million times at even distances: of two series side by side, two million each.
+_BYTES_MAX = 32 << 20
+#: Runs of more rows than a block has are not kept.
 _ROWS_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     stream: bytes
-    #: Of each page bytes, rows, first and last time.
-    shape: bytes
     times: Int64Array
 
 
-class _Recent:
-    def __init__(self) -> None:
-        #: What was decoded last, the newest first; replaced as a whole.
-        self.known: tuple[_Known, ...] = ()
-
-
-_recent = _Recent()
+#: By what is known of each page: bytes, rows, first and last time. Weights are bytes.
+_recent: LruCache[bytes, _Known] = LruCache(_BYTES_MAX)
 
 
 def decode_times(
@@ -54,13 +51,13 @@ def decode_times(
     Raises DecodeError: damaged, not strictly rising, or pages that do not begin and end with these times.
     """
     shape = b"".join([numbers.tobytes() for numbers in (sizes, counts, firsts, lasts)])
-    for known in _recent.known:
-        if known.shape == shape and known.stream == stream:
-            return known.times
+    known = _recent.get(shape)
+    if known is not None and known.stream == stream:
+        return known.times
     times = _decode(stream, sizes, counts)
     check_bounds(times, counts, firsts, lasts)
     if len(times) <= _ROWS_MAX:
-        _recent.known = (_Known(stream, shape, times), *_recent.known[: _KEPT_MAX - 1])
+        _recent.put(shape, _Known(stream, times), times.nbytes + len(stream) + len(shape))
     return times
 
 
