@@ -58,7 +58,7 @@ class Report:
 def main(arguments: Sequence[str]) -> int:
     """Run; 0 all rows loaded, 1 some were bad or a file failed, 2 wrong use, 130 interrupted (state kept)."""
     options = parser().parse_args(arguments)
-    files = [Path(f) for f in options.files]
+    files = without_bad_rows([Path(f) for f in options.files])
     missing = [str(f) for f in files if not f.is_file()]
     if missing:
         sys.stderr.write(f"saros import: no such file: {', '.join(missing)}\n")
@@ -233,11 +233,22 @@ def by_device(batch: SourceBatch, template: str, file: Path) -> Iterator[tuple[s
         yield device, Part(batch.times.filter(mask), columns)
 
 
+def bad_rows_of(file: Path) -> Path:
+    """Where the bad rows of a file go."""
+    return file.with_name(file.name + ".bad.csv")
+
+
+def without_bad_rows(files: Sequence[Path]) -> list[Path]:
+    """The files without those of bad rows that an earlier import of the others has left: `*.csv` names them too."""
+    left = {bad_rows_of(file) for file in files}
+    return [file for file in files if file not in left]
+
+
 class BadRows:
     """The side file of a source file, made when the first bad row comes."""
 
     def __init__(self, file: Path, stack: ExitStack, *, append: bool) -> None:
-        self.path = file.with_name(file.name + ".bad.csv")
+        self.path = bad_rows_of(file)
         self.count = 0
         self._stack = stack
         self._append = append

@@ -38,6 +38,19 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
     assert [(1_000, 1.5, 1), (4_000, 4.5, 4)] == rows(tmp_path, "select x, n from root.a.d")
 
 
+def test_bad_rows_that_an_import_left_are_no_file_of_the_next_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.csv").write_text("time,x\n2020-01-01,1.5\nnot a time,2.5\n")
+    (tmp_path / "q.csv").write_text("time,x\n1,3.5\n")
+    for _ in range(2):
+        files = sorted(str(file) for file in tmp_path.glob("*.csv"))
+        assert 1 == run(tmp_path, "--device", "root.a.{file}", *files)
+        assert "2 files, 2 rows, 2 points, 1 bad row\n" in capsys.readouterr().out
+    assert 3 == len(files)
+    assert [("root.a.p",), ("root.a.q",)] == [row[:1] for row in rows(tmp_path, "show devices")]
+
+
 def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "p.csv"
     lines = [f"{1_000_000_000_000 + i},{i}" for i in range(1_000)]
