@@ -7,6 +7,8 @@ are fetched. `fetch_arrow`, `fetch_pandas` and `fetch_numpy` take all that is le
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from saros.errors import InterfaceError, ProgrammingError
@@ -122,9 +124,8 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """At most `size` (default `arraysize`) rows."""
-        rows = self._row_iterator()
         wanted = self.arraysize if size is None else size
-        return [row for _, row in zip(range(wanted), rows, strict=False)]
+        return list(islice(self._row_iterator(), max(wanted, 0)))
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
@@ -197,18 +198,28 @@ class Cursor:
     def _make_rows(self, outcome: Outcome) -> Iterator[Row]:
         from saros.columns import python_rows
 
-        for batch in self._batches(outcome):
-            yield from python_rows(batch, epoch=self._epoch)
+        with self._ended_by_ctrl_c():
+            for batch in self._batches(outcome):
+                yield from python_rows(batch, epoch=self._epoch)
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
         from saros.connection import translated_errors
 
         while True:
-            with translated_errors():
+            with self._ended_by_ctrl_c(), translated_errors():
                 batch = outcome.next_batch()
             if batch is None:
                 return
             yield batch
+
+    @contextmanager
+    def _ended_by_ctrl_c(self) -> Iterator[None]:
+        """What a fetch had taken when it was broken off is lost: none may go on behind it as if nothing were."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._finish()
+            raise
 
     def _result(self) -> Outcome:
         self._check_open()

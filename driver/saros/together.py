@@ -128,20 +128,22 @@ class Together:
             return self.insert_alone(session, columns, timeout_s)
         now = time.monotonic()
         deadline = now + timeout_s
-        with self._lock:
-            self._again += now <= self._again_by
-            goes = self._calls < CALLS_MAX
+        part = _Part(session, columns, deadline)
+        goes = False
+        try:  # from before the call is counted: Ctrl-C may come at any step
+            with self._lock:
+                self._again += now <= self._again_by
+                goes = self._calls < CALLS_MAX
+                if goes:
+                    self._calls += 1
+                else:
+                    self._waiting.append(part)
+                    if len(self._waiting) == self._gathering:
+                        self._gathered.notify_all()
             if goes:
-                self._calls += 1
-            else:
-                part = _Part(session, columns, deadline)
-                self._waiting.append(part)
-                if len(self._waiting) == self._gathering:
-                    self._gathered.notify_all()
-        if goes:
-            try:
                 return self.insert_alone(session, columns, timeout_s)
-            finally:
+        finally:
+            if goes:
                 self._go_on()
         outcome = self._await(part)
         if outcome.pending:
