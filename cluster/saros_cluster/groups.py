@@ -6,6 +6,9 @@
                                                  that is taken for a whole one; then the region, durably: without a log,
                                                  nobody would remove what came back; then the log
 
+A node may hear late that it was to leave a group, when it is a member once more; what its log says is newer then, and
+it stays: the group may count on what it has.
+
 A group's log begins behind an entry that nobody has (`founding`). Whoever comes later thus gets what there is as a
 snapshot, and never carries out what was done before: that may have opened slots whose files are nowhere else any more.
 
@@ -33,7 +36,7 @@ from saros_cluster.inflow import Inflow
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
-from saros_cluster.raft.messages import TERMS_OF_A_GROUP, GroupId, HardState, Position
+from saros_cluster.raft.messages import TERMS_OF_A_GROUP, EntryKind, GroupId, HardState, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.raft_log import LogContents, RaftLog
 from saros_cluster.replicas import Replicas
@@ -126,7 +129,10 @@ class Groups:
             self._add(group, topology, self._ground.host.join)
 
     def _wanted(self, topology: Topology) -> list[GroupId]:
-        return [group for group in topology.groups_of(self._ground.node) if group != META]
+        statuses = {group: self._ground.host.status(group) for group in self._replicas.machines}
+        logs = {group: _membership(contents) for group, contents in self._contents.items()}
+        logs |= {group: status.membership for group, status in statuses.items() if status is not None}
+        return [group for group in topology.groups_of(self._ground.node, logs) if group != META]
 
     def _add(
         self,
@@ -225,6 +231,12 @@ def counted(term: int, index: int) -> int:
 def is_founding(position: Position) -> bool:
     """Whether nothing was ever before a log that begins there."""
     return position.index == _FOUNDED or position.index % TERMS_OF_A_GROUP == 0
+
+
+def _membership(contents: LogContents) -> Membership:
+    """The newest in a log, committed or not."""
+    told = (entry.data for entry in reversed(contents.entries) if entry.kind is EntryKind.MEMBERSHIP)
+    return next(map(Membership.decode, told), contents.base.membership)
 
 
 def _last_index(contents: LogContents) -> int:

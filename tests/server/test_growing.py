@@ -22,6 +22,7 @@ from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.entries import Entries
+from saros_cluster.groups import Groups
 from saros_cluster.growth import worker
 from saros_cluster.growth.change import Move
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
@@ -114,7 +115,7 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
     database, folder = cluster.database(number), cluster.folders[number]
     found = [str(path) for part in ("arriving", "snapshots") for path in (folder / part).glob("*")]
     mine = {group for group in topology.groups_of(node) if group != META}
-    found += [str(path) for path in (folder / "groups").iterdir() if int(path.name) not in mine]
+    found += [str(path) for path in (folder / "groups").glob("*") if int(path.name) not in mine]
     for group, machine in database._parts.replicas.machines.items():
         keys = [partition.key for partition in machine.region.partitions]
         found += [f"{key} in {group}" for key in keys if topology.table.route(*key).head != group]
@@ -437,6 +438,41 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         assert {heavy, instead} == set(cluster.topology.table.groups[heavy].members)
         assert before == cluster.run(instead - 1, "select count(x) from root.a.d")
         wait_until(lambda: leftovers(cluster, members[1] - 1) == [])
+    finally:
+        cluster.close()
+
+
+def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It votes in the group by then: what it has was promised."""
+    cluster = Growing(tmp_path, 4, 2)
+    try:
+        fill(cluster, 0, "root.a.d", 1)
+        head = cluster.topology.table.route("root.a", 0).head
+        group = GroupId(head)
+        late = next(node for node in cluster.topology.table.groups[head].members if node != head)
+        instead = next(n for n in cluster.topology.nodes if n not in cluster.topology.table.groups[head].members)
+        settle, to_leave = Groups.settle, list[tuple[Groups, Topology]]()
+
+        def hesitate(groups: Groups, topology: Topology) -> None:
+            if groups._ground.node != late:
+                settle(groups, topology)
+            elif group not in topology.groups_of(late):
+                to_leave.append((groups, topology))
+
+        monkeypatch.setattr(Groups, "settle", hesitate)
+        for here, there in ((late, instead), (instead, late)):
+            cluster.run(0, f"migrate region {head} from {here} to {there}")
+            cluster.await_change(0)
+            wait_until(lambda: to_leave)
+        machine = cluster.database(late - 1)._parts.replicas.machines[group]
+        settle(*to_leave[-1])
+        assert machine is cluster.database(late - 1)._parts.replicas.machines[group]
+        monkeypatch.undo()
+        fill(cluster, 0, "root.a.d", 2)
+        assert expected(range(1, 3)) == sorted(cluster.run(late - 1, "select x from root.a.d"))
+        wait_until(lambda: leftovers(cluster, late - 1) == [])
     finally:
         cluster.close()
 

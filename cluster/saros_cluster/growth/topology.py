@@ -87,9 +87,15 @@ class Topology:
         """The node that was admitted under a token."""
         return next((node for node, found in self.nodes.items() if token and found.token == token), None)
 
-    def groups_of(self, node: NodeId) -> list[GroupId]:
-        """The groups that a node is to have a replica of: as a member now, or as one to be."""
+    def groups_of(self, node: NodeId, logs: Mapping[GroupId, Membership] = {}) -> list[GroupId]:
+        """The groups that a node is to have a replica of: as a member now, or as one to be.
+
+        `logs`: the memberships that the node's logs tell. One that is newer than what it has heard of here counts: the
+        group may have it for a voter again before it hears that it was to leave.
+        """
         found = {group for group, members in self.wanted.items() if node in members.nodes}
+        newer = {g: m for g, m in logs.items() if g in self.wanted and m.version > self.wanted[g].version}
+        found |= {group for group, members in newer.items() if node in members.nodes}
         if self.change is not None:
             found |= {g for g, r in self.change.regroups.items() if not r.done and node in (*r.before, *r.after)}
         return sorted(found)
