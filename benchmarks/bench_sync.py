@@ -188,20 +188,21 @@ def synced(folder: str, *ports: int) -> float:
 
 
 def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: list[int]) -> None:
-    """An instance of several: sends as it is told, and answers when all has arrived."""
+    """An instance of several: sends as it is told, and answers its processor time when all has arrived."""
     pipe.send(None)
     while what := pipe.recv():
-        pipe.send(copied(files, taker) if what == "copy" else synced(folder, *nodes))
+        before = processor_s()
+        copied(files, taker) if what == "copy" else synced(folder, *nodes)
+        pipe.send(processor_s() - before)
 
 
-def at_once(senders: list[Process], what: str) -> float:
-    """Seconds until all of them have sent."""
+def at_once(senders: list[Process], what: str) -> tuple[float, float]:
+    """Seconds until all of them have sent, and seconds of processor that they used."""
     started = time.perf_counter()
     for sender in senders:
         sender.pipe.send(what)
-    for sender in senders:
-        sender.pipe.recv()
-    return time.perf_counter() - started
+    used = sum(sender.pipe.recv() for sender in senders)
+    return time.perf_counter() - started, used
 
 
 def forget(port: int) -> None:
@@ -242,9 +243,15 @@ def measure_cluster(folder: str, options: argparse.Namespace) -> None:
         ]
         print(f"{size / 1e6:.0f} MB of {len(edges)} instances to {options.nodes} nodes")
         for _ in range(options.pairs):
-            copy_s, sync_s = at_once(senders, "copy"), at_once(senders, "sync")
+            copy_s, _ = at_once(senders, "copy")
+            before = sum(proxy.processor_s() for proxy in proxies), *map(cluster.processor_s, cluster.nodes)
+            sync_s, used_s = at_once(senders, "sync")
+            after = sum(proxy.processor_s() for proxy in proxies), *map(cluster.processor_s, cluster.nodes)
+            carried_s, *nodes_s = [b - a for a, b in zip(before, after, strict=True)]
             print(
-                f"copy {size / copy_s / 1e6:.1f} MB/s, sync {size / sync_s / 1e6:.1f} MB/s: {copy_s / sync_s:.0%}",
+                f"copy {size / copy_s / 1e6:.1f} MB/s, sync {size / sync_s / 1e6:.1f} MB/s: {copy_s / sync_s:.0%};"
+                f" processor: senders {used_s:.2f} s, proxies {carried_s:.2f} s,"
+                f" nodes {', '.join(f'{node_s:.2f}' for node_s in nodes_s)} s",
                 flush=True,
             )
             forget(ports[0])

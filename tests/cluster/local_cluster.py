@@ -141,6 +141,11 @@ class LocalCluster:
         process = self._processes.get(node)
         return process is not None and process.poll() is None
 
+    def processor_s(self, node: int) -> float:
+        """Seconds of processor that a node's process has used."""
+        words = Path(f"/proc/{self._processes[node].pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     @property
     def up(self) -> list[int]:
         """Nodes that have a process which is not stopped."""

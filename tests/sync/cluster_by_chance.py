@@ -17,7 +17,7 @@ from sync.sync_world import CHORES
 
 from saros_cluster.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
-from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.clustered.receiver import AHEAD_BYTES, ClusterReceiver
 from saros_sync.errors import Unreachable
 from saros_sync.receiver.mirror import FOLDER as SYNC
 
@@ -30,7 +30,8 @@ class ClusterByChance(Places):
         #: The node that was asked last.
         self.asked = NodeId(1)
         self._rests = False
-        super().__init__(chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), chores=chance.choice(CHORES))
+        size, copies, chores = chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), chance.choice(CHORES)
+        super().__init__(size, copies, chores=chores, ahead_bytes=chance.choice((1, AHEAD_BYTES)))
         self.meanwhile = self._happen
 
     def restart(self) -> None:

@@ -4,7 +4,8 @@
     agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
     change     other nodes are to keep a sender; they do when each of them has what can be had, as a group's leader asks
                (a group's members), or at once (slots)
-    time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`)
+    time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`);
+               who is told of a file that is whole elsewhere fetches it at once
 
 So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
 """
@@ -33,7 +34,7 @@ from saros_storage.store_options import StoreOptions
 from saros_storage.view import LocalReadView
 from saros_sync.clustered.contents import ARRIVING, Contents
 from saros_sync.clustered.halves import Halves, is_kept
-from saros_sync.clustered.keeper import Keeper
+from saros_sync.clustered.keeper import AHEAD, Keeper
 from saros_sync.clustered.ledger import Ledger
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.receiver.asking import Speaker
@@ -86,7 +87,16 @@ class Place:
             partial(places.ask, node),
         )
         self.receiver = ClusterReceiver(
-            contents, disk, places.clock, self.ledger, self.keeper, self, places.halves, places.chores, places.wait
+            contents,
+            disk,
+            places.clock,
+            self.ledger,
+            self.keeper,
+            self,
+            places.halves,
+            places.chores,
+            places.wait,
+            places.ahead_bytes,
         )
 
     # ------------------------------------------------------------------ what all have agreed on
@@ -158,8 +168,10 @@ class Places:
         notes: Notes | None = None,
         schema: SchemaTree | None = None,
         chores: Chores | None = None,
+        ahead_bytes: int = 1,
     ) -> None:
         """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
+        self.ahead_bytes = ahead_bytes
         self.clock = Clock()
         self.chores = chores or AtOnce()
         self.notes = notes or Notes()
@@ -241,7 +253,10 @@ class Places:
             raise Unreachable(node, "it is down", sent=False)
         self.meanwhile("ask")
         try:
-            return place.keeper.handlers()[name](asker, request)
+            answer = place.keeper.handlers()[name](asker, request)
+            if name == AHEAD:  # its thread may do it at any time from now on
+                place.step()
+            return answer
         except (StorageError, OSError) as error:
             raise RemoteError(node, 2000, str(error)) from error
 

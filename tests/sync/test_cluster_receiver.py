@@ -159,6 +159,27 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
     wait_until(lambda: not [p for f in cluster.folders for p in f.glob("sync-receiver/arriving/*/data/*")])
 
 
+def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes) -> None:
+    for node in range(PLACES):
+        database(cluster, node).receiver._ahead_bytes = 1
+    edge = Edge(line := Line(cluster))
+    edge.tell(write_rows("root.a.d1", range(100), 1), write_rows("root.b.c.d1", range(100), 1))
+
+    def wait_for_files_elsewhere() -> None:
+        def files(node: int) -> list[str]:
+            folder = cluster.folders[node] / "sync-receiver" / edge.id / "data"
+            return sorted(path.name for path in folder.glob("*.tsfile"))
+
+        wait_until(lambda: len(files(1)) == len(files(2)) == 2)
+        assert [] == times(cluster, 1, "root.a.d1", "weak")
+
+    line.before_commit = wait_for_files_elsewhere
+    edge.sync()
+    for node in range(PLACES):
+        assert list(range(100)) == times(cluster, node, "root.a.d1")
+    wait_for_files(cluster, edge.id, {0, 1, 2})
+
+
 def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> None:
     edge = Edge(line := Line(cluster))
     edge.tell(write_rows("root.a.d1", [1], 1))

@@ -26,8 +26,8 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: Bytes of a content that are read at once, and go in one message.
-PIECE_BYTES = 1 << 20
+#: Bytes of a content that are read at once, and go in one message: longer ones cost less for each byte.
+PIECE_BYTES = 4 << 20
 #: From an offset on, some bytes of a content; none: it ends there.
 Read = Callable[[int], bytes]
 
@@ -126,8 +126,15 @@ class Contents:
             assert read is not None
             self._pull(pulled, read)
         if name.endswith(".tsfile"):
-            write_synced(self._disk, path + RESOURCE, self._resource(pulled))
+            self._take_resource(pulled, path + RESOURCE, source)
         self._disk.replace(pulled, path)
+
+    def _take_resource(self, pulled: str, path: str, source: str | None) -> None:
+        if source is not None and self._disk.exists(source + RESOURCE):
+            self._disk.remove(path)
+            self._disk.link(source + RESOURCE, path)
+        else:
+            write_synced(self._disk, path, self._resource(pulled))
 
     def _pull(self, path: str, read: Read) -> None:
         digest, file = hashlib.sha256(), self._disk.create(path)

@@ -1,5 +1,6 @@
 """This node's share of what senders sent; `halves` says who keeps a sender: those who do, and those who are to.
 
+    ahead   a round that arrives at a node: its keepers fetch files that are whole there, while the next ones come
     held    a round that is about to be committed: its keepers fetch it, and say when all of it is durable here
     kept    the last committed round, at its keepers; and at others until all keepers have it
     old     the one before it, for some time: queries that began with it go on
@@ -8,8 +9,9 @@
 
 What a keeper says that it has it has until the cluster agrees that it is none. Contents are known by what they are,
 so whoever has one may give it to whoever lacks it: a keeper that was down, or that a change of the cluster brought,
-fetches from any node. A round that was held and that nobody commits is kept for ten minutes: longer than whoever held
-it waits for the meta group. A copy that turns out damaged here is fetched again.
+fetches from any node. A round that was held, or fetched ahead, and that nobody commits is kept for ten minutes: longer
+than whoever held it waits for the meta group. What a node has of a round ahead is no promise: nobody counts it, and
+what is not there yet is not lost. A copy that turns out damaged here is fetched again.
 
 `step` is called by one thread, again and again; all else by any.
 """
@@ -40,12 +42,14 @@ from saros_sync.round import Content, is_sender
 
 logger = logging.getLogger(__name__)
 
-HAS, READ, HOLD = "sync.has", "sync.read", "sync.hold"
+HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
 #: A round that is held, and not committed.
 _HELD_NS = 600_000_000_000
 #: Queries that began with a round that another one took the place of.
 _OLD_NS = 60_000_000_000
 _ASK_SECONDS = 10.0
+#: Who is not told within this time that there is something to fetch fetches it with the rest.
+_TELL_SECONDS = 1.0
 #: Names that go with one question.
 _NAMES_MAX = 10_000
 #: Another node may not have it, or another time.
@@ -70,6 +74,10 @@ class _Round:
     old_ns: int | None = None
     #: All of it is durable here.
     whole: bool = False
+    #: It arrives at a node, and was not held yet.
+    is_ahead: bool = False
+    #: Something of it has arrived there since this node fetched what there was.
+    is_told: bool = False
 
 
 class Keeper:
@@ -151,11 +159,24 @@ class Keeper:
         with self._lock:
             rounds = self._rounds.setdefault(sender, {})
             round_ = rounds.setdefault(document.sha256, _Round(document, number, 0))
-            round_.held_ns, round_.number = self._clock.monotonic_ns(), number
+            round_.held_ns, round_.number, round_.is_ahead = self._clock.monotonic_ns(), number, False
             if round_.whole:
                 return _WHOLE
         self.wake.set()
         return _REST if (sender, document.sha256) in self._lost else _NOT_YET
+
+    def _fetch_ahead(self, sender: str, document: Content, number: int) -> None:
+        """Fetch what has arrived of a round at another node; of a sender there is one such round at a time."""
+        now = self._clock.monotonic_ns()
+        with self._lock:
+            rounds = self._rounds.setdefault(sender, {})
+            for other in rounds.values():
+                if other.is_ahead and other.document != document:
+                    other.held_ns = now - _HELD_NS
+            round_ = rounds.setdefault(document.sha256, _Round(document, number, now, is_ahead=True))
+            if round_.is_ahead:
+                round_.held_ns, round_.number, round_.is_told = now, number, True
+        self.wake.set()
 
     def has_arrived(self) -> bool:
         """Whether all that this node is to keep, and that can be had, is here."""
@@ -182,11 +203,20 @@ class Keeper:
     def _held(self, node: NodeId, sender: str, document: Content, number: int) -> bytes:
         if node == self._node:
             return self._hold(sender, document, number)
-        question = json.dumps([sender, document.sha256, document.size, number]).encode()
         try:
-            return self._ask(node, HOLD, question, _ASK_SECONDS)
+            return self._ask(node, HOLD, _question(sender, document, number), _ASK_SECONDS)
         except (NodeUnreachable, RemoteError):
             return _NOT_YET
+
+    def tell_ahead(self, sender: str, document: Content, number: int) -> None:
+        """Tell those who keep a sender that files of a round are whole here, so that they fetch them already."""
+        question = _question(sender, document, number)
+        for node in keepers(self._halves(sender)):
+            if node == self._node:
+                self._fetch_ahead(sender, document, number)
+                continue
+            with suppress(NodeUnreachable, RemoteError):  # it fetches them when the round is held
+                self._ask(node, AHEAD, question, _TELL_SECONDS)
 
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
         """Those contents that no node has that answers."""
@@ -245,7 +275,13 @@ class Keeper:
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
-        return {HAS: _handler(HAS, self._tell_has), READ: _handler(READ, self._tell), HOLD: _handler(HOLD, self._holds)}
+        answers: dict[str, Callable[..., bytes]] = {
+            HAS: self._tell_has,
+            READ: self._tell,
+            AHEAD: self._fetches_ahead,
+            HOLD: self._holds,
+        }
+        return {name: _handler(name, answer) for name, answer in answers.items()}
 
     def _tell_has(self, sender: str, names: list[str]) -> bytes:
         return json.dumps(sorted(self._contents.has(sender, names))).encode()
@@ -253,10 +289,12 @@ class Keeper:
     def _tell(self, sender: str, name: str, offset: int) -> bytes:
         return self._contents.read(sender, name, offset) or b""
 
+    def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int) -> bytes:
+        self._fetch_ahead(*_named(sender, sha256, size), number)
+        return b""
+
     def _holds(self, sender: str, sha256: str, size: int, number: int) -> bytes:
-        if not is_sender(sender) or not _is_name(sha256):
-            raise ValueError("no sender, or no document")
-        return self._hold(sender, Content(sha256, size), number)
+        return self._hold(*_named(sender, sha256, size), number)
 
     # ------------------------------------------------------------------ fetching
 
@@ -267,7 +305,8 @@ class Keeper:
             if self._keeps(sender):
                 with self._lock:
                     rounds = self._rounds.setdefault(sender, {})
-                    rounds.setdefault(entry.document.sha256, _Round(entry.document, entry.number, now))
+                    round_ = rounds.setdefault(entry.document.sha256, _Round(entry.document, entry.number, now))
+                    round_.is_ahead = False
         with self._lock:
             all_rounds = {sender: list(rounds.values()) for sender, rounds in self._rounds.items()}
         for sender, found in all_rounds.items():
@@ -275,7 +314,7 @@ class Keeper:
             for round_ in found:
                 is_last = last is not None and last.document.sha256 == round_.document.sha256
                 self._age(round_, last is not None and last.number >= round_.number and not is_last, now)
-                if not round_.whole and round_.old_ns is None:
+                if not round_.whole and round_.old_ns is None and (round_.is_told or not round_.is_ahead):
                     self._complete(sender, round_)
             self._let_go(sender, found, None if last is None else last.document, now)
 
@@ -288,6 +327,7 @@ class Keeper:
     def _complete(self, sender: str, round_: _Round) -> None:
         """Fetch what is lacking."""
         folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
+        is_ahead, round_.is_told = round_.is_ahead, False
         try:
             lost = self._fetch_all(sender, round_, folder)
             if self._disk.exists(folder.data):
@@ -296,7 +336,7 @@ class Keeper:
             logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
             return
         with self._lock:
-            (self._lost.add if lost else self._lost.discard)(key)
+            (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
             # A copy that was found damaged meanwhile has lost its name before anybody was told.
             round_.whole = not self._contents.lacks(sender, round_.document)
 
@@ -368,8 +408,15 @@ class Keeper:
         return not all(self.held(node, sender, last, round_.number) for node in kept_by)
 
 
-def _is_name(sha256: str) -> bool:
-    return len(sha256) == 64 and not set(sha256) - set("0123456789abcdef")
+def _question(sender: str, document: Content, number: int) -> bytes:
+    return json.dumps([sender, document.sha256, document.size, number]).encode()
+
+
+def _named(sender: str, sha256: str, size: int) -> tuple[str, Content]:
+    """A sender and a document of which another node speaks. Raises ValueError."""
+    if not is_sender(sender) or len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
+        raise ValueError("no sender, or no document")
+    return sender, Content(sha256, size)
 
 
 def _handler(name: str, answer: Callable[..., bytes]) -> CallHandler:

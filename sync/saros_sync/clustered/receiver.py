@@ -1,7 +1,7 @@
 """Rounds that come to any node of a cluster: what senders may ask, and how a round is committed.
 
     begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
-    chunk     arrives at this node (`receiver.incoming`)
+    chunk     arrives at this node (`receiver.incoming`); those who keep the sender fetch files that are whole meanwhile
     commit    1  more than half of those who keep the sender have all of it, durable and checked       (`keeper`)
               2  devices that nobody has are made, marked as the sender's                              (`schema`)
               3  the notes of the meta group get the round: this is the moment                         (`ledger`)
@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from saros_cluster.meta.notes import CHANGED, Notes
@@ -62,6 +63,8 @@ _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 #: Other senders commit meanwhile.
 _ATTEMPTS_MAX = 50
+#: So much has become whole before others are told to fetch it: less comes with the commit.
+AHEAD_BYTES = 8 << 20
 #: What a node that leads the meta group finds unfinished may be under way elsewhere.
 _UNFINISHED_NS = 5_000_000_000
 
@@ -107,6 +110,7 @@ class ClusterReceiver:
         halves: Callable[[str], Halves],
         chores: Chores,
         sleep: Callable[[float], None] = time.sleep,
+        ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
         """Look at what arrived here before. Raises CorruptFile, OSError."""
         self._contents = contents
@@ -118,6 +122,7 @@ class ClusterReceiver:
         self._halves = halves
         self._chores = chores
         self._sleep = sleep
+        self._ahead_bytes = ahead_bytes
         self._locks = SenderLocks()
         #: What arrives here, or has arrived and is not gone yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
@@ -170,7 +175,11 @@ class ClusterReceiver:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
             incoming = in_hand(self._incoming.get(sender), speaker, sender, number)
-            return incoming.chunk(sha256, offset, crc32, data)
+            have = incoming.chunk(sha256, offset, crc32, data)
+            if incoming.fresh_bytes >= self._ahead_bytes:
+                incoming.fresh_bytes = 0
+                self._chores.begin(partial(self._keeper.tell_ahead, sender, incoming.document, number))
+            return have
 
     def commit(self, speaker: Speaker, sender: str, number: int) -> Begun:
         """See `Transport.commit`. Raises RoundRefused, Unreachable (ask again), StorageError, OSError."""

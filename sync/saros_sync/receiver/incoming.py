@@ -109,6 +109,8 @@ class Incoming:
         self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
         self._unknown: set[str] = set()
+        #: How much became whole since whoever calls looked last, who says so.
+        self.fresh_bytes = 0
         self._round: Round | None = None
         #: The contents of the round, and the partitions that each file is of.
         self._contents: dict[str, Content] = {}
@@ -336,6 +338,7 @@ class Incoming:
         self._disk.replace(self._part_path(content), self._path(content))
         self._disk.sync_folder(self._folder.data)
         self._journal.add(Note(self.number, DONE, (content.sha256,)))
+        self.fresh_bytes += content.size
 
     def _check(self, content: Content, path: str) -> None:
         """Raise CorruptFile for a document or a schema that is none."""
