@@ -1,13 +1,13 @@
-"""Python's collector of cycles, which looks on seldom while a wide plan is made or run.
+"""Python's collector of cycles, which runs seldom while a wide plan is made or run.
 
 A plan of 100,000 series, its operators and its blocks are some million objects that are alive and in no cycle; the
-collector would look at them again and again, for longer than all the rest takes. So it is called less often for as long
-as a thread is within `collected_rarely`:
+collector would look at them again and again, for longer than all the rest takes. So it runs less often for as long as a
+thread is within `collected_rarely`:
 
-    new objects that call it:  the process's number -- first to enter --> YOUNG_MAX -- last to leave --> as before
+    new objects that start it: the process's number -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
 It is not switched off: garbage of other threads waits for as many new objects as `YOUNG_MAX` at most. A process that
-has switched it off, or calls it more seldom already, is left alone; so is one that sets a threshold meanwhile.
+has switched it off, or runs it more seldom already, is left alone; so is one that sets a threshold meanwhile.
 
 Process-wide, as the collector is; any thread, nested too. After a fork from another thread a child may keep YOUNG_MAX.
 """
