@@ -123,6 +123,17 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         assert expected == connection.execute(query).fetchall()
 
 
+def test_what_only_reads_works_for_who_can_keep_no_compiled_code_anywhere(data: Path) -> None:
+    with saros.connect(data) as connection:
+        connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
+        connection.execute("flush")
+    code = "import sys; from saros_server.cli import main; sys.exit(main(sys.argv[1:]))"
+    nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # for code that lies in a ZIP file
+    words = [sys.executable, "-c", code, "verify", str(data)]
+    done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)
+    assert (0, f"{data}: all is well") == (done.returncode, done.stdout.splitlines()[-1]), done.stderr
+
+
 def test_what_only_reads_is_refused_a_folder_that_is_served_by_somebody_else(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

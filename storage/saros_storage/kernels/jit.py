@@ -121,7 +121,12 @@ def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
     teach_copies()
     while _parts:
         importlib.import_module("numba.extending").register_jitable(_parts.pop())
-    compiled: Callable[P, R] = numba.njit(_numba_signature(numba, signature), nogil=True, cache=True)(source)
+    compiled: Callable[P, R]
+    declared = _numba_signature(numba, signature)
+    try:
+        compiled = numba.njit(declared, nogil=True, cache=True)(source)
+    except RuntimeError:  # nothing can be written anywhere: compiled by each process anew
+        compiled = numba.njit(declared, nogil=True)(source)
     return compiled
 
 
