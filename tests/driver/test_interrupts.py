@@ -30,9 +30,7 @@ def execute():
 
 def fetch():
     while True:
-        cursor.execute(sys.argv[3])
-        while cursor.fetchmany(1_000):
-            pass
+        cursor.execute(sys.argv[3]).fetchall()
 
 def batches():
     while True:
