@@ -1,13 +1,11 @@
 """A receiver of the sync tool over gRPC: implements `saros_sync.transport.Transport`.
 
 A session is opened with the first question, and anew after it was lost: whatever a bad line does to it, the next
-question finds another one. Used by one thread; speaks to the target's addresses in turn. A sender's id says which one
-is the first: so senders are spread over a cluster's nodes, and each comes back to where it was.
+question finds another one. Used by one thread; speaks to the target's addresses in turn.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,16 +36,13 @@ class RemoteReceiver:
         """Connects with the first question. Raises InterfaceError (no such CA file)."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
-        #: Which address is next; None: nobody has said yet who sends.
-        self._next: int | None = None
+        self._next = 0
         self._address = target.addresses[0]
         self._lease: Lease | None = None
         self._metadata: tuple[tuple[str, bytes], ...] = ()
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         """See `Transport.begin`."""
-        if self._next is None:
-            self._next = zlib.crc32(sender.encode())
         request = client_pb2.SyncBeginRequest(
             sender=sender, name=name, number=number, sha256=document.sha256, size=document.size
         )
@@ -99,7 +94,7 @@ class RemoteReceiver:
             raise StorageError(str(said), code=said.code) from None
 
     def _open(self) -> None:
-        self._address = self._target.addresses[(self._next or 0) % len(self._target.addresses)]
+        self._address = self._target.addresses[self._next % len(self._target.addresses)]
         self._lease = Lease(self._address, self._authority)
         request = client_pb2.OpenRequest(
             protocol=protocol.PROTOCOL,
@@ -122,7 +117,7 @@ class RemoteReceiver:
         if self._lease is not None:
             if of_channel:
                 self._lease.set_aside()
-                self._next = (self._next or 0) + 1
+                self._next += 1
             self._lease.release()
             self._lease = None
 

@@ -26,8 +26,8 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: Bytes of a content that are read at once, and go in one message: longer ones cost less for each byte.
-PIECE_BYTES = 4 << 20
+#: Bytes of a content that are read at once, and go in one message: with 4 MB whoever fetches needs twice the processor.
+PIECE_BYTES = 1 << 20
 #: From an offset on, some bytes of a content; none: it ends there.
 Read = Callable[[int], bytes]
 
