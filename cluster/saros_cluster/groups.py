@@ -157,7 +157,9 @@ class Groups:
             ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
         )
-        restored = Restored(contents.base, contents.hard_state, contents.entries, machine.replica.installed)
+        first = HardState(topology.terms.get(group, 0))  # durable with the topology
+        hard_state = max(first, contents.hard_state, key=lambda state: state.term)
+        restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             machine.start(partial(ground.host.compact, group), ground.log.sync_due)
             add(group, restored, machine, ground.raft)

@@ -46,6 +46,16 @@ class GroupChecker:
         self._states: dict[int, int] = {}
         self._memberships = [(0, first)]
 
+    @property
+    def membership(self) -> Membership:
+        """The newest that was applied anywhere."""
+        return self._memberships[-1][1]
+
+    @property
+    def membership_term(self) -> int:
+        """In which that was committed."""
+        return self._committed_in[self._memberships[-1][0]]
+
     def check(self, holds: bool, what: str) -> None:
         if not holds:
             raise Violation(f"group {self.group}: {what}")

@@ -464,6 +464,16 @@ def what_was_lost_is_not_sent_again(plant):
 
 
 @mutant
+def a_learner_loses_nothing(plant):
+    """It may have left, and joined anew, and what it answered before come late."""
+
+    def rejected(self, index, next_index, *, is_learner=False, rejected=Progress.rejected):
+        return rejected(self, index, next_index)
+
+    plant(Progress, "rejected", rejected)
+
+
+@mutant
 def a_transfer_is_never_given_up(plant):
     def tick(self, tick=Leadership.tick):
         if self._transfer is not None:

@@ -21,6 +21,7 @@
     slow-machine N | apply N        the same for its state machine
     slow-fetch N | fetch N [failed] the same for snapshots that it fetches
     crash N [part ...] | start N    what was not persisted is lost, but for these parts: state snapshot base entries
+    leave N term                    it has left the group and forgotten all, and comes back as one that knows that term
     status [N] | log N | state N | waiting      nothing moves
 
 A line that begins with `~` is carried out silently. `1->2 Append ...` is a message that arrives, `x` one that is lost.
@@ -588,6 +589,11 @@ class Table:
         seat.start()
         self.say(f"{node} is {seat.face}")
         seat.pump()
+
+    def do_leave(self, node: str, term: str) -> None:
+        seat = self.seats[NodeId(int(node))] = Seat(self, NodeId(int(node)), Position(0, 0, membership(0, ())))
+        seat.disk.hard_state = HardState(int(term))
+        self.do_start(node)
 
     # ------------------------------------------------------------------ looking
 

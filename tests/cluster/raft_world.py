@@ -6,6 +6,9 @@ One to three groups on three to five nodes and a spare one. Each node has a disk
 of what it was writing, state machines that are as of the last time they were saved, and a network that delays, loses,
 doubles, reorders and delivers very late, between sides that are cut off from each other in one direction or both.
 
+In some worlds who is no member of a group any more forgets what it had, as a node that leaves a group does, and comes
+back as one that knows nothing, while answers of before are on their way.
+
 In the end faults stop; maybe one node or one link stays cut off, as long as a majority can talk. Then each group must
 get a command committed, end a change of its members and have them in the same state, in some elections' time, and
 without deposing leaders again and again.
@@ -33,6 +36,7 @@ from saros_cluster.raft import node as raft_node
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import (
     Append,
+    AppendResponse,
     Entry,
     GroupId,
     HardState,
@@ -76,6 +80,10 @@ class Disk:
     entries: list[Entry] = field(default_factory=list)
     saved: tuple[Position, int] | None = None
 
+    @property
+    def has_something(self) -> bool:
+        return bool(self.entries) or self.base != _NOTHING
+
     def write(self, persist: Persist, parts: int = 1 << 30) -> None:
         """The first so many parts: hard state, snapshot, base, and then entries one by one."""
         if parts >= 1 and persist.hard_state is not None:
@@ -102,8 +110,10 @@ class Disk:
         return saved or index <= self.base.index or self.term_at(index) == term
 
 
-#: Messages that would do most harm if they came later than anybody thinks.
-_OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
+#: Where the log of a node that knows nothing of its group begins.
+_NOTHING = Position(0, 0, Membership(0, ()))
+#: Messages that would do most harm if they came later than anybody thinks; the last one where nodes leave groups.
+_OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse, AppendResponse)
 
 
 class Replica:
@@ -116,6 +126,8 @@ class Replica:
         self.group = group
         self.checker = self.world.checkers[group]
         self.disk = Disk(base)
+        #: How often it has left the group.
+        self.departures = 0
 
     def start(self) -> None:
         disk = self.disk
@@ -143,6 +155,17 @@ class Replica:
         if self.persisting is not None:
             self.disk.write(self.persisting, self.world.random.randrange(len(self.persisting.entries) + 4))
         self.persisting = None
+
+    def leave(self) -> None:
+        """Forget all, and begin anew, if the group has let it go and its log does not say that it has it once more."""
+        known, own = self.checker.membership, self.node.membership
+        is_back = self.id in own.nodes and own.version > known.version
+        if known.is_joint or self.id in known.nodes or is_back or not self.disk.has_something:
+            return
+        self.world.suffer("departure", f"group {self.group}: {self.id} leaves, and forgets")
+        self.departures += 1
+        self.disk = Disk(_NOTHING, HardState(self.checker.membership_term))
+        self.start()
 
     # ------------------------------------------------------------------ what the node wants
 
@@ -211,16 +234,16 @@ class Replica:
             self.later(world.random.randrange(2, 4 if world.is_forgetful else 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
-        """Unless the node crashes before."""
-        life = self.host.life
+        """Unless the node crashes, or leaves the group, before."""
+        host, life = self.host, (self.host.life, self.departures)
 
         def event() -> None:
-            pause = self.host.resumes_at - self.world.now
-            if self.host.life == life and pause > 0:
+            pause = host.resumes_at - self.world.now
+            if (host.life, self.departures) == life and pause > 0:
                 self.world.at(pause, event)
-            elif self.host.life == life:
+            elif (host.life, self.departures) == life:
                 do(*args)
-                if self.host.life == life:
+                if (host.life, self.departures) == life:
                     self.pump()
 
         self.world.at(delay, event)
@@ -314,12 +337,11 @@ class Replica:
         if ticks is not None:
             self.checker.reads_stale(self.id, self.ticks[-1 - ticks], self.applied)
 
-    def change(self, version: int) -> None:
-        """Some next membership: promote, add, remove some, demote."""
+    def change(self, version: int, kind: float) -> None:
+        """Some next membership, by a number below 1: promote, add, remove some, demote."""
         chance, current = self.world.random, self.node.membership
         voters, learners = set(current.voters), set(current.learners)
         others = [n for n in self.world.hosts if n not in voters | learners]
-        kind = chance.random()
         if learners and kind < 0.5:
             voters, learners = voters | learners, set()
         elif others and kind < 0.8:
@@ -418,6 +440,9 @@ class World:
         self.is_forgetful = self.random.random() < 0.3
         if self.is_forgetful:
             self._places.append((leadership, "APPEND_BYTES_MAX", 200))
+        #: Decides who leaves, and when; None: nobody does.
+        leaving = random.Random(f"{seed} leaving")
+        self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
@@ -468,6 +493,8 @@ class World:
         self._at_random(TICK, FAULTS, self._work)
         # In a storm who was struck stays away until another one leads.
         self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
+        if self.leaving is not None:
+            self.at(1, self._leave)
         self._run_until(FAULTS)
         self._heal()
         self._run_until(FAULTS + HEALING, self._is_quiet)
@@ -509,7 +536,8 @@ class World:
         if chance < self.loss:
             return
         delay = self.random.randrange(1, self.delay)
-        if self.happens(0.15 if isinstance(message, _OFTEN_LATE) else 0.02):
+        often_late = _OFTEN_LATE if self.leaving is not None else _OFTEN_LATE[:-1]
+        if self.happens(0.15 if isinstance(message, often_late) else 0.02):
             delay += self.random.randrange(self.random.choice((3, 40)) * TICK)
         self.at(delay, lambda: self._arrive(message))
         if chance > 0.97:
@@ -562,7 +590,8 @@ class World:
             for number in range(self.random.choice((1, 1, 3))):
                 replica.propose(b"%d.%d" % (self.now, number))
         elif kind < 0.56 and not self.is_storm:
-            replica.change(self.now + 2 if self.random.random() < 0.9 else self.random.randrange(self.now + 2))
+            version = self.now + 2 if self.random.random() < 0.9 else self.random.randrange(self.now + 2)
+            replica.change(version, self.random.random())
         elif kind < 0.59:
             replica.node.transfer(self.random.choice(list(self.hosts)))
         elif kind < 0.6:
@@ -574,6 +603,22 @@ class World:
         else:
             replica.save()
         replica.pump()
+
+    def _leave(self) -> None:
+        """Sometimes a node leaves a group whose members have changed; they change more often, and leaders sleep."""
+        assert self.leaving is not None
+        group, chance = self.leaving.choice(self.groups), self.leaving.random()
+        running = [host.replicas[group] for host in self._running()]
+        if chance < 0.04 and running:
+            self._pause([replica.host for replica in running])
+        for replica in running:
+            if chance < 0.5 and replica.node.is_leader:
+                replica.change(self.now + 2, self.leaving.choice((0.0, 0.7, 0.85)))
+                replica.pump()
+            elif chance > 0.5 and self.leaving.random() < 0.5:
+                replica.leave()
+        if self.now < FAULTS:
+            self.at(self.leaving.randrange(1, 3 * TICK), self._leave)
 
     def _misfortune(self) -> None:
         kind = self.random.random()
@@ -697,4 +742,5 @@ class World:
             for host in self.hosts.values():
                 replica = host.replicas[group]
                 replica.node.validate()
-                self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)
+                if self.leaving is None:  # else what was meant for who had been there before is refused
+                    self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)

@@ -40,6 +40,8 @@ from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import CorruptFile, UserMistake
 
 SLOTS = 60
+#: Of all groups when their members have changed.
+TERM = 7
 
 
 def node(number: int) -> Node:
@@ -123,7 +125,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
     if change.stage in (Stage.REGROUPING, Stage.ABORTING):
         for group, regroup in change.regroups.items():
             if not regroup.done:
-                yield Regrouped(change.id, group, topology.wanted[group].version)
+                yield Regrouped(change.id, group, topology.wanted[group].version, TERM)
 
 
 def go_on(log: Log, random: Random, count: int) -> None:
@@ -464,6 +466,32 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
     drive(log, Random(8))
     assert {instead, NodeId(5)} & set(log.now.table.groups[head].members)
     assert other not in log.now.table.groups[head].members
+
+
+def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
+    """Who comes again is not taken in by a leader of before, who may count on it still."""
+    log = Log(cluster(4, 2))
+    head = NodeId(1)
+    (other,) = set(log.now.table.groups[head].members) - {head}
+    instead = next(node for node in log.now.standing(Standing.IN) if node not in (head, other))
+    log.send(Begin(members={head: (head, instead)}))
+    drive(log, Random(7))
+    assert {GroupId(1): TERM} == log.now.terms
+    log.send(Begin(members={head: (head, other)}))
+    while log.now.change is not None and log.now.change.stage is not Stage.REGROUPING:
+        go_on(log, Random(8), 1)
+    assert log.now.change is not None
+    change, version = log.now.change.id, log.now.wanted[GroupId(1)].version
+    log.send(Regrouped(change, GroupId(1), version, TERM + 1))
+    assert {GroupId(1): TERM + 1} == log.now.terms
+    drive(log, Random(9))
+    log.send(Begin((), (head,)))
+    drive(log, Random(10))
+    assert GroupId(1) not in log.now.terms
+
+
+def test_a_step_of_before_terms_were_told_is_read() -> None:
+    assert Regrouped(3, GroupId(1), 5, 0) == decode_growth('["regrouped",3,1,5]')
 
 
 def test_copies_of_one_thing_are_in_different_racks() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, get_args
 
 from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
@@ -115,6 +115,8 @@ class Regrouped:
     change: int
     group: GroupId
     version: int
+    #: In which that was committed; 0 in entries of before this was told.
+    term: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +193,10 @@ def decode_growth(text: str) -> GrowthCommand:
             (nodes,) = values
             return GiveUp(nodes_of(nodes))
         wanted = fields(kind)
-        if len(values) != len(wanted):
+        needed = [field_ for field_ in wanted if field_.default is MISSING]
+        if not len(needed) <= len(values) <= len(wanted):
             raise ValueError(f"{len(values)} values")
-        for value, field_ in zip(values, wanted, strict=True):
+        for value, field_ in zip(values, wanted, strict=False):
             if type(value) is not (str if field_.type == "str" else int):
                 raise TypeError(f"{field_.name} is {value!r}")
         return kind(*values)

@@ -79,8 +79,8 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
             )
         case Go():
             return topology.with_change(replace(change, going=True)) if change.is_prepared else topology
-        case Regrouped(group=group, version=version):
-            return _regrouped(topology, change, group, version, index)
+        case Regrouped():
+            return _regrouped(topology, change, command, index)
         case Anew():
             return _anew(topology, change, command, index)
         case Fenced() | Opened() | Loaded() | Dropped():
@@ -247,12 +247,13 @@ def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Load
     return replace(topology, table=table, change=change.with_move(command.move, move))
 
 
-def _regrouped(topology: Topology, change: Change, group: GroupId, version: int, index: int) -> Topology:
-    regroup = change.regroups.get(group)
+def _regrouped(topology: Topology, change: Change, command: Regrouped, index: int) -> Topology:
+    group, regroup = command.group, change.regroups.get(command.group)
     may_end = change.stage in (Stage.REGROUPING, Stage.ABORTING)
-    if regroup is None or regroup.done or not may_end or topology.wanted[group].version != version:
+    if regroup is None or regroup.done or not may_end or topology.wanted[group].version != command.version:
         return topology
     found = topology.with_change(change.with_regroup(group, replace(regroup, done=True)))
+    found = replace(found, terms={**found.terms, group: max(command.term, found.terms.get(group, 0))})
     if change.aborting or group == META:
         return found
     head = NodeId(group)
@@ -395,6 +396,7 @@ def _ended(topology: Topology, change: Change, index: int) -> Topology:
         topology,
         table=topology.table.without_groups(gone, index),
         wanted={group: wanted for group, wanted in topology.wanted.items() if group not in ended},
+        terms={group: term for group, term in topology.terms.items() if group not in ended},
         change=None,
         last=(change.id, change.aborting),
     )

@@ -64,6 +64,9 @@ class Topology:
     #: Groups that go on with one member, and the version of the membership that says so: that member need not be
     #: elected. It means nothing any more when the group is to have another one.
     alone: Mapping[GroupId, int] = field(default_factory=dict)
+    #: Of groups whose members have changed: the term in which the last change was committed. Who comes to a group
+    #: begins with it, for a leader of an earlier one may not know that it had left, and would count on its answers.
+    terms: Mapping[GroupId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
@@ -164,6 +167,7 @@ class Topology:
             "last": self.last,
             "lost": sorted(self.lost),
             "alone": sorted(self.alone.items()),
+            "terms": sorted(self.terms.items()),
         }
 
     @staticmethod
@@ -180,6 +184,7 @@ class Topology:
             None if words["last"] is None else (int(words["last"][0]), bool(words["last"][1])),
             frozenset(nodes_of(words["lost"])),
             {GroupId(int(group)): int(version) for group, version in words["alone"]},
+            {GroupId(int(group)): int(term) for group, term in words.get("terms", ())},
         )
 
 

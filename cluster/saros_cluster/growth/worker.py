@@ -242,7 +242,7 @@ class Worker:
         if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
             staying = set(wanted.voters) - change.given_up - topology.lost
             if self._guests_at(group, staying):  # who leaves may be the only one that has them
-                self._tell(Regrouped(change.id, group, wanted.version))
+                self._tell(Regrouped(change.id, group, wanted.version, status.term))
 
     # ------------------------------------------------------------------ the meta group's leader: moves of slots
 

@@ -530,7 +530,13 @@ class RaftNode:
     def _on_heartbeat(self, message: Heartbeat) -> bool:
         log = self._log
         if message.commit > log.last_index:
-            return False
+            if log.membership.nodes:
+                return False
+            # It was here before, and left: the leader takes it to have what it has lost.
+            hint = log.conflict_hint(message.commit, message.term)
+            to, term = message.sender, self.term
+            self._outbox.promise(AppendResponse(self._group, self._id, to, term, False, message.commit, *hint))
+            return True
         log.commit = max(log.commit, message.commit)
         self._outbox.promise(HeartbeatResponse(self._group, self._id, message.sender, self.term, message.round))
         return True

@@ -112,13 +112,12 @@ class Progress:
         A learner may have left the group and joined anew, without what it had. An answer of then that comes late looks
         as if it had it still; so what it rejects, it does not have. A voter loses nothing.
         """
-        is_lost = is_learner and 0 < index == self.match
-        if self.mode is Mode.SNAPSHOT or (index <= self.match and not is_lost):
+        if self.mode is Mode.SNAPSHOT:
             return False
-        if self.mode is Mode.PROBE and index != self.next - 1:
-            return False
-        if is_lost:
+        if is_learner and 0 < index <= self.match:
             self.match = 0
+        elif index <= self.match or (self.mode is Mode.PROBE and index != self.next - 1):
+            return False
         self._become(Mode.PROBE, max(min(next_index, index), self.match + 1))
         return True
 
