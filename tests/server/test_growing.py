@@ -150,14 +150,14 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
     fill(cluster, 0, "root.a.d", 1)
     cluster.run(0, "flush")
     joined = cluster.add(tmp_path / "node4")
-    decompressed = pages._decompress
+    checked = pages._checked_size
     calls: list[str] = []
 
     def counted(*what: Any) -> Any:
         calls.append(threading.current_thread().name)
-        return decompressed(*what)
+        return checked(*what)
 
-    monkeypatch.setattr(pages, "_decompress", counted)
+    monkeypatch.setattr(pages, "_checked_size", counted)
     cluster.change((joined,))
     assert [] == calls
     machines = cluster.database(3)._parts.replicas.machines.values()
