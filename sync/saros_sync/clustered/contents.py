@@ -26,7 +26,7 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: Bytes of a content that are read at once, and go in one message: with 4 MB whoever fetches needs twice the processor.
+#: Bytes of a content that are read at once, and go in one message.
 PIECE_BYTES = 1 << 20
 #: From an offset on, some bytes of a content; none: it ends there.
 Read = Callable[[int], bytes]
