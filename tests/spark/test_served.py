@@ -16,9 +16,11 @@ import saros
 from saros_server.serving import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
-#: In short steps: a signal that comes just before a long wait begins would be seen when that ends.
+#: In short steps: a signal that comes just before a long wait begins would be seen when that ends. Who runs the tests
+#: in the background of a shell ignores SIGINT, and so do processes that they start.
 WANTS = """
-import select, sys, saros_spark
+import select, signal, sys, saros_spark
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with saros_spark.serving(sys.argv[1]) as url:
     print(url, flush=True)
     while not select.select([sys.stdin], [], [], 0.1)[0]:
