@@ -88,7 +88,7 @@ class Groups:
         self._ground = ground
         self._replicas = replicas
         #: Logs without a replica, which is still to be made.
-        self._contents = dict(contents)
+        self._contents = {group: found for group, found in contents.items() if group != META}
         #: What is left, and not gone yet.
         self._leaving: set[GroupId] = set()
 
@@ -99,7 +99,7 @@ class Groups:
             if found is not None and _last_index(found) < founding(group, topology).index and found.base != _NOBODY:
                 self._remove(group)
             self._add(group, topology, self._ground.host.add)
-        for group in [group for group in self._contents if group != META]:
+        for group in list(self._contents):
             self._remove(group)  # it was being left
 
     def is_settled(self, topology: Topology) -> bool:
@@ -157,8 +157,7 @@ class Groups:
             ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
         )
-        first = HardState(topology.terms.get(group, 0))  # durable with the topology
-        hard_state = max(first, contents.hard_state, key=lambda state: state.term)
+        hard_state = begun(contents.hard_state, topology.terms.get(group, 0))  # that is durable with the topology
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             machine.start(partial(ground.host.compact, group), ground.log.sync_due)
@@ -223,6 +222,11 @@ def founding(group: GroupId, topology: Topology) -> Position:
         return Position(_FOUNDED, 0, topology.wanted[group])
     first = change.anew.get(group, change.id) * TERMS_OF_A_GROUP
     return Position(first, first, topology.wanted[group])
+
+
+def begun(hard_state: HardState, term: int) -> HardState:
+    """What a log tells, but not of an earlier term than one in which the group is known to have been."""
+    return hard_state if hard_state.term >= term else HardState(term)
 
 
 def counted(term: int, index: int) -> int:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.groups import counted
+from saros_cluster.groups import begun, counted
 from saros_cluster.growth.change import Stage
 from saros_cluster.growth.commands import (
     Abort,
@@ -36,7 +36,7 @@ from saros_cluster.growth.commands import (
 from saros_cluster.growth.steps import apply
 from saros_cluster.growth.topology import META, Node, Standing, Topology
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.messages import GroupId, HardState
 from saros_storage.errors import CorruptFile, UserMistake
 
 SLOTS = 60
@@ -488,6 +488,13 @@ def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_gro
     log.send(Begin((), (head,)))
     drive(log, Random(10))
     assert GroupId(1) not in log.now.terms
+
+
+def test_a_vote_is_kept_in_the_term_with_which_a_group_begins() -> None:
+    voted = HardState(TERM, NodeId(2))
+    assert voted == begun(voted, TERM)
+    assert voted == begun(voted, TERM - 1)
+    assert HardState(TERM + 1) == begun(voted, TERM + 1)
 
 
 def test_a_step_of_before_terms_were_told_is_read() -> None:
