@@ -31,6 +31,7 @@ from saros_cluster.host import GroupHost
 from saros_cluster.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
@@ -440,6 +441,28 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         wait_until(lambda: leftovers(cluster, members[1] - 1) == [])
     finally:
         cluster.close()
+
+
+def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_the_other(
+    cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is to lead it is there first: nobody answers what it asks then."""
+    joined = cluster.add(tmp_path / "node4")
+    settle, later_s = Groups.settle, 0.5
+    asked_s: list[float] = []
+
+    def one_after_the_other(groups: Groups, topology: Topology) -> None:
+        object.__setattr__(groups._ground, "raft", RaftOptions(election_ticks=600))
+        if groups._ground.node == joined:
+            settle(groups, topology)
+            asked_s.append(time.monotonic())
+        elif asked_s and time.monotonic() - asked_s[0] > later_s:
+            settle(groups, topology)
+
+    monkeypatch.setattr(Groups, "settle", one_after_the_other)
+    began_s = time.monotonic()
+    cluster.change((joined,))
+    assert time.monotonic() - began_s < 20  # an election's time is 30 and more
 
 
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
