@@ -32,19 +32,19 @@ class Violation(AssertionError):
 class GroupChecker:
     """See the module."""
 
-    def __init__(self, group: GroupId, first: Membership) -> None:
+    def __init__(self, group: GroupId, first: Position) -> None:
         self.group = group
         #: By term.
         self.leaders: dict[int, NodeId] = {}
         #: By index and term: the term before, and the entry.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
-        #: Terms of the committed entries, by index; index 0 is before them.
-        self.committed = [0]
+        #: Terms of the committed entries, by index; up to where the log begins there are none.
+        self.committed = [0] * (first.index + 1)
         #: In which term each was committed.
-        self._committed_in = [0]
+        self._committed_in = [0] * (first.index + 1)
         #: The state after each index that was applied somewhere.
         self._states: dict[int, int] = {}
-        self._memberships = [(0, first)]
+        self._memberships = [(first.index, first.membership)]
 
     @property
     def membership(self) -> Membership:

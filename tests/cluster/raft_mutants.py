@@ -464,13 +464,9 @@ def what_was_lost_is_not_sent_again(plant):
 
 
 @mutant
-def a_learner_loses_nothing(plant):
-    """It may have left, and joined anew, and what it answered before come late."""
-
-    def rejected(self, index, next_index, *, is_learner=False, rejected=Progress.rejected):
-        return rejected(self, index, next_index)
-
-    plant(Progress, "rejected", rejected)
+def who_comes_again_begins_with_the_members_of_before(plant):
+    """It is one of them then, and votes with those that have not heard that it left."""
+    plant(Leadership, "_begins_at", lambda self, node: 0)
 
 
 @mutant

@@ -318,7 +318,17 @@ class Leadership:
             )
             progress.sent(previous + len(entries), sum(e.size_bytes for e in entries), log.commit)
 
+    def _begins_at(self, node: NodeId) -> int:
+        """Where a snapshot for the node must be, at least.
+
+        A learner may have been a voter before, and have left. It must not learn what the members were then, and that
+        they are others now only later: it would vote with those that have not heard of it.
+        """
+        return self._log.membership_index if node in self._log.membership.learners else 0
+
     def _send_offer(self, node: NodeId, progress: Progress) -> None:
+        if progress.offered is None and self._begins_at(node) > self._log.commit:
+            return
         progress.offer_ticks = self._options.election_ticks
         if progress.offered is None:
             progress.is_snapshot_asked = True
@@ -335,6 +345,8 @@ class Leadership:
         if snapshot is None or not snapshot.position.membership.voters:
             # The latter is of a time when this node had joined and did not know the members yet.
             progress.snapshot_failed(self._options.election_ticks)
+        elif snapshot.position.index < self._begins_at(to):
+            progress.snapshot_failed(1)
         else:
             progress.offer(snapshot)
 
