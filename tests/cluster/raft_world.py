@@ -112,8 +112,8 @@ class Disk:
 
 #: Where the log of a node that knows nothing of its group begins.
 _NOTHING = Position(0, 0, Membership(0, ()))
-#: Messages that would do most harm if they came later than anybody thinks; the last one where nodes leave groups.
-_OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse, AppendResponse)
+#: Messages that would do most harm if they came later than anybody thinks.
+_OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
 
 
 class Replica:
@@ -443,6 +443,8 @@ class World:
         #: Decides who leaves, and when; None: nobody does.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
+        #: Where nodes leave groups, what they answered before, too.
+        self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
@@ -536,8 +538,7 @@ class World:
         if chance < self.loss:
             return
         delay = self.random.randrange(1, self.delay)
-        often_late = _OFTEN_LATE if self.leaving is not None else _OFTEN_LATE[:-1]
-        if self.happens(0.15 if isinstance(message, often_late) else 0.02):
+        if self.happens(0.15 if isinstance(message, self.often_late) else 0.02):
             delay += self.random.randrange(self.random.choice((3, 40)) * TICK)
         self.at(delay, lambda: self._arrive(message))
         if chance > 0.97:
