@@ -23,6 +23,7 @@ import logging
 import os
 import pkgutil
 import random
+import secrets
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -244,8 +245,12 @@ class World:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
 
+        #: Of its own: what is kept by tokens is also gone through in their order.
+        tokens = random.Random(f"tokens {seed}")
         self.places = [
             *places,
+            (secrets, "token_bytes", tokens.randbytes),
+            (secrets, "randbits", tokens.getrandbits),
             (segmented_log, "_RESERVED_BYTES", 256),
             (proposer, "DEADLINE_SECONDS", chance.choice((2.0, proposer.DEADLINE_SECONDS))),
             (region_machine, "_RELEASE_ENTRIES", chance.choice((1, 3, 30))),
