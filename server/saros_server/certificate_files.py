@@ -46,8 +46,9 @@ class WatchedFiles:
         #: Why the files are not taken as they are now.
         self._refused: str | None = None
         #: What is in the files, in their order.
-        self.contents = self._read()
-        self._validities = self._validities_of_now()
+        self.contents: list[bytes]
+        self._validities: list[tuple[str, Validity]]
+        self._read()
 
     @property
     def validities(self) -> Iterable[tuple[str, Validity]]:
@@ -60,14 +61,13 @@ class WatchedFiles:
             stamp = _stamp_of(self._paths)
             if stamp == self._seen:
                 return False
-            self.contents = self._read()
+            self._read()
         except ConfigurationError as error:  # the next file may not be written yet
             if str(error) != self._refused:
                 logger.warning("a certificate cannot be read anew", extra={"error": str(error)})
             self._refused = str(error)
             return False
         self._seen, self._refused = stamp, None
-        self._validities = self._validities_of_now()
         logger.info("a new certificate", extra={"certificate": self._paths[-2]})
         return True
 
@@ -77,7 +77,7 @@ class WatchedFiles:
         refused = None if self._refused is None else f"a certificate is not taken: {self._refused}"
         return [problem for problem in (*found, refused) if problem is not None]
 
-    def _read(self) -> list[bytes]:
+    def _read(self) -> None:
         *_, certificate, key = self._paths
         _check_key(key)
         try:
@@ -88,14 +88,20 @@ class WatchedFiles:
             if words not in content:
                 raise ConfigurationError(f"{path} holds no {'key' if words is _KEY else 'certificate'} in PEM form")
         _check_pair(certificate, key)
+        validities = [(path, _validity(path, pem)) for path, pem in zip(self._paths, found[:-1], strict=False)]
         if self._uri is not None and not names(found[-2], self._uri):
             raise ConfigurationError(
                 f"{certificate} is another node's certificate: it lacks the name {self._uri} (docs/security.md)"
             )
-        return found
+        self.contents, self._validities = found, validities
 
-    def _validities_of_now(self) -> list[tuple[str, Validity]]:
-        return [(path, validity_of(pem)) for path, pem in zip(self._paths, self.contents[:-1], strict=False)]
+
+def _validity(path: str, pem: bytes) -> Validity:
+    """Raises ConfigurationError."""
+    try:
+        return validity_of(pem)
+    except ValueError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
 
 
 def _check_key(path: str) -> None:

@@ -1,24 +1,12 @@
-"""From when to when a certificate is good, and whose it is, as its bytes say it. Pure: any thread.
-
-    Certificate ::= SEQUENCE { tbsCertificate SEQUENCE { [0] version, serial, algorithm, issuer, validity, ... }, ... }
-    validity    ::= SEQUENCE { notBefore Time, notAfter Time }        RFC 5280, 4.1; lengths as in X.690, 8.1.3
-
-Only what OpenSSL has read before comes here: no check of the rest.
-"""
+"""From when to when certificates are good, and whose they are. Pure: any thread."""
 
 from __future__ import annotations
 
-import re
-import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_VERSION, _UTC_TIME = 0xA0, 0x17
-#: Behind version and serial: algorithm, issuer, validity.
-_VALIDITY = 3
-_LONG = 0x80
+from cryptography import x509
+
 #: Whoever renews certificates by hand has a month for it.
 _SOON = timedelta(days=30)
 
@@ -42,47 +30,20 @@ class Validity:
 
 
 def validity_of(pem: bytes) -> Validity:
-    """Of the certificates in a PEM file, of which there is at least one."""
-    times = [_times(der) for der in _certificates(pem)]
-    return Validity(max(begin for begin, _ in times), min(end for _, end in times))
+    """Of the certificates in a PEM file. Raises ValueError: there is none, or one that cannot be read."""
+    found = x509.load_pem_x509_certificates(pem)
+    begin = max(certificate.not_valid_before_utc for certificate in found)
+    return Validity(begin, min(certificate.not_valid_after_utc for certificate in found))
 
 
 def names(pem: bytes, uri: str) -> bool:
-    """Whether the first certificate of a PEM file has a URI among its names."""
-    return uri.encode() in _certificates(pem)[0]
-
-
-def _certificates(pem: bytes) -> list[bytes]:
-    return [ssl.PEM_cert_to_DER_cert(block.decode()) for block in _BLOCK.findall(pem)]
-
-
-def _times(der: bytes) -> tuple[datetime, datetime]:
-    ((_, certificate),) = _items(der)
-    _, signed = next(_items(certificate))
-    fields = [content for tag, content in _items(signed) if tag != _VERSION]
-    begin, end = (_time(*item) for item in _items(fields[_VALIDITY]))
-    return begin, end
-
-
-def _items(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tags and contents of what is written one after the other."""
-    place = 0
-    while place < len(der):
-        tag, length = der[place], der[place + 1]
-        place += 2
-        if length & _LONG:
-            count = length & ~_LONG
-            length = int.from_bytes(der[place : place + count])
-            place += count
-        yield tag, der[place : place + length]
-        place += length
-
-
-def _time(tag: int, content: bytes) -> datetime:
-    text = content.decode()
-    if tag == _UTC_TIME:  # years of two digits, up to 2049
-        text = ("20" if text < "50" else "19") + text
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+    """Whether the first certificate of a PEM file has a URI among its names. Raises as `validity_of`."""
+    extensions = x509.load_pem_x509_certificates(pem)[0].extensions
+    try:
+        found = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return uri in found.get_values_for_type(x509.UniformResourceIdentifier)
 
 
 def _day(moment: datetime) -> str:

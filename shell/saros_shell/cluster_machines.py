@@ -36,10 +36,11 @@ from saros_cluster.growth.steps import NO_SUCH_NODE
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_cluster.transport.handshake import is_loopback
+from saros_server.certificate_making import make_certificates
 from saros_server.configuration import configuration_file
 from saros_server.configuration import load as load_configuration
 from saros_server.launching import is_launched, last_words, launch
-from saros_server.peer_certificates import make_certificates, peer_credentials
+from saros_server.peer_certificates import peer_credentials
 from saros_server.security import FIRST_USER, check_hash, read_password
 from saros_server.serving import serving
 from saros_shell.cluster_growing import rows_of, wait_for_change

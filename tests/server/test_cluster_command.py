@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -26,9 +25,9 @@ from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_server import local_cluster, user_command
+from saros_server.certificate_making import make_certificates
 from saros_server.local_cluster import LocalCluster, alone, find, make
 from saros_server.passwords import is_right
-from saros_server.peer_certificates import make_certificates
 from saros_shell import cluster_command, cluster_machines
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
@@ -543,8 +542,6 @@ def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.
 
 
 def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
     words = ("certificates", "--dir", str(tmp_path / "out"), "--cluster", ID, "--nodes")
     done = call(*words, "1=hostA,2=192.0.2.1")
     assert (0, True) == (done.returncode, "made ca.pem, node1.pem, node2.pem\n" in done.stdout)
@@ -578,8 +575,6 @@ def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """1. Others have certificates, the new node none. 2. Both. 3. Neither. 4. It has some, the others none."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
     make_certificates(str(tmp_path), ID, {NodeId(1): "127.0.0.1", NodeId(2): "127.0.0.1"})
     (tmp_path / "bare").mkdir()
     (tmp_path / "given").mkdir()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
 import grpc
 import pytest
+from cryptography import x509
 from log_cutting import cut_log
 from server.cluster_fixture import Nodes, make_folders
 from server.test_security import (
@@ -43,10 +44,11 @@ from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.transport.handshake import Identity
 from saros_cluster.users.commands import CreateUser
 from saros_server import cluster_node, user_command
+from saros_server.certificate_making import make_certificates
 from saros_server.configuration import ConfigurationError, load
 from saros_server.node import Node
 from saros_server.passwords import hash_password, is_outdated
-from saros_server.peer_certificates import PeerFiles, make_certificates, peer_credentials
+from saros_server.peer_certificates import PeerFiles, peer_credentials
 from saros_server.server import Server
 from saros_server.service import POLICIES, Policy
 from saros_storage.clock import SystemClock
@@ -416,8 +418,6 @@ def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, nam
 
 # ---------------------------------------------------------------------------------------------- certificates
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
-
 
 def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, object]]:
     """Made by the command's function; for each node, the options that name them."""
@@ -436,7 +436,6 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
     return Node.open(str(folder), load(overrides={"durability": "os", "worker_threads": 1, **options}).values)
 
 
-@needs_openssl
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes 1 and 2 are a majority; node 3 tries with one wrong thing after the other, and then with the right one."""
     folders = make_folders(tmp_path / "data", 3, 3)
@@ -482,7 +481,6 @@ def answers(node: Node, number: int) -> bool:
     return False
 
 
-@needs_openssl
 def test_keys_are_nobody_elses_and_certificates_are_made_once(tmp_path: Path) -> None:
     cluster, hosts = "123e4567-e89b-12d3-a456-426614174000", {NodeId(1): "hostA", NodeId(2): "192.0.2.7"}
     assert ["ca.pem", "node1.pem", "node2.pem"] == make_certificates(str(tmp_path / "out"), cluster, hosts)
@@ -492,22 +490,21 @@ def test_keys_are_nobody_elses_and_certificates_are_made_once(tmp_path: Path) ->
     (tmp_path / "out" / "node2.pem").unlink()
     assert ["node2.pem"] == make_certificates(str(tmp_path / "out"), cluster, hosts)
     assert before == (tmp_path / "out" / "ca.pem").read_bytes()
-    words = ["openssl", "x509", "-in", str(tmp_path / "out" / "node2.pem"), "-noout", "-ext", "subjectAltName"]
-    names = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    for name in (f"URI:saros://{cluster}/node/2", f"DNS:node-2.{cluster}.saros", "IP Address:192.0.2.7"):
-        assert name in names
+    made = x509.load_pem_x509_certificate((tmp_path / "out" / "node2.pem").read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [f"saros://{cluster}/node/2"] == names.get_values_for_type(x509.UniformResourceIdentifier)
+    assert [f"node-2.{cluster}.saros"] == names.get_values_for_type(x509.DNSName)
+    assert [ip_address("192.0.2.7")] == names.get_values_for_type(x509.IPAddress)
     with pytest.raises(UserMistake, match="no name or address of a host"):
         make_certificates(str(tmp_path / "out"), cluster, {NodeId(3): "a,DNS:b"})
+    (tmp_path / "out" / "ca.key").write_bytes((tmp_path / "out" / "node1.key").read_bytes())
+    with pytest.raises(UserMistake, match=r"ca\.key is not the key of .*ca\.pem"):
+        make_certificates(str(tmp_path / "out"), cluster, {NodeId(3): "a"})
+    (tmp_path / "out" / "ca.key").write_bytes(b"no key")
+    with pytest.raises(UserMistake, match=f"the authority in {tmp_path}/out cannot be read"):
+        make_certificates(str(tmp_path / "out"), cluster, {NodeId(3): "a"})
 
 
-def test_without_openssl_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserMistake, match="there is no openssl command"):
-        make_certificates(str(tmp_path / "out"), "123e4567-e89b-12d3-a456-426614174000", {NodeId(1): "a"})
-    assert not (tmp_path / "out").exists()
-
-
-@needs_openssl
 def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path) -> None:
     file, second = (decode((folder / "cluster.json").read_bytes()) for folder in make_folders(tmp_path, 2, 2))
     out = tmp_path / "out"
@@ -532,7 +529,6 @@ def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path)
         peer_credentials(load(overrides=options).values, SystemClock(), second)
 
 
-@needs_openssl
 def test_a_certificate_is_taken_when_it_fits_its_key(tmp_path: Path) -> None:
     cluster = "123e4567-e89b-12d3-a456-426614174000"
     out, new = tmp_path / "out", tmp_path / "new"
