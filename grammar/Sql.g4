@@ -275,6 +275,7 @@ show
     | SHOW what=(DATA | SCHEMA)? REGIONS (OF databaseWord? path (COMMA path)*)?
       (ON NODEID nodeIds+=INTEGER (COMMA nodeIds+=INTEGER)*)?                           # showRegions
     | SHOW (ALL TTL | TTL ON path (COMMA path)*)                                         # showTtl
+    | SHOW DISK_USAGE FROM path showClause*                                             # showDiskUsage
     | SHOW what=(PARTITIONS | FILES) (OF databaseWord? path (COMMA path)*)?            # showStored
     | SHOW (DEVICE | SCHEMA)? TEMPLATES                                                # showTemplates
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
@@ -381,7 +382,7 @@ name
       | CONFIGNODES | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
       | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
       | DESC | DETAILS | DEVICE | DEVICES
-      | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IF | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
       | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | NODE | NODEID
       | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITIONS | PASSWORD

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from saros_cluster.data.command import Known
@@ -134,7 +135,11 @@ class Replicas:
 
     def partitions(self) -> list[PartitionStatus]:
         """Their partitions, and the files of these."""
-        return [p for machine in self.machines.values() for p in machine.region.partition_status()]
+        return [
+            replace(partition, region=group)
+            for group, machine in self.machines.items()
+            for partition in machine.region.partition_status()
+        ]
 
     def blocked_by(self) -> str | None:
         """Why one of them takes nothing at the moment; None: all do."""

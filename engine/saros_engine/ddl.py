@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from saros_engine.altering import altered
 from saros_engine.database import Database
 from saros_engine.declared_series import declared_compressor, declared_encoding, declared_type, series_of
@@ -17,6 +19,7 @@ from saros_grammar.ast import (
     CreateTimeseries,
     DeleteDatabases,
     DeleteTimeseries,
+    PathExpression,
     SetTtl,
     UnsetTtl,
 )
@@ -111,15 +114,24 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
 
 
 def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
-    """DROP TIMESERIES."""
+    """DROP TIMESERIES, of all that the patterns match but for those of device templates."""
     count = 0
     for path in statement.paths:
-        removed = store.delete_series(str(path))
+        matched = store.schema.match_series(parse_pattern(str(path)))
+        own = [f"{d.path}.{s.measurement}" for d, s in matched if given_by(store.schema, d, s.measurement) is None]
+        chosen = [str(path)] if len(own) == len(matched) else own
+        removed = sum(map(store.delete_series, chosen))
         if not removed:
-            hint = ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
-            raise UserMistake(f"Timeseries [{path}] does not exist{hint}", code=508)
+            raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
         count += removed
     return count
+
+
+def _hint(store: Database, path: PathExpression, matched: Sequence[object]) -> str:
+    """Why there is nothing to be dropped, if it is not for want of series."""
+    if matched:
+        return ", or is a device template's: DEACTIVATE that there"
+    return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
 
 
 def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:

@@ -21,7 +21,7 @@ from saros_engine.database import Database
 from saros_engine.errors import QueryNotFound
 from saros_engine.plan import Field
 from saros_engine.query_registry import QueryRegistry, RunningQuery
-from saros_engine.show_stored import FIELDS, show_stored, silent_row
+from saros_engine.show_stored import FIELDS, check_whole, show_stored, silent_row
 from saros_engine.shown import Row, Shown
 from saros_engine.system_mode import SystemMode
 from saros_engine.times import format_time
@@ -114,9 +114,12 @@ class EveryNode:
         self._mode = mode
 
     def show(self, statement: Show, zone: str, access: Access) -> Shown:
-        """SHOW QUERIES, PARTITIONS or FILES, of all nodes."""
+        """SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
         kind = statement.kind
-        question = _Question(kind, tuple(map(str, statement.databases)), zone, _whose(access))
+        databases = statement.databases if statement.path is None else (statement.path,)
+        question = _Question(kind, tuple(map(str, databases)), zone, _whose(access))
+        if kind is ShowKind.DISK_USAGE:
+            check_whole(str(statement.path), self._store.schema.databases())
         rows: list[Row] = self._rows(question)
         silent: list[Row] = []
         for node, answer in self._ask_others(question):
@@ -126,7 +129,7 @@ class EveryNode:
                 rows += map(tuple, json.loads(answer))
         if kind is ShowKind.QUERIES:
             return Shown(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
-        rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database, slice
+        rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database; slice or node
         return Shown(FIELDS[kind], [*rows, *silent])
 
     def kill(self, query: str | None, access: Access) -> int:

@@ -32,6 +32,7 @@ from saros_engine.planner.finish import limited
 from saros_engine.shown import Row, Shown
 from saros_engine.time_filter import Moment
 from saros_grammar.ast import (
+    CHOSEN_BY_COLUMNS,
     Call,
     EndTimeReference,
     Expression,
@@ -122,7 +123,7 @@ def plan_table(select: Select, shown: Shown, moment: Moment) -> LogicalPlan:
 def chooses(show: Show) -> bool:
     """Whether a SHOW has clauses that `plan_show` carries out: over rows that are no schema's."""
     clauses = show.where, show.limit, show.offset
-    return show.kind is ShowKind.QUERIES and (bool(show.order_by) or any(clause is not None for clause in clauses))
+    return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 
 
 def plan_show(show: Show, shown: Shown, moment: Moment) -> LogicalPlan:

@@ -1,6 +1,6 @@
-"""SHOW PARTITIONS and SHOW FILES: what lies on a node's disk, as rows.
+"""SHOW PARTITIONS, FILES and DISK_USAGE: what lies on a node's disk, as rows.
 
-IoTDB has no such statements; columns are named after those of its SHOW REGIONS. Pure.
+Of these IoTDB has DISK_USAGE; columns of the others are named after those of its SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from saros_cluster.placement.ring import NodeId
+from saros_engine.errors import SemanticError
 from saros_engine.plan import Field
 from saros_engine.shown import Row
 from saros_grammar.ast import ShowKind
 from saros_storage.partition_status import FileStatus, PartitionStatus
-from saros_storage.paths import parse_pattern, split_path
+from saros_storage.paths import PathPattern, parse_pattern, split_path
 from saros_storage.types import DataType
 
 _TEXT, _INT32, _INT64 = DataType.TEXT, DataType.INT32, DataType.INT64
@@ -43,7 +44,18 @@ _FILE_FIELDS = (
     Field("Reason", _TEXT),
     Field("DataNodeId", _INT64),
 )
-FIELDS = {ShowKind.PARTITIONS: _PARTITION_FIELDS, ShowKind.FILES: _FILE_FIELDS}
+_USAGE_FIELDS = (
+    Field("Database", _TEXT),
+    Field("DataNodeId", _INT64),
+    Field("RegionId", _INT64),
+    Field("TimePartition", _INT64),
+    Field("SizeInBytes", _INT64),
+)
+FIELDS = {
+    ShowKind.PARTITIONS: _PARTITION_FIELDS,
+    ShowKind.FILES: _FILE_FIELDS,
+    ShowKind.DISK_USAGE: _USAGE_FIELDS,
+}
 TimeText = Callable[[int], str]
 
 
@@ -52,11 +64,23 @@ def show_stored(
 ) -> list[Row]:
     """A node's rows by database and slice, for `FIELDS`; `databases`: patterns, none for all; `time` prints a time."""
     patterns = [parse_pattern(database) for database in databases]
-    chosen = [p for p in partitions if not patterns or any(w.matches(split_path(p.database)) for w in patterns)]
+    takes = PathPattern.covers if kind is ShowKind.DISK_USAGE else PathPattern.matches
+    chosen = [p for p in partitions if not patterns or any(takes(w, split_path(p.database)) for w in patterns)]
     chosen.sort(key=lambda p: (p.database, p.slice))
+    if kind is ShowKind.DISK_USAGE:
+        return [(p.database, node, p.region, p.slice, p.bytes) for p in chosen]
     if kind is ShowKind.PARTITIONS:
         return [_partition_row(partition, time, node) for partition in chosen]
     return [row for partition in chosen for row in _file_rows(partition, time, node)]
+
+
+def check_whole(pattern: str, databases: Iterable[str]) -> None:
+    """Raise SemanticError for a pattern of DISK_USAGE that takes a part of one of these databases."""
+    wanted = parse_pattern(pattern)
+    for database in databases:
+        nodes = split_path(database)
+        if wanted.reaches(nodes) and not wanted.covers(nodes):
+            raise SemanticError(f"{pattern} is a part of {database}: bytes are those of whole databases: {database}.**")
 
 
 def silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:

@@ -6,6 +6,7 @@ The rows come from the modules that know them (`show_schema`, `show_cluster`, `e
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import distribution
@@ -26,7 +27,7 @@ from saros_engine.session_context import SessionContext
 from saros_engine.show_cluster import OF_CLUSTER, show_cluster
 from saros_engine.show_schema import count_schema, show_schema
 from saros_engine.show_times import Points
-from saros_engine.shown import Shown
+from saros_engine.shown import Row, Shown
 from saros_engine.sync_statements import SyncDesk, show_sync
 from saros_engine.times import format_time
 from saros_grammar import ast
@@ -40,6 +41,10 @@ _SETTINGS = (
     Field("DataReplicationFactor", DataType.INT32),
     Field("TimePartitionOrigin", DataType.INT64),
     Field("TimePartitionInterval", DataType.INT64),
+)
+#: How many groups keep something of a database; a least and a greatest number cannot be set.
+_GROUP_SETTINGS = tuple(
+    Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
 )
 
 
@@ -81,7 +86,7 @@ class Showing:
             return format_time(ticks, session.zone, self._unit)
 
         match kind:
-            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES:
+            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES | ast.ShowKind.DISK_USAGE:
                 return self._every_node.show(statement, session.zone, session.access), HERE
             case ast.ShowKind.FUNCTIONS:
                 self._queries.read_point(session)
@@ -110,13 +115,19 @@ class Showing:
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, self._points(point, session))
         self._store.looked_at_schema(point)
-        return self._with_settings(shown) if kind is ast.ShowKind.DATABASES else shown, point
+        return self._with_settings(shown, statement) if kind is ast.ShowKind.DATABASES else shown, point
 
-    def _with_settings(self, shown: Shown) -> Shown:
+    def _with_settings(self, shown: Shown, statement: ast.Show) -> Shown:
         """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
         copies = self._cluster.replicas
         settings = (copies, copies, 0, self._store.options.time_partition_interval)
-        return Shown((*shown.fields, *_SETTINGS), [(*row, *settings) for row in shown.rows])
+        rows: list[Row] = [(*row, *settings) for row in shown.rows]
+        if not statement.details:
+            return Shown((*shown.fields, *_SETTINGS), rows)
+        regions = {(database, r.region) for r in self._cluster.regions() for database in r.databases}
+        groups = Counter(database for database, _ in regions)
+        rows = [(*row, *(groups[str(row[0])], None, None) * 2) for row in rows]
+        return Shown((*shown.fields, *_SETTINGS, *_GROUP_SETTINGS), rows)
 
     def _points(self, point: ReadPoint, session: SessionContext) -> Points:
         return Points(partial(self._latest_times, point, session), self._queries.moment(session))

@@ -4,7 +4,8 @@
     activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by writing to it
 
 A device is said to use the template that is set at or above it if it is there, aligned as the template, and has all its
-series with their types: that is looked at, not kept. Templates do not nest: none is set at, above or below another.
+series with their types: that is looked at, not kept. A template may be empty, until series are added; no device uses it
+then, and to activate it does nothing. Templates do not nest: none is set at, above or below another.
 
 Two nodes that change templates at the same time, each not knowing of the other, may both succeed; then the later one
 counts. Functions over a store; any thread.
@@ -57,8 +58,10 @@ class Template:
 
     def is_used_by(self, device: DeviceSchema) -> bool:
         """See the module."""
-        return device.aligned == self.aligned and all(
-            (own := device.series.get(s.measurement)) is not None and own.type is s.type for s in self.series
+        return (
+            bool(self.series)
+            and device.aligned == self.aligned
+            and all((own := device.series.get(s.measurement)) is not None and own.type is s.type for s in self.series)
         )
 
 
@@ -264,6 +267,8 @@ def _activate(store: Database, path: ast.PathExpression) -> int:
     wanted = template_for(store.schema, device)
     if wanted is None:
         raise UserMistake(f"no template is set to {device} or above it", code=_NOT_SET)
+    if not wanted.series:
+        return 0
     known = store.schema.device(device)
     if known is not None and wanted.is_used_by(known):
         raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_IN_USE)
@@ -288,14 +293,16 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
     if not count:
         name = "a template" if statement.name is None else f"template {statement.name}"
         where = ", ".join(str(path) for path in statement.paths)
-        set_there = any(
-            statement.name in (None, of)
-            and any(PathPattern(path.nodes).reaches(split_path(place)) for path in statement.paths)
+        set_there = {
+            of
             for place, of in schema.catalogue.all_of(_PLACE)
-        )
+            if statement.name in (None, of)
+            and any(PathPattern(path.nodes).reaches(split_path(place)) for path in statement.paths)
+        }
         if not set_there:
             raise UserMistake(f"{name} is not set to a prefix of {where}", code=_NOT_SET)
-        raise UserMistake(f"no device of {where} uses {name}", code=_NOT_ACTIVATED)
+        if any(template(schema, of).series for of in set_there):
+            raise UserMistake(f"no device of {where} uses {name}", code=_NOT_ACTIVATED)
     return count
 
 

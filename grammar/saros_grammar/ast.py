@@ -465,6 +465,7 @@ class ShowKind(Enum):
     TTL = "ttl"
     PARTITIONS = "partitions"
     FILES = "files"
+    DISK_USAGE = "disk_usage"
     TEMPLATES = "device templates"
     TEMPLATE_NODES = "nodes in device template"
     TEMPLATE_SET = "paths set device template"
@@ -475,6 +476,10 @@ class ShowKind(Enum):
     SYNC = "sync"
 
 
+#: Of these, WHERE, ORDER BY and LIMIT choose from the rows, by the names of the columns.
+CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.DISK_USAGE})
+
+
 @dataclass(frozen=True, slots=True)
 class Show:
     """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
@@ -483,9 +488,9 @@ class Show:
     `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
     `nodes`: SHOW REGIONS ON NODEID; none for all.
 
-    In `where`, of Show and of Count, the subjects are one-node paths in lower case (`timeseries`, `datatype`, `device`,
-    `template`, ...) and `Call("tags", (key,))`; what they are compared with is a STRING literal whether it was quoted
-    or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    In `where`, of Show and of Count (but for `CHOSEN_BY_COLUMNS`), the subjects are one-node paths in lower case
+    (`timeseries`, `datatype`, `device`, `template`, ...) and `Call("tags", (key,))`; what they are compared with is a
+    STRING literal whether it was quoted or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
     """
 
     kind: ShowKind

@@ -32,7 +32,6 @@ from saros_grammar.generated.Sql import Sql
 from saros_grammar.literals import duration_literal, named_literal, unquote_name, unquote_string
 from saros_grammar.subjects import subject_filter
 
-#: What a word after CREATE, DROP, ALTER, SHOW, SET, LOAD or REMOVE is about, for the message of NotSupported.
 #: Settings of a database: what they are.
 _SETTINGS = {
     "ttl": "a TTL is milliseconds",
@@ -239,6 +238,9 @@ class StatementBuilder:
     def _show_ttl(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.TTL, databases=self._paths(context.path()))
 
+    def _show_disk_usage(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.DISK_USAGE)
+
     def _show_stored(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind(context.what.text.lower()), databases=self._paths(context.path()))
 
@@ -272,7 +274,7 @@ class StatementBuilder:
     def _show_clause(self, clause: Any, kind: ast.ShowKind) -> Any:
         if clause.condition is not None:
             condition = self._expressions.expression(clause.condition)
-            return condition if kind is ast.ShowKind.QUERIES else subject_filter(condition)
+            return condition if kind in ast.CHOSEN_BY_COLUMNS else subject_filter(condition)
         if clause.amount is not None:
             return select_builder.row_count(self._expressions, clause.amount)
         return select_builder.sort_keys(self._expressions, clause)
@@ -479,6 +481,7 @@ class StatementBuilder:
         "ShowUrls": _show_urls,
         "ShowRegions": _show_regions,
         "ShowTtl": _show_ttl,
+        "ShowDiskUsage": _show_disk_usage,
         "ShowStored": _show_stored,
         "CountDatabases": _count_databases,
         "CountDevices": _count_devices,

@@ -46,7 +46,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"show (data |schema )?(regionid|seriesslotid)|(show|count) (timeslotid|timepartition)",
         "slots by statements: SHOW REGIONS and SHOW PARTITIONS have what there is",
     ),
-    (r"show disk_usage", "SHOW DISK_USAGE: SHOW PARTITIONS and SHOW FILES have the bytes"),
     (
         r"show (flush|lock|merge) info|show query resource",
         "SHOW ... INFO: SHOW PARTITIONS, SHOW FILES, and the metrics",

@@ -26,8 +26,6 @@ def _columns(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[S
 
 def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateTemplate:
     columns = _columns(expressions, context.templateColumn())
-    if not columns:
-        raise expressions.error(context.name(), "a template needs a measurement: (s1 FLOAT)", ("(",))
     return ast.CreateTemplate(expressions.name(context.name()), columns, context.ALIGNED() is not None)
 
 

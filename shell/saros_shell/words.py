@@ -33,6 +33,7 @@ KEYWORDS = (
     "DETAILS",
     "DEVICE",
     "DEVICES",
+    "DISK_USAGE",
     "DISMISS",
     "DROP",
     "ELSE",

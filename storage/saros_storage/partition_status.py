@@ -1,4 +1,4 @@
-"""What SHOW PARTITIONS and SHOW FILES tell: a partition's files as they are now. Values."""
+"""What SHOW PARTITIONS, FILES and DISK_USAGE tell: a partition's files as they are now. Values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """A partition: its times are [start, end), sizes in bytes. `set_aside`: name and reason of damaged files."""
+    """A partition: its times are [start, end), sizes in bytes. `set_aside`: name and reason of damaged files.
+
+    `region` is the one that it lies in: 1 where there is only one.
+    """
 
     database: str
     slice: int
@@ -35,6 +38,7 @@ class PartitionStatus:
     memtable_bytes: int
     tombstones: int
     set_aside: tuple[tuple[str, str], ...]
+    region: int = 1
 
     @property
     def bytes(self) -> int:

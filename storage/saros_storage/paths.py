@@ -122,6 +122,11 @@ class PathPattern:
         """Whether the path of these canonical nodes fits, or one below it may."""
         return bool(self._after(nodes))
 
+    def covers(self, nodes: Sequence[str]) -> bool:
+        """Whether the path of these canonical nodes fits, or all below it."""
+        reached = self._after(nodes)
+        return self.accepts(reached) or (self.nodes[-1] == "**" and len(self.nodes) - 1 in reached)
+
     def _after(self, nodes: Sequence[str]) -> frozenset[int]:
         reached = self.start()
         for node in nodes:

@@ -167,6 +167,8 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "show queries where elapsedtime > 1": None,
     "set system to running": (Privilege.MAINTAIN, EVERYWHERE),
     "show regions": (Privilege.MAINTAIN, EVERYWHERE),
+    "show disk_usage from root.a.**": (Privilege.MAINTAIN, EVERYWHERE),
+    "show available urls": None,
     "select * from information_schema.variables": (Privilege.MAINTAIN, EVERYWHERE),
     "select count(*) from information_schema.files": (Privilege.MAINTAIN, EVERYWHERE),
     "select * from information_schema.timeseries": None,

@@ -77,6 +77,18 @@ def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> 
     wait_equal([("root.b", 1)] * 3, files)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_any_node_tells_how_much_lies_on_every_disk(cluster: Nodes, number: int) -> None:
+    def partitions() -> list[tuple[object, ...]]:
+        return [(row[0], row[1], row[3]) for row in cluster.run(number, "show disk_usage from root.b.**")]
+
+    wait_equal([("root.b", node, 0) for node in (1, 2, 3)], partitions)
+    rows = cluster.run(number, "show disk_usage from root.** order by sizeinbytes")
+    assert all(isinstance(row[4], int) and row[4] > 0 for row in rows)
+    ((_, _, region, *_),) = cluster.run(number, "show disk_usage from root.b where datanodeid = 1")
+    assert region in {row[0] for row in cluster.run(number, "show data regions")}
+
+
 @pytest.mark.parametrize("end", ["kill query '{}'", "kill all queries"])
 def test_any_node_shows_and_ends_what_runs_on_another(cluster: Nodes, end: str) -> None:
     statement = "select x + 1 from root.a.d"
@@ -177,6 +189,7 @@ def test_a_node_that_does_not_answer_is_named(cluster: Nodes) -> None:
         assert 3 in told or "3" in told
         assert any("node 3 does not answer" in str(value) for value in told)
         assert all(3 != row[-1] for row in others)
+    assert (None, 3, None, None, None) == cluster.run(0, "show disk_usage from root.b")[-1]
     ((name, state, *_, why),) = cluster.run(0, "show receivers")
     assert ("node 3", "unknown", True) == (name, state, "node 3 does not answer" in str(why))
     with pytest.raises(QueryNotFound, match=r"no query nothing is running.*node 3 does not answer"):

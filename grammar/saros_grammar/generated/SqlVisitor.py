@@ -474,6 +474,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showDiskUsage.
+    def visitShowDiskUsage(self, ctx:Sql.ShowDiskUsageContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showStored.
     def visitShowStored(self, ctx:Sql.ShowStoredContext):
         return self.visitChildren(ctx)
