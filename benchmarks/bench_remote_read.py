@@ -173,6 +173,9 @@ class Remote:
     def expect(self, _request):
         return
 
+    def open_together(self, _request):
+        return None
+
     def open(self, request):
         (self.reader,) = open_readers(self._peers, self.query, self._holder, [request], pinned=False)
         return self.reader

@@ -24,7 +24,7 @@ from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.latest_cache import Point
 from saros_storage.read_point import ReadPoint
-from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader
+from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
 
 #: Each may keep the MemTables of its moment from going: some hundred megabytes in the worst case.
 KEPT_MAX = 32
@@ -216,6 +216,10 @@ class _Shared:
     def open(self, request: ScanRequest) -> SeriesReader:
         """See `ReaderFactory.open`."""
         return self._view.open(request)
+
+    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_together`."""
+        return self._view.open_together(request)
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""

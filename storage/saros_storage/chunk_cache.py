@@ -60,6 +60,11 @@ class ChunkCache:
         self._misses = 0
 
     @property
+    def keeps(self) -> bool:
+        """Whether anything is kept."""
+        return self._bytes_max > 0
+
+    @property
     def bytes(self) -> int:
         """Bytes held."""
         return self._new_bytes + self._proven_bytes
@@ -105,7 +110,7 @@ class ChunkCache:
 
     def put(self, key: ChunkKey, first: int, block: Block) -> None:
         """Keep a block whose first row is row `first` of the chunk."""
-        if not self._bytes_max:
+        if not self.keeps:
             return
         stop = first + block.rows
         with self._lock:

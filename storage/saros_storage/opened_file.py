@@ -82,6 +82,24 @@ class OpenedFile:
             self._report(self._path, error)
             raise
 
+    def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
+        """See `TsFileAccess.same_pages`."""
+        try:
+            return self.open().same_pages(device, measurements, chunk)
+        except CorruptFile as error:
+            self._report(self._path, error)
+            raise
+
+    def read_together(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int] | None:
+        """See `TsFileAccess.read_together`."""
+        try:
+            return self.open().read_together(device, measurements, chunk, first, stop)
+        except CorruptFile as error:
+            self._report(self._path, error)
+            raise
+
     def read(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int]:

@@ -22,7 +22,7 @@ from saros_storage.block import Block, Column
 from saros_storage.cell_cache import CellCache, CellKey, ChunkCells
 from saros_storage.chunk_cache import TIMES, ChunkCache
 from saros_storage.deletions import DeletedTimes, deleted_times
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries
+from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, TimeRange
 from saros_storage.retyping import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
 from saros_storage.snapshot import FileSource, MemorySource, Tombstone
 from saros_storage.summaries import celled
@@ -213,6 +213,11 @@ class FilePieces:
                 first = b
             yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
 
+    def rows(self, piece: Piece) -> tuple[int, int]:
+        """The rows [first, stop) of its chunk that a run of pages is."""
+        _, rows = self._pages_of(piece.chunk)
+        return rows[piece.first], rows[piece.stop]
+
     def _pages_of(self, chunk: int) -> tuple[Sequence[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
             pages = self.file.access.pages(self.index, self.names, chunk)
@@ -246,11 +251,7 @@ class FilePieces:
 
     def load(self, piece: Piece) -> Block | None:
         """Rows of a run of pages of one chunk; None if none are left."""
-        block = self._decode(piece)
-        time = self._request.time
-        if piece.start < time.start or piece.end >= time.end:
-            first, stop = np.searchsorted(block.times, np.array([time.start, time.end]))
-            block = block.slice(int(first), int(stop))
+        block = within(self._request.time, self._decode(piece), piece)
         if block.rows and self._deleted:
             block = self._without_deleted(block)
         if block.rows and all(c.valid is not None for c in block.columns):
@@ -342,8 +343,7 @@ class FilePieces:
     # ------------------------------------------------------------------ decoding, through the cache
 
     def _decode(self, piece: Piece) -> Block:
-        _, rows = self._pages_of(piece.chunk)
-        first, stop = rows[piece.first], rows[piece.stop]
+        first, stop = self.rows(piece)
         if self.index.time is None:
             return self._cached(piece, self.names, first, stop)
         key = (self.file.access.serial, self._request.device)
@@ -380,6 +380,14 @@ class FilePieces:
         self._counters.bytes_read += size
         self._counters.pages += piece.stop - piece.first
         return block
+
+
+def within(time: TimeRange, block: Block, piece: Piece) -> Block:
+    """The rows of a piece in a range of time."""
+    if time.start <= piece.start and piece.end < time.end:
+        return block
+    first, stop = np.searchsorted(block.times, np.array([time.start, time.end]))
+    return block.slice(int(first), int(stop))
 
 
 def _require_not_newer(

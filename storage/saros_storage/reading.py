@@ -93,8 +93,8 @@ class WindowGrid:
 class ScanRequest:
     """What one reader shall read: columns of one device in a time range.
 
-    A non-aligned device is read one measurement per request; an aligned device any number, over one time column: a row
-    appears if at least one requested column has a value in it.
+    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_together`); an aligned device
+    any number, over one time column: a row appears if at least one requested column has a value in it.
     """
 
     device: str
@@ -284,11 +284,49 @@ class SeriesReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Here the series of a request do not keep step: in `time` each is to be read, and joined, by itself."""
+
+    time: TimeRange
+
+
+class TogetherReader(Protocol):
+    """Yields several series of a device in the order of the request, as far as they have their rows at the same times.
+
+    What it gives is disjoint: blocks with a column for each series, no value of which is null; and ranges of time, in
+    which it leaves the reading to who asks.
+    """
+
+    @property
+    def counters(self) -> ReadCounters:
+        """What was done so far, for the blocks."""
+        ...
+
+    def next(self) -> Block | Apart | None:
+        """The next piece: a block as a `SeriesReader` gives it, a range that is not empty; None at the end.
+
+        Raises what a `SeriesReader` raises.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the reader holds. Idempotent."""
+        ...
+
+
 class ReaderFactory(Protocol):
     """Opens readers: here, elsewhere, or merged from both; the engine does not know which."""
 
     def open(self, request: ScanRequest) -> SeriesReader:
         """A reader for the request. A device that has no data gives a reader that ends at once."""
+        ...
+
+    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+        """A reader of several series of a device that is not aligned; None: they are to be had one by one only.
+
+        The request has neither bounds nor grid, and is not for the latest points.
+        """
         ...
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class LocalSeriesReader:
         """
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
-        self._next_rows = max(self._run_rows // _FIRST_SHARE, 1)
+        self._wanted_rows = RunRows(self._run_rows)
         self._request = request
         self._cache = cache
         self._counters = ReadCounters()
@@ -183,12 +184,6 @@ class LocalSeriesReader:
             return True
         return grid.step is not None and not self._cache.cells.keeps and grid.step <= source.shortest_page(chunk)
 
-    def _wanted_rows(self) -> int:
-        """Rows of the next run: fewer at first, since who wants a few rows has enough then."""
-        wanted = self._next_rows
-        self._next_rows = min(2 * wanted, self._run_rows)
-        return wanted
-
     def _lone_pages(self, pages: Sequence[Piece]) -> Iterator[Item]:
         """Pages that nothing overlaps: summaries, and runs of neighbours that are decoded together."""
         run: list[Piece] = []
@@ -235,17 +230,9 @@ class LocalSeriesReader:
         return page.count >= self._cell_rows_min * grid.touched(page.start, page.end)
 
     def _pieces_of(self, item: Block | Summaries | None) -> Iterator[Item]:
-        """A block or cells in the order of the request, in parts of bounded size."""
-        if item is None:
-            return
-        if self._request.descending:
-            item = item.reversed()
-        wanted = self._request.block_rows
-        if item.rows <= 2 * wanted:
-            yield item
-            return
-        for start in range(0, item.rows, wanted):
-            yield item.slice(start, start + wanted)
+        if isinstance(item, Block):
+            return in_parts(item, self._request)
+        return iter(()) if item is None else in_parts(item, self._request)
 
     def _summary(self, piece: Piece) -> Summary | None:
         grid = self._request.grid
@@ -333,6 +320,35 @@ class LocalSeriesReader:
                     loaded[order] = later
             if ready:
                 yield from self._pieces_of(ready[0] if len(ready) == 1 else merge_blocks(ready))
+
+
+class RunRows:
+    """Rows of the next run of pages: fewer at first, since who wants a few rows has enough then."""
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._next = max(rows_max // _FIRST_SHARE, 1)
+
+    def __call__(self) -> int:
+        """Of the next one; it is asked for once."""
+        wanted = self._next
+        self._next = min(2 * wanted, self._rows_max)
+        return wanted
+
+
+_Rows = TypeVar("_Rows", Block, Summaries)
+
+
+def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
+    """A block or cells in the order of the request, in parts of bounded size."""
+    if request.descending:
+        item = item.reversed()
+    wanted = request.block_rows
+    if item.rows <= 2 * wanted:
+        yield item
+        return
+    for start in range(0, item.rows, wanted):
+        yield item.slice(start, start + wanted)
 
 
 def _neighbours(a: Piece, b: Piece) -> bool:

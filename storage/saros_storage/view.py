@@ -9,9 +9,10 @@ from dataclasses import replace
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.latest import LatestPoints, LatestReader
 from saros_storage.latest_cache import LatestCache, Point
-from saros_storage.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange
+from saros_storage.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange, TogetherReader
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import PartitionSnapshot
+from saros_storage.together import LocalTogetherReader
 from saros_storage.ttl import Expiry
 
 
@@ -50,6 +51,10 @@ class LocalReadView:
             counters = ReadCounters()
             return LatestReader(request, self.latest(request, counters), counters)
         return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+
+    def open_together(self, request: ScanRequest) -> TogetherReader:
+        """See `ReaderFactory.open_together`."""
+        return LocalTogetherReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""

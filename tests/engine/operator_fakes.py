@@ -125,6 +125,9 @@ class FakeReaders:
     def expect(self, request: ScanRequest) -> None:
         self.expected.append(request)
 
+    def open_together(self, request: ScanRequest) -> None:
+        return None
+
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
         self.requests.append(request)
         counters.cache_hits += len(request.measurements)

@@ -123,6 +123,20 @@ class FakeTsFile:
         block = Block.timed(np.array(rows.times, np.int64), [rows.column(m) for m in measurements])
         return block, 10 * (stop - first)
 
+    def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
+        shapes = [[(len(p.times), p.times[0], p.times[-1]) for p in self._pages([m], chunk)] for m in measurements]
+        return all(shape == shapes[0] for shape in shapes)
+
+    def read_together(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int] | None:
+        self.reads.append((tuple(measurements), chunk, first, stop))
+        parts = [joined(self._pages([m], chunk)[first:stop]) for m in measurements]
+        if any(part.times != parts[0].times for part in parts):
+            return None
+        columns = [part.column(m) for part, m in zip(parts, measurements, strict=True)]
+        return Block.timed(np.array(parts[0].times, np.int64), columns), 10 * (stop - first) * len(parts)
+
     def _pages(self, measurements: Sequence[str], chunk: int) -> Sequence[Rows]:
         if self.aligned:
             return self._chunks[ROWS][chunk]

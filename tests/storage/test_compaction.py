@@ -355,7 +355,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
         store.flush()
     before = answers(store)
     decoded: list[str] = []
-    for name in ("read_points", "read_times", "read_column"):
+    for name in ("read_points", "read_points_together", "read_times", "read_column"):
         real = getattr(reader_module, name)
         monkeypatch.setattr(reader_module, name, lambda *a, real=real, name=name: decoded.append(name) or real(*a))
     store.merge()

@@ -46,7 +46,16 @@ from saros_storage.errors import StoreClosed
 from saros_storage.latest import points_of
 from saros_storage.latest_cache import Point
 from saros_storage.read_point import ReadPoint
-from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
+from saros_storage.reading import (
+    ReadCounters,
+    ReadView,
+    ScanRequest,
+    SeriesReader,
+    Summaries,
+    Summary,
+    TimeRange,
+    TogetherReader,
+)
 from saros_storage.types import TIME_MIN, DataType, Int64Array
 
 logger = logging.getLogger(__name__)
@@ -114,9 +123,17 @@ class RoutedView:
         readers = self._open_all(request)
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 
+    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_together`: only of what is all here."""
+        return self._local.open_together(request) if self._is_here(request) else None
+
+    def _is_here(self, request: ScanRequest) -> bool:
+        """Whether this node may answer for all groups that have something of the request."""
+        return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))
+
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`. Raises what `open` raises."""
-        if all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time))):
+        if self._is_here(request):
             return self._local.latest(request, counters)
         readers = self._open_all(request)
         found: list[Point | None] = [None] * len(request.measurements)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from saros_engine.operators.aggregate import AggregateOperator
 from saros_engine.operators.aggregate_scan import AggregateScanOperator
@@ -18,6 +18,7 @@ from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.operators.project import ProjectOperator
 from saros_engine.operators.rows import RowsOperator
 from saros_engine.operators.scan import ScanOperator
+from saros_engine.operators.scans import ScansOperator, may_go_together
 from saros_engine.operators.sort import SortOperator
 from saros_engine.operators.time_join import TimeJoinOperator
 from saros_engine.operators.window_join import WindowJoinOperator
@@ -61,7 +62,12 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
     match node:
         case Scan() | AggregateScan() | AggregateScans() | LastScan():
             return _reading(node, readers, context)
-        case TimeJoin() | WindowJoin() | DeviceMerge():
+        case TimeJoin():
+            runs = _runs(node.children)
+            return _joined_by_time(
+                node, runs, [_read_together(run, readers, context) or below(run[0]) for run in runs], context
+            )
+        case WindowJoin() | DeviceMerge():
             return _joined(node, [below(child) for child in node.children], context)
         case Rows():
             return RowsOperator(node, context)
@@ -98,6 +104,7 @@ def _reading(
 ) -> Operator:
     match node:
         case Scan(request):
+            readers.expect(request)
             return ScanOperator(request, readers, context)
         case AggregateScan():
             return AggregateScanOperator(node, readers, context)
@@ -107,10 +114,34 @@ def _reading(
             return LastScanOperator(node, readers, context)
 
 
-def _joined(node: TimeJoin | WindowJoin | DeviceMerge, children: list[Operator], context: OperatorContext) -> Operator:
-    if isinstance(node, TimeJoin):
-        types = [tuple(field.type for field in child.fields) for child in node.children]
-        return TimeJoinOperator(node, children, types, context)
+def _runs(children: Sequence[Node]) -> list[list[Node]]:
+    """The children of a join; as one those that follow each other and may be read together."""
+    runs: list[list[Node]] = []
+    for child in children:
+        last = runs[-1][-1] if runs else None
+        if isinstance(child, Scan) and isinstance(last, Scan) and may_go_together(last.request, child.request):
+            runs[-1].append(child)
+        else:
+            runs.append([child])
+    return runs
+
+
+def _read_together(run: Sequence[Node], readers: ReaderFactory, context: OperatorContext) -> Operator | None:
+    """The operator of a run of scans; None of what is not one."""
+    scans = [child for child in run if isinstance(child, Scan)]
+    return ScansOperator(scans, readers, context) if len(scans) > 1 else None
+
+
+def _joined_by_time(
+    node: TimeJoin, runs: Sequence[Sequence[Node]], children: Sequence[Operator], context: OperatorContext
+) -> Operator:
+    if len(children) == 1:
+        return children[0]
+    types = [tuple([field.type for child in run for field in child.fields]) for run in runs]
+    return TimeJoinOperator(node, children, types, context)
+
+
+def _joined(node: WindowJoin | DeviceMerge, children: list[Operator], context: OperatorContext) -> Operator:
     if isinstance(node, WindowJoin):
         return WindowJoinOperator(children, context)
     if node.by_time:

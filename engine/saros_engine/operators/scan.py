@@ -9,13 +9,15 @@ from saros_storage.reading import ReaderFactory, ScanRequest, SeriesReader
 
 
 class ScanOperator(PullOperator):
-    """Opens its reader when it is first pulled, so that a plan that is never run opens nothing."""
+    """Opens its reader when it is first pulled, so that a plan that is never run opens nothing.
+
+    Who makes it tells `readers` what to expect.
+    """
 
     def __init__(self, request: ScanRequest, readers: ReaderFactory, context: OperatorContext) -> None:
         super().__init__("Scan", context, detail=describe_request(request))
         assert request.grid is None
         self._request = request
-        readers.expect(request)
         self._readers = readers
         self._reader: SeriesReader | None = None
 

@@ -99,6 +99,19 @@ class TsFileAccess(Protocol):
         """Pages of chunk number `chunk`; reads headers only. Non-aligned: exactly one measurement."""
         ...
 
+    def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
+        """Whether series that are not aligned have, in chunk number `chunk`, pages of the same counts and spans."""
+        ...
+
+    def read_together(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int] | None:
+        """`read`, of series of a device that is not aligned whose chunks have the same pages.
+
+        None if their times differ within the pages. Columns may lie in one piece of memory.
+        """
+        ...
+
     def read(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int]:

@@ -77,6 +77,10 @@ class PageTable(NamedTuple):
         return int(self.count_ends[-1] - self.count_ends[0] + self.counts[0]) if len(self.counts) else 0
 
 
+#: The rows of counts, firsts and lasts among `PageTable`'s.
+_SHAPE = slice(PageTable._fields.index("counts"), PageTable._fields.index("lasts") + 1)
+
+
 def _table(pages: Sequence[PageMeta]) -> NumericArray:
     rows = len(PageTable._fields)
     table = np.zeros((rows, len(pages)), np.int64)
@@ -113,6 +117,10 @@ class ChunkLayout:
     def table(self, first: int, stop: int) -> PageTable:
         """Pages [first, stop)."""
         return PageTable(*self.numbers[:, first:stop])
+
+    def same_pages(self, other: ChunkLayout) -> bool:
+        """Whether the pages' counts, first and last times are the other's."""
+        return np.array_equal(self.numbers[_SHAPE], other.numbers[_SHAPE])
 
     def corrupt(self, reason: str) -> CorruptFile:
         """The error for a chunk that is not what it should be."""

@@ -31,7 +31,16 @@ from saros_storage.kernels.words import Stream
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
 from saros_storage.tsfile.same_times import check_bounds, decode_times
-from saros_storage.types import NUMPY_DTYPE, BoolArray, Compressor, DataType, Encoding, Int64Array, NumericArray
+from saros_storage.types import (
+    NUMPY_DTYPE,
+    BoolArray,
+    ByteArray,
+    Compressor,
+    DataType,
+    Encoding,
+    Int64Array,
+    NumericArray,
+)
 
 #: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
 _BATCH_BYTES = 1 << 20
@@ -172,10 +181,22 @@ def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows:
     if layout.compressor is not Compressor.LZ4 or type_ is None or not is_turned_round(layout.encoding, type_):
         return None
     values: NumericArray = np.empty(rows, NUMPY_DTYPE[type_])
+    found = plain_points(data, table, size, layout.size_max, values)
+    return None if found is None else _Points(found[0].tobytes(), found[1], Column(type_, values))
+
+
+def plain_points(
+    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
+) -> tuple[ByteArray, Int64Array] | None:
+    """Fill `values` from pages that are LZ4 blocks and have PLAIN values, one page's behind the other's.
+
+    Answers the pages' times as they are stored, and how many bytes of each; None if the pages are damaged. `size`: of
+    all pages decompressed; `size_max`: of none more.
+    """
     others = size - values.nbytes
     if others < 0:
         return None
-    page, times, lengths = np.empty(layout.size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
+    page, times, lengths = np.empty(size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
     used = lz4_plain_points(
         np.frombuffer(data, np.uint8),
         table.offsets,
@@ -188,7 +209,7 @@ def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows:
         lengths,
         values.view(np.uint8),
     )
-    return None if used < 0 else _Points(times[:used].tobytes(), lengths, Column(type_, values))
+    return None if used < 0 else (times[:used], lengths)
 
 
 def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points:

@@ -26,6 +26,7 @@ from saros_storage.tsfile.index import Span
 from saros_storage.tsfile.lru import LruCache
 from saros_storage.tsfile.metadata import OWN_PROPERTY, FileMetadata, read_metadata
 from saros_storage.tsfile.pages import read_column, read_points, read_times
+from saros_storage.tsfile.points_together import read_points_together
 from saros_storage.tsfile.series import read_device, read_stored
 from saros_storage.tsfile.statistics import StoredStatistics
 
@@ -112,6 +113,24 @@ class TsFileReader:
             columns.append(column)
             size += more
         return Block.timed(times, columns), size
+
+    def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
+        """See `TsFileAccess.same_pages`."""
+        first, *others = self._layouts_of(device, measurements, chunk)
+        return all(layout.same_pages(first) for layout in others)
+
+    def read_together(
+        self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
+    ) -> tuple[Block, int] | None:
+        """See `TsFileAccess.read_together`."""
+        found = read_points_together(self._layouts_of(device, measurements, chunk), self._data, first, stop)
+        if found is None:
+            return None
+        times, columns, size = found
+        return Block.timed(times, columns), size
+
+    def _layouts_of(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[ChunkLayout]:
+        return [self.layout(device, device.series[measurement], chunk) for measurement in measurements]
 
     def layout(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> ChunkLayout:
         """Header and pages of a chunk of `series`, which is one of the device's or its time column; cached."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from saros_storage.latest_cache import Point
-from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader
+from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
 
 
 class SyncedView:
@@ -40,6 +40,10 @@ class SyncedView:
     def open(self, request: ScanRequest) -> SeriesReader:
         """See `ReaderFactory.open`."""
         return self._view(request.device).open(request)
+
+    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_together`."""
+        return self._view(request.device).open_together(request)
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""
