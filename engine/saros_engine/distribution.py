@@ -8,7 +8,8 @@
 The highest join whose children are many enough is cut into as many runs of children as there may be drivers. Joins by
 time or by window come together again by the same join. Devices that follow one after the other are dealt out in turn to
 the instances of one fragment, and their receiver takes them in turn: so all instances are at work from the first row to
-the last, with buffers of a few devices' rows. On one node each fragment has one holder: this one.
+the last, with buffers of a few devices' rows. (Large ones are cut when the query begins: `time_slices`.) On one node
+each fragment has one holder: this one.
 
 Pure: any thread.
 """

@@ -462,6 +462,11 @@ def _series_calls(expression: Bound) -> Iterator[FunctionCall]:
         yield from _series_calls(part)
 
 
+def looks_back(expression: Bound) -> bool:
+    """Whether a row's value may depend on rows before it."""
+    return next(_series_calls(expression), None) is not None
+
+
 def parts_of(expression: Bound) -> tuple[Bound, ...]:
     """The expressions directly inside."""
     match expression:

@@ -193,12 +193,13 @@ class DeviceExchangeOperator(PullOperator):
         rows        d0 d0 d1 d2 ..
 
     A device is over when its buffer has ended or shows a later one, which is held until its turn. One without rows
-    never shows.
+    never shows. Slices of a device are told by the times of their rows.
     """
 
     def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
         self._devices = [device.encode() for device in node.devices]
+        self._times = node.times
         self._buffers = tuple(buffers)
         #: Of each buffer the first block of a device whose turn has not come.
         self._held: list[Block | None] = [None] * len(self._buffers)
@@ -215,13 +216,21 @@ class DeviceExchangeOperator(PullOperator):
         block = self._held[place] or self._buffers[place].take()
         if block is None and not self._buffers[place].drained:
             return None
-        if block is not None and block.columns[0].text.value(0) == self._devices[self._turn]:
+        if block is not None and self._has_its_turn(block):
             self._held[place] = None
             return block
         self._held[place] = block
         self._turn += 1
         self._finished = self._turn == len(self._devices)
         return None
+
+    def _has_its_turn(self, block: Block) -> bool:
+        if block.columns[0].text.value(0) != self._devices[self._turn]:
+            return False
+        if not self._times:
+            return True
+        time = self._times[self._turn]
+        return time.start <= int(block.times[0]) < time.end
 
     def _release(self) -> None:
         self._held = [None] * len(self._buffers)

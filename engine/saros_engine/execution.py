@@ -24,6 +24,7 @@ from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import ExchangeSource, FragmentInstance, QueryPlan, width
 from saros_engine.spill import QuerySpill
+from saros_engine.time_slices import in_slices
 from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
 from saros_storage.block import Block
@@ -78,7 +79,7 @@ class QueryExecution:
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
-            for instance, sink in zip(plan.instances, self._buffers, strict=True):
+            for instance, sink in zip(in_slices(plan.instances, view.cuts), self._buffers, strict=True):
                 self.drivers.append(self._driver(instance, sink, context))
         except BaseException:
             view.close()

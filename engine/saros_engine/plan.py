@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from saros_engine.expression import Bound, FunctionCall
 from saros_storage.block import Block
-from saros_storage.reading import ScanRequest
+from saros_storage.reading import ScanRequest, TimeRange
 from saros_storage.types import DataType, Scalar
 
 if TYPE_CHECKING:
@@ -337,12 +337,14 @@ class Rows:
 class ExchangeSource:
     """Rows of fragment `fragment`, of all its instances.
 
-    With `devices`, those of its `DeviceMerge`: they were dealt out in turn, and their rows come in this order.
+    With `devices`, those of its `DeviceMerge`: they were dealt out in turn, and their rows come in this order. With
+    `times`, devices were cut (`time_slices`): one comes for each of its slices, whose times these are.
     """
 
     fragment: int
     fields: tuple[Field, ...]
     devices: tuple[str, ...] = ()
+    times: tuple[TimeRange, ...] = ()
 
 
 Node = (

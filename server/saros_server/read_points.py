@@ -16,7 +16,7 @@ Thread-safe. A timer runs while there is something to end.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_engine.database import Database
@@ -220,6 +220,10 @@ class _Shared:
     def open_together(self, request: ScanRequest) -> TogetherReader | None:
         """See `ReaderFactory.open_together`."""
         return self._view.open_together(request)
+
+    def cuts(self, request: ScanRequest) -> Sequence[int]:
+        """See `ReaderFactory.cuts`."""
+        return self._view.cuts(request)
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""

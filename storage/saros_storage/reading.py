@@ -329,6 +329,10 @@ class ReaderFactory(Protocol):
         """
         ...
 
+    def cuts(self, request: ScanRequest) -> Sequence[int]:
+        """Times, rising, at which a scan may be cut: each part has much to read, and none reads what another does."""
+        ...
+
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
         """Time and value of the latest point of each column of a `latest` request; adds to `counters` what was done.
 

@@ -15,6 +15,11 @@ from saros_storage.snapshot import PartitionSnapshot
 from saros_storage.together import LocalTogetherReader
 from saros_storage.ttl import Expiry
 
+#: Stored bytes of a part of a scan: some milliseconds to read, so that another reader for it costs little.
+_CUT_BYTES_MIN = 4 << 20
+#: Each part has readers of its own, which are made when the query begins.
+_CUTS_MAX = 64
+
 
 class LocalReadView:
     """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once.
@@ -56,6 +61,20 @@ class LocalReadView:
         """See `ReaderFactory.open_together`."""
         return LocalTogetherReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
+    def cuts(self, request: ScanRequest) -> list[int]:
+        """See `ReaderFactory.cuts`: between partitions. Of a file each of its devices has the same share here."""
+        parts = [_share(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
+        known = [part for part in parts if part is not None]
+        least = max(_CUT_BYTES_MIN, sum(size for _, size in known) // _CUTS_MAX)
+        found: list[int] = []
+        since = 0
+        for start, size in known:
+            if since >= least:
+                found.append(start)
+                since = 0
+            since += size
+        return found
+
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""
         database = self._database_of(request.device)
@@ -92,3 +111,10 @@ class LocalReadView:
             closed, self._closed = self._closed, True
         if not closed:
             self._release()
+
+
+def _share(snapshot: PartitionSnapshot, device: str) -> tuple[int, int] | None:
+    """A device's first time in a partition, and about how many stored bytes it has there; None: it has nothing."""
+    held = [(span.start, f.size // len(f.devices)) for f in snapshot.files if (span := f.devices.get(device))]
+    held += [(span.start, 0) for memory in snapshot.memtables if (span := memory.span(device))]
+    return (min(start for start, _ in held), sum(size for _, size in held)) if held else None

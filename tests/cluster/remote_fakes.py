@@ -331,6 +331,9 @@ class FakeView:
     def latest(self, _request: ScanRequest, _counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
         raise AssertionError("holders are asked by readers")
 
+    def cuts(self, _request: ScanRequest) -> list[int]:
+        raise AssertionError("holders are asked by readers")
+
     def open_together(self, _request: ScanRequest) -> None:
         raise AssertionError("holders are asked for single series")
 

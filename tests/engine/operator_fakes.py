@@ -125,6 +125,9 @@ class FakeReaders:
     def expect(self, request: ScanRequest) -> None:
         self.expected.append(request)
 
+    def cuts(self, request: ScanRequest) -> list[int]:
+        return []
+
     def open_together(self, request: ScanRequest) -> None:
         return None
 

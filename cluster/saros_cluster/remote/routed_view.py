@@ -127,6 +127,10 @@ class RoutedView:
         """See `ReaderFactory.open_together`: only of what is all here."""
         return self._local.open_together(request) if self._is_here(request) else None
 
+    def cuts(self, request: ScanRequest) -> Sequence[int]:  # noqa: ARG002 (the factory's protocol)
+        """See `ReaderFactory.cuts`: none, since who holds what is found out when it is opened."""
+        return ()
+
     def _is_here(self, request: ScanRequest) -> bool:
         """Whether this node may answer for all groups that have something of the request."""
         return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from saros_storage.latest_cache import Point
 from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
@@ -44,6 +44,10 @@ class SyncedView:
     def open_together(self, request: ScanRequest) -> TogetherReader | None:
         """See `ReaderFactory.open_together`."""
         return self._view(request.device).open_together(request)
+
+    def cuts(self, request: ScanRequest) -> Sequence[int]:
+        """See `ReaderFactory.cuts`."""
+        return self._view(request.device).cuts(request)
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`."""
