@@ -12,9 +12,10 @@ Thread-safe; `execute` runs on the caller's thread up to the first block.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 
 from saros_cluster.users.users import Users
@@ -24,6 +25,7 @@ from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
 from saros_engine.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.continuous import ContinuousQuery
 from saros_engine.database import Database, Writing
+from saros_engine.durations import NOTHING, Durations, Spread
 from saros_engine.errors import EngineError, NotSupportedError, SemanticError
 from saros_engine.every_node import EveryNode, OtherNodes
 from saros_engine.explain import explain, explain_analysis
@@ -84,6 +86,9 @@ class EngineCounters:
     #: Plans of SELECTs: made, and used again.
     plans_made: int = 0
     plans_reused: int = 0
+    #: How long queries took, and batches and INSERTs that were written.
+    queries: Spread = NOTHING
+    writes: Spread = NOTHING
 
 
 class QueryEngine:
@@ -128,6 +133,7 @@ class QueryEngine:
         self._showing = Showing(store, self._queries, options, cluster, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
         self._counting = threading.Lock()
+        self._writes = Durations()
 
     # ------------------------------------------------------------------ entry points
 
@@ -185,21 +191,24 @@ class QueryEngine:
         session: SessionContext | None = None,
     ) -> int:
         """Write a batch of one device; see `writing.Writer.insert_columns`. `session`: None may everything."""
+        began_ns = self._clock.monotonic_ns()
         with self._counted(statements=0):
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
                     authorize_write(device, tuple(columns), self._asked(session.access))
             self.mode.require_running()
             points = self._writer.insert_columns(device, times, columns, aligned=aligned)
-        self._count_points(points)
+        self._written(began_ns, points)
         return points
 
     def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
         """Begin to write batches, each by itself; None: `insert_columns` that one, which also says what is wrong."""
+        began_ns = self._clock.monotonic_ns()
         known = [None if self.mode.read_only else self._known(batch) for batch in batches]
         ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
         writings = iter(self._store.hand_over(ready))
-        return [None if tablet is None else self._inserting(tablet, next(writings)) for tablet in known]
+        written = partial(self._written, began_ns)
+        return [None if tablet is None else _inserting(tablet, next(writings), written) for tablet in known]
 
     def _known(self, batch: ColumnBatch) -> Tablet | None:
         """The batch as it is written; None if it is not known how, or may not be."""
@@ -211,20 +220,17 @@ class QueryEngine:
                 return None
         return tablet
 
-    def _inserting(self, tablet: Tablet, writing: Writing | None) -> Inserting | None:
-        if writing is None:
-            return None
-        return Inserting(writing, points_of(tablet.rows, tablet.columns), self._count_points)
-
-    def _count_points(self, points: int) -> None:
+    def _written(self, began_ns: int, points: int) -> None:
+        self._writes.add(self._clock.monotonic_ns() - began_ns)
         with self._counting:
             self._counters.points_written += points
 
     def counters(self) -> EngineCounters:
         """What was done so far."""
         made, reused = self._queries.plan_counts()
+        queries, writes = self._queries.durations.spread(), self._writes.spread()
         with self._counting:
-            return replace(self._counters, plans_made=made, plans_reused=reused)
+            return replace(self._counters, plans_made=made, plans_reused=reused, queries=queries, writes=writes)
 
     @property
     def open_queries(self) -> int:
@@ -249,8 +255,9 @@ class QueryEngine:
             case ast.Select():
                 return self._select_into(statement, session, text, timeout_ms)
             case ast.Insert():
+                began_ns = self._clock.monotonic_ns()
                 points = self._writer.insert(statement, self._queries.moment(session))
-                self._count_points(points)
+                self._written(began_ns, points)
                 return Result("", count=points)
             case ast.Explain():
                 return self._explain(statement, session, text, timeout_ms)
@@ -344,7 +351,9 @@ class QueryEngine:
         check_types(targets, logical.fields, self._store.schema)
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
-            self._count_points(self._writer.insert_columns(device, times, columns, aligned=aligned or None))
+            began_ns = self._clock.monotonic_ns()
+            points = self._writer.insert_columns(device, times, columns, aligned=aligned or None)
+            self._written(began_ns, points)
 
         plan = self._queries.physical(logical, session)
         execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
@@ -395,6 +404,10 @@ class QueryEngine:
             elapsed = self._clock.monotonic_ns() - started
             lines = explain_analysis(execution.drivers, elapsed, execution.memory.peak)
         return fixed_result([Field("distribution plan", DataType.TEXT)], [(line,) for line in lines])
+
+
+def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int], None]) -> Inserting | None:
+    return None if writing is None else Inserting(writing, points_of(tablet.rows, tablet.columns), written)
 
 
 def _result(shown: Shown, point: ReadPoint) -> Result:

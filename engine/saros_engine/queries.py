@@ -18,6 +18,7 @@ from saros_engine.authorization import authorize_plan, schema_for
 from saros_engine.collector import collected_rarely
 from saros_engine.database import Database
 from saros_engine.distribution import distribute
+from saros_engine.durations import Durations
 from saros_engine.execution import QueryExecution
 from saros_engine.memory import QueryMemory
 from saros_engine.merging import MergeExecution
@@ -51,6 +52,8 @@ class Queries:
         self._unit = store.options.time_unit
         self._plans = PlanCache(options.plans_cached)
         self.registry = QueryRegistry(clock, node)
+        #: Of those that are over.
+        self.durations = Durations()
         self._idle = threading.Condition()
         self._open = 0
 
@@ -154,7 +157,8 @@ class Queries:
         self.registry.add(text, asker, limit_ms or None, execution)
 
     def _ended(self, execution: Execution) -> None:
-        self.registry.remove(execution)
+        began_ns = self.registry.remove(execution).ticks_ns
+        self.durations.add(self._clock.monotonic_ns() - began_ns)
         with self._idle:
             self._open -= 1
             self._idle.notify_all()

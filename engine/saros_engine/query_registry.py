@@ -78,10 +78,10 @@ class QueryRegistry:
         with self._lock:
             self._running[execution.query] = entry
 
-    def remove(self, execution: Execution) -> None:
+    def remove(self, execution: Execution) -> RunningQuery:
         """When nothing of it is left."""
         with self._lock:
-            self._running.pop(execution.query, None)
+            return self._running.pop(execution.query)
 
     def running(self) -> list[RunningQuery]:
         """Oldest first."""

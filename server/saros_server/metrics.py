@@ -13,14 +13,17 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.utils import floatToGoString
 
+from saros_engine.durations import BOUNDS_SECONDS, Spread
 from saros_server.node import Node
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_queries_running": (False, "Queries of which something is left."),
     "saros_queries_finished": (True, "Queries that came to their end."),
     "saros_queries_aborted": (True, "Queries that were ended: time-out, error, cancelled."),
+    "saros_query_seconds": (False, "How long queries took, waiting for their clients included: a histogram."),
+    "saros_write_seconds": (False, "How long batches and INSERTs took until they were acknowledged: a histogram."),
     "saros_driver_quanta": (True, "Quanta that drivers ran, by level of the queue."),
     "saros_driver_run_seconds": (True, "Time that drivers ran, by level of the queue."),
     "saros_driver_ready_seconds": (True, "Time that drivers waited for a worker."),
@@ -156,6 +161,8 @@ class NodeCollector:
         yield _of_certificates(self._node)
         if self._node.cluster is not None:
             yield from _of_cluster(self._node.cluster.status)
+        yield _histogram("saros_query_seconds", engine.queries)
+        yield _histogram("saros_write_seconds", engine.writes)
         yield _by_level("saros_driver_quanta", scheduler.quanta)
         yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
 
@@ -217,6 +224,12 @@ def _by_level(name: str, values: Iterable[float]) -> Metric:
     for level, value in enumerate(values):
         family.add_metric([str(level)], value)
     return family
+
+
+def _histogram(name: str, spread: Spread) -> Metric:
+    bounds = [*map(floatToGoString, BOUNDS_SECONDS), "+Inf"]
+    up_to = list(zip(bounds, accumulate(spread.counts), strict=True))
+    return HistogramMetricFamily(name, METRICS[name][1], buckets=up_to, sum_value=spread.seconds)
 
 
 class MetricsServer:

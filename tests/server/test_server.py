@@ -318,6 +318,11 @@ def test_metrics_health_and_readiness(tmp_path: Path) -> None:
         )
     )
     assert 'saros_driver_quanta_total{level="0"}' in text
+    for name, count in (("saros_query_seconds", "1.0"), ("saros_write_seconds", "2.0")):
+        assert f'{name}_bucket{{le="100.0"}} {count}' in text
+        assert f'{name}_bucket{{le="+Inf"}} {count}' in text
+        assert count == values[f"{name}_count"]
+        assert 0 < float(values[f"{name}_sum"]) < PATIENCE_S
     assert (200, "ok\n") == get(port, "/health")
     assert (200, "ok\n") == get(port, "/ready")
     with saros.connect(f"saros://{server.address}") as connection:

@@ -1,0 +1,44 @@
+"""How long things took: how often between which bounds, so that percentiles can be told. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from dataclasses import dataclass
+
+#: Each about three times the one before.
+BOUNDS_SECONDS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_NANOSECONDS = 1_000_000_000
+_BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`counts`: up to each bound and above the one before; the last one: above all. `seconds`: their sum."""
+
+    counts: tuple[int, ...]
+    seconds: float
+
+
+NOTHING = Spread((0,) * (len(BOUNDS_SECONDS) + 1), 0.0)
+
+
+class Durations:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = list(NOTHING.counts)
+        self._sum_ns = 0
+
+    def add(self, ns: int) -> None:
+        """Something took so long."""
+        place = bisect_left(_BOUNDS_NS, ns)
+        with self._lock:
+            self._counts[place] += 1
+            self._sum_ns += ns
+
+    def spread(self) -> Spread:
+        """Of all that was added so far."""
+        with self._lock:
+            return Spread(tuple(self._counts), self._sum_ns / _NANOSECONDS)
