@@ -253,7 +253,7 @@ class _Opening:
                 _FLUSH: _flush_handler(replicas),
                 MERGE: merges.handler(),
             },
-            streams=readers.stream_handlers(),
+            streams={**database.stream_handlers(), **readers.stream_handlers()},
         )
         threads.start()
         self._closing.callback(threads.stop)

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 #: What a full disk answers, a quota that is used up, and a limit of the size of files: there may be room again later.
@@ -58,6 +60,13 @@ class Disk(Protocol):
 
     def create(self, path: str) -> File:
         """A new, empty file for appending; an existing one is cut to nothing."""
+        ...
+
+    def create_unread(self, path: str) -> File:
+        """The same of a file that is written from end to end, synced, and not read soon: no memory is kept for it.
+
+        What was written can be read after the sync.
+        """
         ...
 
     def append(self, path: str) -> File:
@@ -166,8 +175,73 @@ class LocalFile:
         os.close(self._fd)
 
 
+class UnreadFile(LocalFile):
+    """A file that goes to the disk past the machine's cache of files, as far as its file system can do that.
+
+    Its bytes wait in a buffer that begins where a page does, as Linux wants it, and go to the disk when that is full.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+        self._waiting = 0
+        with suppress(OSError):
+            self._pass_cache(os.O_DIRECT)
+
+    @property
+    def size(self) -> int:
+        """See `File.size`."""
+        return self._size + self._waiting
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """See `File.write`."""
+        for part in parts:
+            data = memoryview(part).cast("B")
+            while data:
+                count = min(len(data), _BUFFER_BYTES - self._waiting)
+                self._buffer[self._waiting : self._waiting + count] = data[:count]
+                self._waiting += count
+                data = data[count:]
+                if self._waiting == _BUFFER_BYTES:
+                    self._empty()
+
+    def _empty(self) -> None:
+        at, end, self._waiting = 0, self._waiting, 0
+        with memoryview(self._buffer) as data:
+            while at < end:
+                try:
+                    written = os.write(self._fd, data[at:end])
+                except OSError as error:
+                    if error.errno != errno.EINVAL or not self._pass_cache(0):
+                        raise
+                    continue  # only whole blocks may go past the cache
+                at += written
+                self._size += written
+
+    def _pass_cache(self, flag: int) -> bool:
+        """Whether that is a change. Raises OSError: the file system cannot."""
+        flags = fcntl.fcntl(self._fd, fcntl.F_GETFL)
+        fcntl.fcntl(self._fd, fcntl.F_SETFL, flags & ~os.O_DIRECT | flag)
+        return flags & os.O_DIRECT != flag
+
+    def reserve(self, count: int) -> None:
+        """See `File.reserve`: nothing is, since the file is synced once."""
+
+    def sync(self) -> None:
+        """See `File.sync`."""
+        self._empty()
+        super().sync()
+
+    def close(self) -> None:
+        """See `File.close`."""
+        super().close()
+        self._buffer.close()
+
+
 #: Linux takes at most 1024 buffers in one `writev`.
 _IOV_MAX = 1024
+#: So much goes past the cache at a time: each write waits for the disk.
+_BUFFER_BYTES = 4 << 20
 
 
 _CANNOT_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, errno.ENOTSUP}
@@ -208,6 +282,10 @@ class LocalDisk:
     def create(self, path: str) -> File:
         """See `Disk.create`."""
         return LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def create_unread(self, path: str) -> File:
+        """See `Disk.create_unread`."""
+        return UnreadFile(path)
 
     def append(self, path: str) -> File:
         """See `Disk.append`."""

@@ -186,6 +186,9 @@ class WorldDisk:
         self._spend_a_little()
         return WorldFile(self, inode)
 
+    def create_unread(self, path: str) -> WorldFile:
+        return self.create(path)
+
     def append(self, path: str) -> WorldFile:
         found = self._find(path)
         if found is None:

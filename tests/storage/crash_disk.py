@@ -394,6 +394,9 @@ class CrashDisk:
                 self._move((path, inode))
         return CrashFile(self, path, inode)
 
+    def create_unread(self, path: str) -> CrashFile:
+        return self.create(path)
+
     def append(self, path: str) -> CrashFile:
         if self._find(path) is None:
             return self.create(path)

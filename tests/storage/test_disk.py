@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import random
 from pathlib import Path
 
 import pytest
@@ -113,3 +115,60 @@ def test_a_file_that_is_missing_is_not_durable(tmp_path: Path, count: int) -> No
         Path(path).write_bytes(b"x")
     with pytest.raises(FileNotFoundError):
         LocalDisk().sync_all(paths)
+
+
+def cached_bytes(path: Path) -> int:
+    """How much of a file's start can be read without waiting for the disk."""
+    with path.open("rb") as file:
+        buffer = bytearray(path.stat().st_size)
+        try:
+            return os.preadv(file.fileno(), [buffer], 0, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return 0
+
+
+_LENGTHS = [[], [0], [1], [4 << 20], [5 << 20, 7], [512, 4 << 20, 512], [100_000] * 130]
+
+
+@pytest.mark.parametrize("lengths", _LENGTHS, ids=str)
+@pytest.mark.parametrize("can_pass_cache", [True, False])
+def test_what_goes_past_the_cache_is_what_was_written(
+    lengths: list[int], can_pass_cache: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not can_pass_cache:
+        monkeypatch.setattr(os, "O_DIRECT", 0)
+    parts = [random.Random(number).randbytes(length) for number, length in enumerate(lengths)]
+    file = LocalDisk().create_unread(str(tmp_path / "file"))
+    for part in parts:
+        file.write([part[:100], memoryview(part)[100:]])
+    assert sum(lengths) == file.size
+    file.sync()
+    assert b"".join(parts) == (tmp_path / "file").read_bytes()
+    file.close()
+
+
+def test_who_writes_a_file_that_nobody_reads_soon_takes_no_memory_for_it(tmp_path: Path) -> None:
+    found = {}
+    for create in (LocalDisk().create, LocalDisk().create_unread):
+        path = tmp_path / create.__name__
+        file = create(str(path))
+        file.write([bytes(8 << 20)])
+        file.sync()
+        file.close()
+        found[create.__name__] = cached_bytes(path)
+    if not found["create"]:
+        pytest.skip("this file system does not tell what is in memory")
+    assert {"create": 8 << 20, "create_unread": 0} == found
+
+
+def test_a_full_disk_is_told_by_who_goes_past_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = LocalDisk().create_unread(str(tmp_path / "file"))
+    file.write([b"1234"])
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="no room"):
+        file.sync()
+    file.close()

@@ -12,7 +12,7 @@ So that a story, a crash at any operation and a failing disk come out the same e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -85,6 +85,7 @@ class Place:
             lambda: places.nodes,
             places.halves,
             partial(places.ask, node),
+            partial(places.read, node),
         )
         self.receiver = ClusterReceiver(
             contents,
@@ -248,9 +249,7 @@ class Places:
         return Contents(FOLDER, disk.after_power_cut()).lacks(entry.id, entry.document)
 
     def ask(self, asker: NodeId, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
-        place = self.running.get(node)
-        if place is None or asker not in self.running:
-            raise Unreachable(node, "it is down", sent=False)
+        place = self._reached(asker, node)
         self.meanwhile("ask")
         try:
             answer = place.keeper.handlers()[name](asker, request)
@@ -259,6 +258,24 @@ class Places:
             return answer
         except (StorageError, OSError) as error:
             raise RemoteError(node, 2000, str(error)) from error
+
+    def read(self, asker: NodeId, node: NodeId, name: str, request: bytes, _: float) -> Generator[bytes, None, None]:
+        """A stream, which may end anywhere."""
+        place = self._reached(asker, node)
+        self.meanwhile("ask")
+        try:
+            for answer in place.keeper.streams()[name](asker, request):
+                yield answer
+                self._reached(asker, node)
+                self.meanwhile("ask")
+        except (StorageError, OSError) as error:
+            raise RemoteError(node, 2000, str(error)) from error
+
+    def _reached(self, asker: NodeId, node: NodeId) -> Place:
+        place = self.running.get(node)
+        if place is None or asker not in self.running:
+            raise Unreachable(node, "it is down", sent=False)
+        return place
 
     def wait(self, seconds: float) -> None:
         """Time goes on, and all do what they do by themselves."""

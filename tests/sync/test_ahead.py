@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 from storage.store_model import write_rows
@@ -12,7 +12,6 @@ from sync.sync_world import Edge, devices_of
 
 from saros_cluster.placement.ring import NodeId
 from saros_sync.clustered.contents import Contents
-from saros_sync.clustered.keeper import READ
 from saros_sync.errors import RoundRefused
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.transport import Answer, Begun
@@ -87,12 +86,15 @@ def test_what_is_damaged_between_nodes_gets_no_name_and_is_fetched_again() -> No
     damaged: list[str] = []
 
     class Bad(Places):
-        def ask(self, asker: NodeId, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
-            answer = super().ask(asker, node, name, request, seconds)
-            if name == READ and asker == KEEPS and len(damaged) < 6 and b".tsfile" in request and answer:
-                damaged.append(name)
-                return answer[:-1] + bytes([answer[-1] ^ 1])
-            return answer
+        def read(
+            self, asker: NodeId, node: NodeId, name: str, request: bytes, _: float
+        ) -> Generator[bytes, None, None]:
+            for answer in super().read(asker, node, name, request, _):
+                if asker == KEEPS and len(damaged) < 6 and b".tsfile" in request:
+                    damaged.append(name)
+                    yield answer[:-1] + bytes([answer[-1] ^ 1])
+                else:
+                    yield answer
 
     places = Bad()
     line = Telling(places)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile
@@ -26,10 +26,8 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: Bytes of a content that are read at once, and go in one message.
+#: Bytes of a content that are read at once, and go in one message. Longer ones would be new memory each time.
 PIECE_BYTES = 1 << 20
-#: From an offset on, some bytes of a content; none: it ends there.
-Read = Callable[[int], bytes]
 
 
 class Contents:
@@ -82,13 +80,15 @@ class Contents:
                 return path
         return None
 
-    def read(self, sender: str, name: str, offset: int) -> bytes | None:
-        """A piece of a content; None: it is not here."""
+    def pieces(self, sender: str, name: str) -> Iterator[bytes]:
+        """A content from its start to its end; nothing: it is not here."""
         path = self.path(sender, name)
         try:
-            return None if path is None else bytes(self._disk.map(path)[offset : offset + PIECE_BYTES])
+            data = memoryview(b"") if path is None else self._disk.map(path)
         except FileNotFoundError:  # it has just gone
-            return None
+            return
+        for start in range(0, len(data), PIECE_BYTES):
+            yield bytes(data[start : start + PIECE_BYTES])
 
     def documents(self, sender: str) -> dict[str, Round]:
         """Rounds of which the document is kept here, by its SHA-256."""
@@ -111,10 +111,10 @@ class Contents:
 
     # ------------------------------------------------------------------ changing
 
-    def take(self, target: MirrorFolder, name: str, read: Read | None, source: str | None = None) -> None:
-        """Put a content into a folder: a link to `source` on this disk, or what `read` gives.
+    def take(self, target: MirrorFolder, name: str, pieces: Iterable[bytes], source: str | None = None) -> None:
+        """Put a content into a folder: a link to `source` on this disk, or these pieces.
 
-        Raises CorruptFile if it is another content, OSError, what `read` raises.
+        Raises CorruptFile if it is another content, OSError, what `pieces` raises.
         """
         self._disk.make_folder(target.data)
         path = os.path.join(target.data, name)
@@ -123,8 +123,7 @@ class Contents:
         if source is not None:
             self._disk.link(source, pulled)
         else:
-            assert read is not None
-            self._pull(pulled, read)
+            self._pull(pulled, pieces)
         if name.endswith(".tsfile"):
             self._take_resource(pulled, path + RESOURCE, source)
         self._disk.replace(pulled, path)
@@ -136,10 +135,10 @@ class Contents:
         else:
             write_synced(self._disk, path, self._resource(pulled))
 
-    def _pull(self, path: str, read: Read) -> None:
-        digest, file = hashlib.sha256(), self._disk.create(path)
+    def _pull(self, path: str, pieces: Iterable[bytes]) -> None:
+        digest, file = hashlib.sha256(), self._disk.create_unread(path)
         try:
-            while piece := read(file.size):
+            for piece in pieces:
                 file.write([piece])
                 digest.update(piece)
             file.sync()

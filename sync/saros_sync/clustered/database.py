@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 
 from saros_cluster.database import ClusterDatabase, Parts
 from saros_cluster.growth.topology import META, Standing
-from saros_cluster.peers import CallHandler, Unreachable
+from saros_cluster.peers import Answers, CallHandler, StreamHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.routed_view import RoutedView
@@ -63,6 +63,7 @@ class SyncedCluster(ClusterDatabase):
             self._all_nodes,
             self._halves,
             self.ask,
+            self._read,
         )
         self.receiver = ClusterReceiver(
             contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves, Beside()
@@ -98,6 +99,16 @@ class SyncedCluster(ClusterDatabase):
         if self._parts.is_down(node):
             raise Unreachable(node, "it has not answered lately", sent=False)
         return self._parts.peers.call(node, name, request, seconds)
+
+    def _read(self, node: NodeId, name: str, request: bytes, seconds: float) -> Answers:
+        """Ask another node for a stream. Raises Unreachable, RemoteError."""
+        if self._parts.is_down(node):
+            raise Unreachable(node, "it has not answered lately", sent=False)
+        return self._parts.peers.stream(node, name, request, seconds)
+
+    def stream_handlers(self) -> Mapping[str, StreamHandler]:
+        """What other nodes read here, by name."""
+        return self.keeper.streams()
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """See `ClusterDatabase.call_handlers`."""

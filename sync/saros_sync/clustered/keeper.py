@@ -22,11 +22,11 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from saros_cluster.peers import BadRequest, CallHandler, RemoteError
+from saros_cluster.peers import Answers, BadRequest, CallHandler, RemoteError, StreamHandler
 from saros_cluster.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
 from saros_storage.clock import Clock
@@ -60,6 +60,8 @@ _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
 Ask = Callable[[NodeId, str, bytes, float], bytes]
+#: Asks another node for a stream: (node, name, request, seconds until each answer).
+Read = Callable[[NodeId, str, bytes, float], Answers]
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ class Keeper:
         nodes: Callable[[], Collection[NodeId]],
         halves: Callable[[str], Halves],
         ask: Ask,
+        read: Read,
     ) -> None:
         """`nodes`: all that may have something; `halves`: those that keep a sender. Raises CorruptFile, OSError."""
         self._contents = contents
@@ -103,6 +106,7 @@ class Keeper:
         self._nodes = nodes
         self._halves = halves
         self._ask = ask
+        self._read = read
         self._lock = threading.Lock()
         #: By sender, by the document's SHA-256.
         self._rounds: dict[str, dict[str, _Round]] = {}
@@ -232,11 +236,10 @@ class Keeper:
         for node in self._asked_for(sender):
             with suppress(NodeUnreachable, RemoteError):
                 if self._asked(node, sender, [name]):
-                    found = bytearray()
-                    while piece := self._read(node, sender, name, len(found)):
-                        found += piece
+                    with closing(self._pieces(node, sender, name)) as pieces:
+                        found = b"".join(pieces)
                     if hashlib.sha256(found).hexdigest() == name.partition(".")[0]:
-                        return bytes(found)
+                        return found
         raise Unreachable(f"no node that answers has {name} of sender {sender}")
 
     def bring(self, sender: str, name: str, target: MirrorFolder) -> bool:
@@ -267,17 +270,22 @@ class Keeper:
             found.update(json.loads(self._ask(node, HAS, question, _ASK_SECONDS)))
         return found
 
-    def _read(self, node: NodeId, sender: str, name: str, offset: int) -> bytes:
-        """A piece; nothing at its end, or if it is not there. Raises Unreachable, RemoteError."""
+    def _pieces(self, node: NodeId, sender: str, name: str) -> Generator[bytes, None, None]:
+        """A content; nothing, if it is not there. Raises Unreachable, RemoteError."""
         if node == self._node:
-            return self._contents.read(sender, name, offset) or b""
-        return self._ask(node, READ, json.dumps([sender, name, offset]).encode(), _ASK_SECONDS)
+            yield from self._contents.pieces(sender, name)
+            return
+        with closing(self._read(node, READ, json.dumps([sender, name]).encode(), _ASK_SECONDS)) as answers:
+            yield from answers
+
+    def streams(self) -> Mapping[str, StreamHandler]:
+        """What other nodes read, by name."""
+        return {READ: _stream_handler(READ, self._contents.pieces)}
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
         answers: dict[str, Callable[..., bytes]] = {
             HAS: self._tell_has,
-            READ: self._tell,
             AHEAD: self._fetches_ahead,
             HOLD: self._holds,
         }
@@ -285,9 +293,6 @@ class Keeper:
 
     def _tell_has(self, sender: str, names: list[str]) -> bytes:
         return json.dumps(sorted(self._contents.has(sender, names))).encode()
-
-    def _tell(self, sender: str, name: str, offset: int) -> bytes:
-        return self._contents.read(sender, name, offset) or b""
 
     def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int) -> bytes:
         self._fetch_ahead(*_named(sender, sha256, size), number)
@@ -373,7 +378,8 @@ class Keeper:
 
     def _take(self, node: NodeId, sender: str, name: str, target: MirrorFolder) -> None:
         source = self._contents.path(sender, name) if node == self._node else None
-        self._contents.take(target, name, lambda offset: self._read(node, sender, name, offset), source)
+        with closing(self._pieces(node, sender, name)) as pieces:
+            self._contents.take(target, name, pieces, source)
 
     # ------------------------------------------------------------------ letting go
 
@@ -423,6 +429,17 @@ def _handler(name: str, answer: Callable[..., bytes]) -> CallHandler:
     def handle(_: NodeId, request: bytes) -> bytes:
         try:
             return answer(*json.loads(request))
+        except (ValueError, TypeError) as error:
+            raise BadRequest(name, error) from error
+
+    return handle
+
+
+def _stream_handler(name: str, answer: Callable[..., Iterator[bytes]]) -> StreamHandler:
+    def handle(_: NodeId, request: bytes) -> Iterator[bytes]:
+        try:
+            question = [str(word) for word in json.loads(request)]
+            return answer(*question)
         except (ValueError, TypeError) as error:
             raise BadRequest(name, error) from error
 
