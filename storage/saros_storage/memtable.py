@@ -211,12 +211,14 @@ class _Run:
 class _Device:
     """A device's runs."""
 
-    __slots__ = ("_last", "_shapes", "aligned", "end", "runs", "start", "types")
+    __slots__ = ("_last", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
         #: By set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
+        #: Of a device that is not aligned, those of each measurement, the older first.
+        self._runs_of: dict[str, tuple[_Run, ...]] = {}
         self.types: dict[str, DataType] = {}
         #: Sets of measurements whose types are in `types`, with these.
         self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
@@ -239,6 +241,8 @@ class _Device:
         run = self.runs.get(key)
         if run is None:
             run = self.runs[key] = _Run()
+            for name in key:
+                self._runs_of[name] = (*self._runs_of.get(name, ()), run)
         if measurements is not self._last[0] and measurements not in self._shapes:
             self._shapes[measurements] = types
             self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
@@ -252,8 +256,7 @@ class _Device:
         type_ = self.types.get(measurement)
         if type_ is None:
             return None
-        runs = [run for names, run in list(self.runs.items()) if measurement in names]
-        parts = [part for run in runs if (part := run.sorted(index)) is not None]
+        parts = [part for run in self._runs_of.get(measurement, ()) if (part := run.sorted(index)) is not None]
         if len(parts) > 1:
             chunks = sorted((c for part in parts for c in part.chunks), key=lambda c: c.index)
             parts = [_Sorted(chunks)]

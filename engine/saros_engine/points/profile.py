@@ -209,7 +209,7 @@ def _make_distinct(_: Attributes, __: TimeUnit) -> Generator:
         column = points.columns[0]
         keys = text_ranks(column.text) if column.type.is_text else column.numbers
         found = points.take(np.sort(np.unique(keys, return_index=True)[1]))
-        return Points(np.arange(1, len(found.times) + 1, dtype=np.int64), found.columns)
+        return Points(np.arange(len(found.times), dtype=np.int64), found.columns)
 
     return run
 
