@@ -19,9 +19,11 @@ from saros_engine.errors import SemanticError
 from saros_engine.plan import Field
 from saros_engine.shown import Shown
 from saros_grammar import ast
+from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Scalar
 
 _TEXT = DataType.TEXT
+_NO_PERMISSION = 803
 _PRIVILEGE_FIELDS = (
     Field("Role", _TEXT),
     Field("Path", _TEXT),
@@ -52,6 +54,7 @@ class UserStatements:
             case ast.ListPrivileges(of):
                 return _list_privileges(users, of)
             case _:
+                _spare_administrators(statement, users)
                 self.directory.change(self._command(statement, users))
                 return None
 
@@ -78,6 +81,21 @@ class UserStatements:
                 return commands.Revoke(parse_privileges(names), _areas(paths), _holder(of))
             case _:
                 raise AssertionError(type(statement))
+
+
+def _spare_administrators(statement: ast.UserStatement, users: Users) -> None:
+    """Raise UserMistake for what would be granted to, or revoked from, a user who may everything."""
+    match statement:
+        case (
+            ast.GrantRole(_, name)
+            | ast.RevokeRole(_, name)
+            | ast.Grant(to=ast.Principal(ast.PrincipalKind.USER, name))
+            | ast.Revoke(of=ast.Principal(ast.PrincipalKind.USER, name))
+        ):
+            user = users.users.get(name)
+            if user is not None and user.administrator:
+                message = f"{name} is an administrator, who may everything: nothing is granted to one, nor revoked"
+                raise UserMistake(message, code=_NO_PERMISSION)
 
 
 def _text(password: ast.Literal | ast.Parameter) -> str:

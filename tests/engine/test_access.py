@@ -498,6 +498,22 @@ def test_who_manages_users_does_not_become_an_administrator(engine: Secured) -> 
         engine.ask_as("ann", "drop user nobody")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grant read_data on root.a.** to user root",
+        "revoke read_data on root.a.** from user root",
+        "grant role staff to root",
+        "revoke role staff from root",
+    ],
+)
+def test_nothing_is_granted_to_an_administrator(engine: Secured, text: str) -> None:
+    with pytest.raises(UserMistake, match="root is an administrator") as caught:
+        engine.ask_as("root", text)
+    assert 803 == caught.value.code
+    assert [] == engine.ask_as("root", "list role of user root")
+
+
 def test_the_grant_option_passes_on_what_it_covers(engine: Secured) -> None:
     engine.do(CreateUser("bob", "$"))
     engine.allow(Privilege.READ_DATA, "root.a.**", option=True)
