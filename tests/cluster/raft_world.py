@@ -128,6 +128,8 @@ class Replica:
         self.disk = Disk(base)
         #: How often it has left the group.
         self.departures = 0
+        #: The last membership in which it has let itself go.
+        self.let_go = 0
 
     def start(self) -> None:
         disk = self.disk
@@ -189,6 +191,10 @@ class Replica:
                 self.world.note(f"group {self.group}: {self.id} leads term {node.term}")
                 self.checker.elected(node, self.id)
                 self.be_envied(self.world.random.choice((self.world.delay, 6 * TICK)))
+            members = node.membership
+            if not members.is_voter(self.id) and members.version != self.let_go:
+                self.let_go = members.version
+                self.world.hush(self)
         if node.commit > self.commit:
             self.commit = node.commit
             self.checker.commits(node, self.id, self.on_disk)
@@ -443,6 +449,8 @@ class World:
         #: Decides who leaves, and when; None: nobody does.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
+        #: Decides which leader that lets itself go is not heard any more.
+        self.going = random.Random(f"{seed} going")
         #: Where nodes leave groups, what they answered before, too.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
@@ -615,7 +623,8 @@ class World:
         for replica in running:
             if chance < 0.7 and replica.node.is_leader:
                 few = len(replica.node.membership.voters) < 3
-                replica.change(self.now + 2, self.leaving.choice((0.0, 0.7) if few else (0.0, 0.85)))
+                kind = self.leaving.choice((0.0, 0.7) if few else (0.0, 0.85))
+                replica.change(self.now + 2, 0.85 if few and self.going.random() < 0.3 else kind)
                 replica.pump()
             elif chance > 0.7 and self.leaving.random() < 0.5:
                 replica.leave()
@@ -657,6 +666,13 @@ class World:
             host.crash()
         else:
             self._cut([host.id])
+
+    def hush(self, replica: Replica) -> None:
+        """A leader that lets itself go may be cut off before anybody hears of it, and crash when it is on its disk."""
+        if self.now < FAULTS and self.going.random() < 0.9:
+            self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")
+            self.cuts = {(replica.id, other) for other in self.hosts}
+            replica.later(self.going.randrange(TICK, 3 * TICK), replica.host.stumble)
 
     def _pause(self, running: list[Host]) -> None:
         """A node stands still, one that leads if there is one; the first that it is asked then is to read."""
