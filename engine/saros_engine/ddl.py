@@ -28,6 +28,7 @@ from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, parse_pattern, split_series
 from saros_storage.types import DataType
 
+Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
 _METADATA = 507
 #: A thousand years, nearly: nanoseconds of it still fit int64.
 _TTL_MS_MAX = 9_000_000_000_000
@@ -118,16 +119,29 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
     count = 0
     for path in statement.paths:
         matched = store.schema.match_series(parse_pattern(str(path)))
-        own = [f"{d.path}.{s.measurement}" for d, s in matched if given_by(store.schema, d, s.measurement) is None]
-        chosen = [str(path)] if len(own) == len(matched) else own
-        removed = sum(map(store.delete_series, chosen))
+        removed = sum(map(store.delete_series, _own(store, path, matched)))
         if not removed:
             raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
         count += removed
     return count
 
 
-def _hint(store: Database, path: PathExpression, matched: Sequence[object]) -> str:
+def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
+    """Patterns of those that are no template's: the one that is given, or one per device that uses no template."""
+    own: dict[str, list[str]] = {}
+    using = set()
+    for device, series in matched:
+        if given_by(store.schema, device, series.measurement) is None:
+            own.setdefault(device.path, []).append(series.measurement)
+        else:
+            using.add(device.path)
+    if not using:
+        return [str(path)]
+    last = "*" if path.nodes[-1] == "**" else path.nodes[-1]
+    return [f"{device}.{name}" for device, names in own.items() for name in (names if device in using else [last])]
+
+
+def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
     """Why there is nothing to be dropped, if it is not for want of series."""
     if matched:
         return ", or is a device template's: DEACTIVATE that there"
