@@ -34,11 +34,12 @@ from waiting import PATIENCE_S, wait_until
 import saros_storage.tsfile.reader as reader_module
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
+from saros_storage.compaction.merging import Merge
 from saros_storage.disk import File
 from saros_storage.errors import DiskFull, StorageError, StoreClosed
 from saros_storage.manifest import Manifest, decode_manifest
 from saros_storage.reading import ScanRequest, SeriesReader, TimeRange
-from saros_storage.schema import CreateSeries, SeriesSchema
+from saros_storage.schema import CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
@@ -559,6 +560,24 @@ def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
         store = open_store(folder)
         assert ([(7, 70)] if where == CREATED else []) == points(store, PLAIN_DEVICE, "i")
         store.close()
+
+
+def test_files_that_expire_as_a_whole_end_their_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go when it has opened them, and before it makes a file."""
+    store = filled(tmp_path)
+    verify = Merge.verify
+
+    def verified(self: Merge, checksums: Sequence[int]) -> None:
+        verify(self, checksums)
+        store.change_schema([SetTtl("root.**", 1)])
+        store.expire()
+
+    monkeypatch.setattr(Merge, "verify", verified)
+    store.merge()
+    assert () == store.status().problems
+    assert [] == live(tmp_path)
+    assert [] == litter(tmp_path)
+    store.close()
 
 
 def test_closing_ends_a_job_and_leaves_nothing_of_it(tmp_path: Path) -> None:

@@ -362,9 +362,9 @@ class Compactor:
 
     def _new_path(self, partition: Partition, found: Pick) -> str:
         """A name that no file of this process has ever had: caches know files by their names."""
-        known = [FileName.parse(os.path.basename(file.path)) for file in partition.files]
         sources = [FileName.parse(os.path.basename(file.path)) for file in found.files]
-        newest = max(name.time for name in known if name is not None)
+        live = [FileName.parse(os.path.basename(file.path)) for file in partition.files]  # none, if all expired by now
+        newest = max(name.time for name in (*live, *sources) if name is not None)
         self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1, newest + 1)
         crosses = found.kind is Kind.CROSS
         inner = max(name.inner for name in sources if name is not None) + (not crosses)
