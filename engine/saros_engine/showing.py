@@ -161,6 +161,7 @@ class Showing:
         return [
             ("TimestampPrecision", self._unit.suffix),
             ("TimePartitionInterval", str(options.time_partition_interval)),
+            ("DefaultDatabaseLevel", str(self._options.default_database_level)),
             ("Durability", options.durability),
             ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
             ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),

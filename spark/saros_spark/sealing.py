@@ -1,7 +1,8 @@
 """Rows into sealed TsFiles, made in a task: sorted, one value per time, one file per database and time slice.
 
-Files of one database and slice are taken by LOAD as they are; others it would have to split. Types, encodings and
-compressors are those of the series that there are, else the defaults. Memory: `points_max` points and their sorting.
+Files of one database and slice are taken by LOAD as they are; others it would have to split, and to write all points
+anew. Types, encodings and compressors are those of the series that there are, else the defaults. Memory: `points_max`
+points and their sorting.
 """
 
 from __future__ import annotations
@@ -82,11 +83,13 @@ class OfDatabase:
         self.unit = unit_of(connection)
         variables = {str(name): str(value) for name, value in connection.execute("show variables")}
         self.interval: int | None = int(variables["TimePartitionInterval"])
+        self._level = int(variables["DefaultDatabaseLevel"])
         self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
 
     def database(self, device: str) -> str:
-        """See `Known`."""
-        return next((name for name in self._databases if device == name or device.startswith(name + ".")), "")
+        """See `Known`; of a device that is in none, the one that LOAD will make."""
+        known = (name for name in self._databases if device == name or device.startswith(name + "."))
+        return next(known, None) or join_nodes(split_path(device)[: self._level + 1])
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
         """See `Known`."""
