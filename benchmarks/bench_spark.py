@@ -3,9 +3,11 @@
     python benchmarks/bench_spark.py [--rows 5000] [--rounds 3] [--reads]
 
 --rows is of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50 million. With --reads
-nothing is written, and nothing read by tuples or in eight tasks.
+nothing is written, and nothing read in eight tasks.
 
 Wall seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet lies on the same disk.
+What is read "of nobody" or written to "nobody" shows what Spark takes by itself: a source in Python has the same
+batches in mapped files, or drops what it is given.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +27,11 @@ import pyarrow as pa
 
 import saros
 import saros_spark
+from saros_spark.options import scan_options
 from saros_spark.pipeline.definition import SparkSettings
 from saros_spark.pipeline.runner import session
+from saros_spark.scanning import planned, read_task
+from saros_spark.types import from_spark, to_spark
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000
@@ -46,9 +52,8 @@ def main() -> None:
         (folder / "data" / "saros.toml").write_text(f'durability = "os"\nload_folders = "{folder}"\n')
         with saros_spark.serving(str(folder / "data")) as url:
             points = options.rows * DEVICES * SENSORS
-            parquet = str(folder / "parquet")
-            saros_spark.scan(spark, url, "root.g*.*").write.mode("overwrite").parquet(parquet)
-            compare_reads(spark, url, parquet, options.rows, options.rounds, few=options.reads)
+            register_nobody(spark)
+            compare_reads(spark, url, folder, options.rows, options.rounds, few=options.reads)
             if not options.reads:
                 compare_writes(spark, url, folder, points, options.rounds)
     finally:
@@ -66,30 +71,48 @@ def fill(folder: Path, rows: int) -> None:
         connection.execute("flush")
 
 
-def compare_reads(spark: Any, url: str, parquet: str, rows: int, rounds: int, *, few: bool) -> None:
+def compare_reads(spark: Any, url: str, folder: Path, rows: int, rounds: int, *, few: bool) -> None:
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     points = rows * DEVICES * SENSORS
-    frame = saros_spark.scan(spark, url, "root.g*.*")
-    means = ", ".join(f"avg(s{n})" for n in range(SENSORS))
-    span = {"start": T0 - T0 % 300_000, "end": T0 + rows * 1000}
+    parquet = str(folder / "parquet")
+    relation = {"url": url, "devices": "root.g*.*"}
+    means = {
+        **relation,
+        "aggregate": ", ".join(f"avg(s{n})" for n in range(SENSORS)),
+        "interval": "5m",
+        "startTime": str(T0 - T0 % 300_000),
+        "endTime": str(T0 + rows * 1000),
+    }
+
+    def scan(options: Mapping[str, str]) -> Any:
+        return spark.read.format("saros").options(**options).load()
+
+    saros_spark.register(spark)
+    frame = scan(relation)
+    frame.write.mode("overwrite").parquet(parquet)
     grouped = frame.groupBy("device", F.window("time", "5 minutes")).agg(*(F.avg(f"s{n}") for n in range(SENSORS)))
+    kept = keep(folder / "rows", frame.schema, relation)
+    few_kept = keep(folder / "means", scan(means).schema, means)
     work: dict[str, Callable[[], object]] = {
-        "read": lambda: drain(saros_spark.scan(spark, url, "root.g*.*")),
+        "read": lambda: drain(scan(relation)),
+        "read of nobody": lambda: drain(spark.read.format("nobody").load(kept)),
         "parquet": lambda: drain(spark.read.parquet(parquet)),
-        "one row": lambda: drain(saros_spark.scan(spark, url, sql="select s0 from root.g0.d0 limit 1")),
-        "pushed": lambda: drain(saros_spark.scan(spark, url, "root.g*.*", aggregate=means, interval="5m", **span)),
+        "one row": lambda: drain(scan({"url": url, "sql": "select s0 from root.g0.d0 limit 1"})),
+        "pushed": lambda: drain(scan(means)),
+        "pushed of nobody": lambda: drain(spark.read.format("nobody").load(few_kept)),
         "whole": lambda: drain(grouped),
     }
     if not few:
-        work["read, 8 tasks"] = lambda: drain(saros_spark.scan(spark, url, "root.g*.*", pointsPerPartition=points // 8))
+        work["read, 8 tasks"] = lambda: drain(scan({**relation, "pointsPerPartition": str(points // 8)}))
     print(f"{points / 1e6:.0f} M values")
     taken = measured(rounds, work)
     print(f"read: {taken['parquet'] / taken['read']:.2f} of the speed of Parquet")
+    print(f"      and Spark takes {taken['read of nobody'] / taken['read']:.2f} of the time by itself")
     print(f"averages of 5 minutes: the server is {taken['whole'] / taken['pushed']:.1f} times as fast as Spark")
-    if not few:
-        slow = measured(1, {"tuples, a tenth": lambda: drain(by_tuples(spark, url, frame.schema))})
-        print(f"read: {slow['tuples, a tenth'] * 10 / taken['read']:.1f} times as fast as tuples")
+    print(f"      were it no work at all, {taken['whole'] / taken['pushed of nobody']:.1f} times")
+    slow = measured(1, {"tuples, a tenth": lambda: drain(by_tuples(spark, url, frame.schema))})
+    print(f"read: {slow['tuples, a tenth'] * 10 / taken['read']:.1f} times as fast as tuples")
 
 
 def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
@@ -120,6 +143,63 @@ def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
     return spark.read.format("tuples").load()
 
 
+def keep(folder: Path, schema_read: Any, options: Mapping[str, str]) -> str:
+    """The batches that Spark gets of a relation, in files, one for each of its tasks; the folder."""
+    folder.mkdir()
+    given = scan_options(options)
+    schema = from_spark(schema_read)
+    for number, task in enumerate(planned(given)):
+        with pa.ipc.new_file(folder / f"{number}.arrow", schema) as file:
+            for batch in read_task(task, given, schema):
+                file.write(batch)
+    return str(folder)
+
+
+def register_nobody(spark: Any) -> None:
+    """Make the format `nobody` known: it reads the batches that were kept, and drops those that are written."""
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceReader,
+        InputPartition,
+        WriterCommitMessage,
+    )
+
+    class Reader(DataSourceReader):
+        def __init__(self, folder: str) -> None:
+            self._folder = folder
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(str(file)) for file in sorted(Path(self._folder).iterdir())]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            reader = pa.ipc.open_file(pa.memory_map(partition.value))
+            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+
+    class Writer(DataSourceArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
+    class Nobody(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "nobody"
+
+        def schema(self) -> Any:
+            first = next(Path(self.options["path"]).iterdir())
+            return to_spark(pa.ipc.open_file(pa.memory_map(str(first))).schema)
+
+        def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
+            return Reader(self.options["path"])
+
+        def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+            return Writer()
+
+    spark.dataSource.register(Nobody)
+
+
 def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -128,16 +208,22 @@ def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int)
     source = spark.read.parquet(str(folder / "parquet")).where(of).repartition(2, "device").cache()
     part = source.count() * SENSORS
     print(f"{part / 1e6:.0f} M values are written")
-    work: dict[str, Callable[[], object]] = {"to nobody": lambda: drain(source.mapInArrow(counted, "rows long"))}
-    folders: dict[str, dict[str, str]] = {"tablet": {}, "upload": {}, "bulk": {"bulkFolder": str(folder / "bulk")}}
-    for name, given in folders.items():
+    work: dict[str, Callable[[], object]] = {}
+    saros_source = {"format": "saros", "url": url, "method": "bulk"}
+    ways: dict[str, dict[str, str]] = {
+        "nobody": {"format": "nobody"},
+        "tablet": {**saros_source, "method": "tablet"},
+        "upload": saros_source,
+        "bulk": {**saros_source, "bulkFolder": str(folder / "bulk")},
+    }
+    for name, way in ways.items():
         target = source.withColumn("device", F.regexp_replace("device", "^root", f"root.{name}"))
-        method = "tablet" if name == "tablet" else "bulk"
-        work[name] = target.write.format("saros").options(url=url, method=method, **given).mode("append").save
-    work["tablet, flushed"] = lambda: flushed(url, work["tablet"])
+        work[f"write {name}"] = partial(target.write.mode("append").save, **way)
+    work["tablet, flushed"] = lambda: flushed(url, work["write tablet"])
     taken = measured(rounds, work)
-    print(f"bulk is {taken['tablet'] / taken['bulk']:.1f} times as fast as tablets")
-    print(f"and {taken['tablet, flushed'] / taken['bulk']:.1f} times as fast until the points are in files")
+    print(f"bulk is {taken['write tablet'] / taken['write bulk']:.1f} times as fast as tablets")
+    print(f"      were it no work at all, {taken['write tablet'] / taken['write nobody']:.1f} times")
+    print(f"      and {taken['tablet, flushed'] / taken['write bulk']:.1f} times until the points are in files")
 
 
 def flushed(url: str, write: Callable[[], object]) -> None:
@@ -145,11 +231,6 @@ def flushed(url: str, write: Callable[[], object]) -> None:
     write()
     with saros.connect(url) as connection:
         connection.execute("flush")
-
-
-def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a writer costs that does nothing."""
-    yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
 
 
 def drain(frame: Any) -> None:
