@@ -77,6 +77,10 @@ class Disk(Protocol):
         """The whole file, read-only; stays readable after the file is removed, until it is garbage-collected."""
         ...
 
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        """At most so many bytes of a file that may be cut meanwhile: of a map they would end the process."""
+        ...
+
     def truncate(self, path: str, size: int) -> None:
         """Cut a file to `size` bytes, durably."""
         ...
@@ -183,7 +187,7 @@ class UnreadFile(LocalFile):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+        self._buffer = mmap.mmap(-1, _BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._waiting = 0
         with suppress(OSError):
             self._pass_cache(os.O_DIRECT)
@@ -297,6 +301,11 @@ class LocalDisk:
             if os.fstat(file.fileno()).st_size == 0:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        """See `Disk.read`."""
+        with open(path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), count, offset)
 
     def truncate(self, path: str, size: int) -> None:
         """See `Disk.truncate`."""

@@ -199,6 +199,9 @@ class WorldDisk:
     def map(self, path: str) -> memoryview:
         return memoryview(bytes(self._file(path).data))
 
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        return bytes(self.map(path)[offset : offset + count])
+
     def truncate(self, path: str, size: int) -> None:
         inode = self._file(path)
         self._spend(self.sync_ns)

@@ -407,6 +407,9 @@ class CrashDisk:
     def map(self, path: str) -> memoryview:
         return memoryview(self._file(path).seen)
 
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        return bytes(self.map(path)[offset : offset + count])
+
     def truncate(self, path: str, size: int) -> None:
         with self.operation("truncate", f"truncate {path} to {size}") as failure:
             if not failure:

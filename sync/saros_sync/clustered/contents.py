@@ -4,8 +4,8 @@
                          arriving/<sender>/                              what comes to this node (`receiver.incoming`)
 
 A content gets its name when it is durable and has the SHA-256 that the name says: so a name is a proof, here as there.
-Nothing that another node says becomes a path but such a name. Whoever writes below a sender's folder is one thread;
-looking is for any.
+What is not whole yet where it arrives is a `.pull` here, which a start forgets. Nothing that another node says becomes
+a path but such a name. Whoever writes below a sender's folder is one thread; looking is for any.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 
-from saros_storage.disk import Disk
+from saros_storage.disk import Disk, File
 from saros_storage.errors import CorruptFile
 from saros_storage.layout import RESOURCE, write_synced
 from saros_storage.resource import devices_of_file, encode_resource
 from saros_storage.tsfile.reader import TsFileReader
+from saros_sync.receiver.incoming import PART
 from saros_sync.receiver.mirror import FOLDER, MirrorFolder, load_document
 from saros_sync.round import Content, Round, is_sender
 
@@ -28,6 +31,21 @@ _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
 #: Bytes of a content that are read at once, and go in one message. Longer ones would be new memory each time.
 PIECE_BYTES = 1 << 20
+#: So many are fetched while they arrive: each has a file open, and a buffer. Others are when they are whole.
+_PULLS_MAX = 8
+
+
+@dataclass(slots=True)
+class _Pull:
+    """A content that comes from another node."""
+
+    file: File
+    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+
+    def add(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            self.file.write([piece])
+            self.digest.update(piece)
 
 
 class Contents:
@@ -36,6 +54,8 @@ class Contents:
     def __init__(self, data: str, disk: Disk) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
+        #: By path: what is fetched while it arrives elsewhere. Of the thread that writes below senders' folders.
+        self._pulls: dict[str, _Pull] = {}
 
     @property
     def root(self) -> str:
@@ -80,15 +100,32 @@ class Contents:
                 return path
         return None
 
-    def pieces(self, sender: str, name: str) -> Iterator[bytes]:
-        """A content from its start to its end; nothing: it is not here."""
+    def pieces(self, sender: str, name: str, offset: int = 0) -> Iterator[bytes]:
+        """A content from an offset to its end; nothing: it is not here."""
         path = self.path(sender, name)
         try:
             data = memoryview(b"") if path is None else self._disk.map(path)
         except FileNotFoundError:  # it has just gone
             return
-        for start in range(0, len(data), PIECE_BYTES):
+        for start in range(offset, len(data), PIECE_BYTES):
             yield bytes(data[start : start + PIECE_BYTES])
+
+    def parts(self, sender: str) -> list[str]:
+        """The SHA-256 of what arrives here and is not whole."""
+        if not is_sender(sender):
+            return []
+        names = self._disk.list(self.arriving(sender).data)
+        return [name.removesuffix(PART) for name in names if name.endswith(PART)]
+
+    def part_pieces(self, sender: str, sha256: str, offset: int) -> Iterator[bytes]:
+        """Of a content that arrives here: what there is of it from an offset on."""
+        if not is_sender(sender) or _NAME.fullmatch(f"{sha256}.tsfile") is None:
+            return
+        path = os.path.join(self.arriving(sender).data, sha256 + PART)
+        with suppress(FileNotFoundError):  # it has become whole, or gone
+            while piece := self._disk.read(path, offset, PIECE_BYTES):
+                offset += len(piece)
+                yield piece
 
     def documents(self, sender: str) -> dict[str, Round]:
         """Rounds of which the document is kept here, by its SHA-256."""
@@ -111,16 +148,35 @@ class Contents:
 
     # ------------------------------------------------------------------ changing
 
+    def fetched(self, target: MirrorFolder, name: str) -> int:
+        """How many bytes are here already of a content that `fetch` began with."""
+        pull = self._pulls.get(os.path.join(target.data, name) + _PULLED)
+        return 0 if pull is None else pull.file.size
+
+    def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
+        """Go on with a content that is whole nowhere, or leave it for later. Raises OSError, what `pieces` raises."""
+        path = os.path.join(target.data, name) + _PULLED
+        if path not in self._pulls:
+            if len(self._pulls) >= _PULLS_MAX:
+                return
+            self._disk.make_folder(target.data)
+            self._pulls[path] = self._begin(path)
+        try:
+            self._pulls[path].add(pieces)
+        except OSError:  # who knows what is there
+            self._abandon(path)
+            raise
+
     def take(self, target: MirrorFolder, name: str, pieces: Iterable[bytes], source: str | None = None) -> None:
-        """Put a content into a folder: a link to `source` on this disk, or these pieces.
+        """Put a content into a folder: a link to `source` on this disk, or what is `fetched` and then these pieces.
 
         Raises CorruptFile if it is another content, OSError, what `pieces` raises.
         """
         self._disk.make_folder(target.data)
         path = os.path.join(target.data, name)
         pulled = path + _PULLED
-        self._disk.remove(pulled)
         if source is not None:
+            self._abandon(pulled)
             self._disk.link(source, pulled)
         else:
             self._pull(pulled, pieces)
@@ -136,17 +192,25 @@ class Contents:
             write_synced(self._disk, path, self._resource(pulled))
 
     def _pull(self, path: str, pieces: Iterable[bytes]) -> None:
-        digest, file = hashlib.sha256(), self._disk.create_unread(path)
+        pull = self._pulls.pop(path, None) or self._begin(path)
         try:
-            for piece in pieces:
-                file.write([piece])
-                digest.update(piece)
-            file.sync()
+            pull.add(pieces)
+            pull.file.sync()
         finally:
-            file.close()
-        if not os.path.basename(path).startswith(digest.hexdigest()):
+            pull.file.close()
+        if not os.path.basename(path).startswith(pull.digest.hexdigest()):
             self._disk.remove(path)
             raise CorruptFile(path, 0, "another node sent another content than was asked for")
+
+    def _begin(self, path: str) -> _Pull:
+        self._disk.remove(path)  # it may be a link
+        return _Pull(self._disk.create_unread(path))
+
+    def _abandon(self, path: str) -> None:
+        pull = self._pulls.pop(path, None)
+        if pull is not None:
+            pull.file.close()
+        self._disk.remove(path)
 
     def _resource(self, path: str) -> bytes:
         return encode_resource(devices_of_file(TsFileReader(path, self._disk.map(path))))
@@ -159,10 +223,11 @@ class Contents:
     def sweep(self, sender: str, kept: Collection[str]) -> list[str]:
         """Remove what is kept of a sender, but for these names; what was removed."""
         folder = self.folder(sender)
-        kept = {*kept, *(name + RESOURCE for name in kept)}
+        pulls = {os.path.basename(path) for path in self._pulls if os.path.dirname(path) == folder.data}
+        kept = {*kept, *(name + RESOURCE for name in kept), *(pulls & {name + _PULLED for name in kept})}
         gone = [name for name in self._disk.list(folder.data) if name not in kept]
         for name in gone:
-            self._disk.remove(os.path.join(folder.data, name))
+            self._abandon(os.path.join(folder.data, name))
         if not kept:
             self._disk.remove_tree(folder.folder)
         return gone

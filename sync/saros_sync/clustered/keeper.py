@@ -1,6 +1,7 @@
 """This node's share of what senders sent; `halves` says who keeps a sender: those who do, and those who are to.
 
-    ahead   a round that arrives at a node: its keepers fetch files that are whole there, while the next ones come
+    ahead   a round that arrives at a node: its keepers fetch what has come of its files; a file gets its name here when
+            it has one there, so when all of it was looked at
     held    a round that is about to be committed: its keepers fetch it, and say when all of it is durable here
     kept    the last committed round, at its keepers; and at others until all keepers have it
     old     the one before it, for some time: queries that began with it go on
@@ -43,6 +44,8 @@ from saros_sync.round import Content, is_sender
 logger = logging.getLogger(__name__)
 
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
+#: Of what arrives, and is not whole.
+PARTS, READ_PART = "sync.parts", "sync.read_part"
 #: A round that is held, and not committed.
 _HELD_NS = 600_000_000_000
 #: Queries that began with a round that another one took the place of.
@@ -80,6 +83,8 @@ class _Round:
     is_ahead: bool = False
     #: Something of it has arrived there since this node fetched what there was.
     is_told: bool = False
+    #: By the node where it arrives.
+    told_by: NodeId | None = None
 
 
 class Keeper:
@@ -169,7 +174,7 @@ class Keeper:
         self.wake.set()
         return _REST if (sender, document.sha256) in self._lost else _NOT_YET
 
-    def _fetch_ahead(self, sender: str, document: Content, number: int) -> None:
+    def _fetch_ahead(self, sender: str, document: Content, number: int, node: NodeId) -> None:
         """Fetch what has arrived of a round at another node; of a sender there is one such round at a time."""
         now = self._clock.monotonic_ns()
         with self._lock:
@@ -179,7 +184,7 @@ class Keeper:
                     other.held_ns = now - _HELD_NS
             round_ = rounds.setdefault(document.sha256, _Round(document, number, now, is_ahead=True))
             if round_.is_ahead:
-                round_.held_ns, round_.number, round_.is_told = now, number, True
+                round_.held_ns, round_.number, round_.is_told, round_.told_by = now, number, True, node
         self.wake.set()
 
     def has_arrived(self) -> bool:
@@ -213,11 +218,11 @@ class Keeper:
             return _NOT_YET
 
     def tell_ahead(self, sender: str, document: Content, number: int) -> None:
-        """Tell those who keep a sender that files of a round are whole here, so that they fetch them already."""
-        question = _question(sender, document, number)
+        """Tell those who keep a sender that more of a round has arrived here, so that they fetch it already."""
+        question = json.dumps([sender, document.sha256, document.size, number, self._node]).encode()
         for node in keepers(self._halves(sender)):
             if node == self._node:
-                self._fetch_ahead(sender, document, number)
+                self._fetch_ahead(sender, document, number, node)
                 continue
             with suppress(NodeUnreachable, RemoteError):  # it fetches them when the round is held
                 self._ask(node, AHEAD, question, _TELL_SECONDS)
@@ -270,22 +275,28 @@ class Keeper:
             found.update(json.loads(self._ask(node, HAS, question, _ASK_SECONDS)))
         return found
 
-    def _pieces(self, node: NodeId, sender: str, name: str) -> Generator[bytes, None, None]:
-        """A content; nothing, if it is not there. Raises Unreachable, RemoteError."""
+    def _pieces(self, node: NodeId, sender: str, name: str, offset: int = 0) -> Generator[bytes, None, None]:
+        """A content from an offset on; nothing, if it is not there. Raises Unreachable, RemoteError."""
         if node == self._node:
-            yield from self._contents.pieces(sender, name)
+            yield from self._contents.pieces(sender, name, offset)
             return
-        with closing(self._read(node, READ, json.dumps([sender, name]).encode(), _ASK_SECONDS)) as answers:
+        question = json.dumps([sender, name, offset]).encode()
+        with closing(self._read(node, READ, question, _ASK_SECONDS)) as answers:
             yield from answers
 
     def streams(self) -> Mapping[str, StreamHandler]:
         """What other nodes read, by name."""
-        return {READ: _stream_handler(READ, self._contents.pieces)}
+        answers: dict[str, Callable[..., Iterator[bytes]]] = {
+            READ: self._contents.pieces,
+            READ_PART: self._contents.part_pieces,
+        }
+        return {name: _stream_handler(name, answer) for name, answer in answers.items()}
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
         answers: dict[str, Callable[..., bytes]] = {
             HAS: self._tell_has,
+            PARTS: self._tell_parts,
             AHEAD: self._fetches_ahead,
             HOLD: self._holds,
         }
@@ -294,8 +305,11 @@ class Keeper:
     def _tell_has(self, sender: str, names: list[str]) -> bytes:
         return json.dumps(sorted(self._contents.has(sender, names))).encode()
 
-    def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int) -> bytes:
-        self._fetch_ahead(*_named(sender, sha256, size), number)
+    def _tell_parts(self, sender: str) -> bytes:
+        return json.dumps(self._contents.parts(sender)).encode()
+
+    def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int, node: int) -> bytes:
+        self._fetch_ahead(*_named(sender, sha256, size), number, NodeId(node))
         return b""
 
     def _holds(self, sender: str, sha256: str, size: int, number: int) -> bytes:
@@ -334,8 +348,12 @@ class Keeper:
         folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
         is_ahead, round_.is_told = round_.is_ahead, False
         try:
+            if is_ahead:
+                self._fetch_parts(sender, round_, folder)
             lost = self._fetch_all(sender, round_, folder)
-            if self._disk.exists(folder.data):
+            # What is fetched ahead is promised to nobody, unless it is all.
+            is_promised = not is_ahead or not self._contents.lacks(sender, round_.document)
+            if is_promised and self._disk.exists(folder.data):
                 self._contents.settle(folder)
         except _TROUBLE as error:
             logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
@@ -343,7 +361,21 @@ class Keeper:
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
             # A copy that was found damaged meanwhile has lost its name before anybody was told.
-            round_.whole = not self._contents.lacks(sender, round_.document)
+            round_.whole = is_promised and not self._contents.lacks(sender, round_.document)
+
+    def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
+        """Fetch what has come of files that are not whole where they arrive. Raises what is in `_TROUBLE`."""
+        node = round_.told_by
+        lacking = [name for name in self._contents.lacks(sender, round_.document) if name.endswith(".tsfile")]
+        if node is None or node == self._node or not lacking:
+            return
+        parts = set(json.loads(self._ask(node, PARTS, json.dumps([sender]).encode(), _ASK_SECONDS)))
+        for name in lacking:
+            sha256 = name.removesuffix(".tsfile")
+            if sha256 in parts:
+                question = json.dumps([sender, sha256, self._contents.fetched(folder, name)]).encode()
+                with closing(self._read(node, READ_PART, question, _ASK_SECONDS)) as pieces:
+                    self._contents.fetch(folder, name, pieces)
 
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
         """Whether nobody has what is not here now. Raises Unreachable: somebody may."""
@@ -378,7 +410,7 @@ class Keeper:
 
     def _take(self, node: NodeId, sender: str, name: str, target: MirrorFolder) -> None:
         source = self._contents.path(sender, name) if node == self._node else None
-        with closing(self._pieces(node, sender, name)) as pieces:
+        with closing(self._pieces(node, sender, name, self._contents.fetched(target, name))) as pieces:
             self._contents.take(target, name, pieces, source)
 
     # ------------------------------------------------------------------ letting go
@@ -438,8 +470,8 @@ def _handler(name: str, answer: Callable[..., bytes]) -> CallHandler:
 def _stream_handler(name: str, answer: Callable[..., Iterator[bytes]]) -> StreamHandler:
     def handle(_: NodeId, request: bytes) -> Iterator[bytes]:
         try:
-            question = [str(word) for word in json.loads(request)]
-            return answer(*question)
+            sender, content, offset = json.loads(request)
+            return answer(str(sender), str(content), max(int(offset), 0))
         except (ValueError, TypeError) as error:
             raise BadRequest(name, error) from error
 

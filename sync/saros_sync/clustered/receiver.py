@@ -1,7 +1,7 @@
 """Rounds that come to any node of a cluster: what senders may ask, and how a round is committed.
 
     begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
-    chunk     arrives at this node (`receiver.incoming`); those who keep the sender fetch files that are whole meanwhile
+    chunk     arrives at this node (`receiver.incoming`); those who keep the sender fetch what has come meanwhile
     commit    1  more than half of those who keep the sender have all of it, durable and checked       (`keeper`)
               2  devices that nobody has are made, marked as the sender's                              (`schema`)
               3  the notes of the meta group get the round: this is the moment                         (`ledger`)
@@ -63,7 +63,7 @@ _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 #: Other senders commit meanwhile.
 _ATTEMPTS_MAX = 50
-#: So much has become whole before others are told to fetch it: less comes with the commit.
+#: So much has come, or become whole, before others are told to fetch it: less comes with the commit.
 AHEAD_BYTES = 8 << 20
 #: What a node that leads the meta group finds unfinished may be under way elsewhere.
 _UNFINISHED_NS = 5_000_000_000

@@ -37,7 +37,8 @@ from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Want
 
 START, GOOD, DONE = "start", "good", "done"
-_PART = ".part"
+#: Behind its SHA-256, the name of a content that is not whole.
+PART = ".part"
 #: A part is made durable, and the journal told, each time so much came.
 GOOD_BYTES = 8 << 20
 #: Of a sender so many parts are open at a time, and so many files that are looked at, which are mapped too: a process
@@ -109,7 +110,7 @@ class Incoming:
         self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
         self._unknown: set[str] = set()
-        #: How much became whole since whoever calls looked last, who says so.
+        #: How much came, and became whole, since whoever calls looked last, who says so.
         self.fresh_bytes = 0
         self._round: Round | None = None
         #: The contents of the round, and the partitions that each file is of.
@@ -211,10 +212,10 @@ class Incoming:
     def sweep(self, kept: set[str]) -> None:
         """Remove all contents but those with these names, and those of the round in hand. Raises OSError."""
         if self.number:
-            kept = kept | {self.document.sha256 + _PART, self.document.sha256 + ".round"}
+            kept = kept | {self.document.sha256 + PART, self.document.sha256 + ".round"}
         if self._round is not None:
             kept = kept | self._folder.names(self.document, self._round)
-            kept |= {content.sha256 + _PART for content in self._contents.values()}
+            kept |= {content.sha256 + PART for content in self._contents.values()}
         for name in self._disk.list(self._folder.data):
             if name not in kept:
                 self._disk.remove(os.path.join(self._folder.data, name))
@@ -252,6 +253,7 @@ class Incoming:
     def _take(self, content: Content, part: _Part, data: bytes | memoryview) -> int:
         part.file.write([data])
         part.digest.update(data)
+        self.fresh_bytes += len(data)
         if part.file.size == content.size:
             return self._finish(content, part)
         self._make_good(content, part)
@@ -398,7 +400,7 @@ class Incoming:
         return self._folder.tsfile(content)
 
     def _part_path(self, content: Content) -> str:
-        return os.path.join(self._folder.data, content.sha256 + _PART)
+        return os.path.join(self._folder.data, content.sha256 + PART)
 
     def _is_whole(self, content: Content) -> bool:
         return content.sha256 not in self._unknown and self._disk.exists(self._path(content))
@@ -416,10 +418,10 @@ class Incoming:
         """Keep of each part what the journal says is good."""
         good = {str(n.words[0]): int(n.words[1]) for n in self._journal.notes if n.what == GOOD}
         for name in self._disk.list(self._folder.data):
-            if not name.endswith(_PART):
+            if not name.endswith(PART):
                 continue
             path = os.path.join(self._folder.data, name)
-            size = good.get(name.removesuffix(_PART), 0)
+            size = good.get(name.removesuffix(PART), 0)
             if not 0 < size <= self._disk.size(path):
                 self._disk.remove(path)
             elif size < self._disk.size(path):
