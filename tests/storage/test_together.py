@@ -283,3 +283,24 @@ def test_a_cache_keeps_series_each_by_itself() -> None:
         assert isinstance(again, Block)
         assert misses + 1 == cache.misses
         assert [[2.0, 0.5, 1.5], [1.0, 0.5, 1.5]] == [column.to_list() for column in again.columns]
+
+
+@pytest.mark.parametrize("types", [(DOUBLE, DOUBLE), (DOUBLE, DataType.TEXT), (INT, INT)])
+@pytest.mark.parametrize("cached", [(), ("x",), ("x", "y")])
+def test_times_that_differ_inside_pages_of_files_are_noticed_whatever_is_cached(
+    types: tuple[DataType, DataType], cached: tuple[str, ...]
+) -> None:
+    """The series' pages have the same spans and counts, and times of as many bytes."""
+    chunks: dict[str, Chunks] = {}
+    for name, type_, times in zip("xy", types, ((1, 2, 4), (1, 3, 4)), strict=True):
+        values: tuple[Scalar, ...] = tuple("abc") if type_.is_text else (0, 1, 2)
+        chunks[name] = [[Rows(times, {name: (type_, values)})]]
+    with tempfile.TemporaryDirectory() as folder:
+        taken = snapshots([Partition(0, [Source(1, False, chunks)], [])], folder=folder, page_rows=3)
+        cache = ChunkCache(1 << 20)
+        both = ScanRequest(DEVICE, ("x", "y"), types, False)
+        for name in cached:
+            alone = replace(both, measurements=(name,), types=(types["xy".index(name)],))
+            assert LocalSeriesReader(alone, taken, cache).next() is not None
+        assert [(1, 5)] == times_of(pieces(taken, both, cache))
+        assert [(1, 5)] == times_of(pieces(taken, both))
