@@ -405,6 +405,19 @@ def test_devices_come_one_after_the_other_or_by_time() -> None:
     assert [] == pull(DeviceAppendOperator(node, [], CONTEXT))
 
 
+@pytest.mark.parametrize("block_rows", [1, 2, 3])
+def test_rows_of_one_time_stay_with_their_device(block_rows: int) -> None:
+    """Windows that end where the range does have one time, and may come in different blocks."""
+    first: list[Row] = [(9, 1), (9, 2), (9, 3), (7, 4)]
+    second: list[Row] = [(9, 5), (9, 6), (8, 7), (7, 8), (7, 9)]
+    node = DeviceMerge((), ("root.a", "root.b"), (), by_time=True, descending=True)
+    children = [Source(blocks([INT], rows, block_rows)) for rows in (first, second)]
+    expected = [(9, "a", 1), (9, "a", 2), (9, "a", 3), (9, "b", 5), (9, "b", 6), (8, "b", 7)]
+    expected += [(7, "a", 4), (7, "b", 8), (7, "b", 9)]
+    merged = DeviceMergeOperator(node, children, CONTEXT)
+    assert [(time, f"root.{device}", value) for time, device, value in expected] == rows_of(pull(merged))
+
+
 # ---------------------------------------------------------------------------------------------- last, rows, build
 
 

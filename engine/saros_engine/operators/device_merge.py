@@ -43,7 +43,7 @@ class DeviceAppendOperator(PullOperator):
 
 
 class DeviceMergeOperator(PullOperator):
-    """By time, then by device in the children's order."""
+    """By time, then by device in the children's order. A device may have several rows of one time (clipped windows)."""
 
     def __init__(self, node: DeviceMerge, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("DeviceMerge", context, children, detail=f"{len(children)} devices by time")
@@ -56,16 +56,23 @@ class DeviceMergeOperator(PullOperator):
     def _needed(self) -> Sequence[Operator]:
         if self._pending:
             return ()
-        return [child for child, rest in zip(self._children, self._rest, strict=True) if rest is None]
+        return [child for number, child in enumerate(self._children) if self._lacks(number)]
+
+    def _lacks(self, number: int) -> bool:
+        """Whether more of a child must be known: of its last time there may be more rows."""
+        rest = self._rest[number]
+        return not self._children[number].finished and (rest is None or rest.times[0] == rest.times[-1])
 
     def _next(self) -> Block | None:
         if not self._pending:
             complete = True
             for number, child in enumerate(self._children):
-                if self._rest[number] is None and not child.finished:
-                    block = child.next()
-                    complete = complete and (block is not None or child.finished)
-                    self._rest[number] = None if block is None else _with_device(block, self._devices[number])
+                if self._lacks(number):
+                    block, rest = child.next(), self._rest[number]
+                    if block is not None:
+                        more = _with_device(block, self._devices[number])
+                        self._rest[number] = more if rest is None else Block.concat([rest, more])
+                    complete = complete and not self._lacks(number)
             self._hold(sum(rest.nbytes for rest in self._rest if rest is not None))
             if not complete:
                 return None
@@ -76,7 +83,7 @@ class DeviceMergeOperator(PullOperator):
         return result
 
     def _merge(self) -> None:
-        """Everything up to the earliest last time of the children that go on."""
+        """Everything before the earliest last time of the children that go on."""
         pairs = zip(self._children, self._rest, strict=True)
         ends = [int(rest.times[-1]) for child, rest in pairs if rest is not None and not child.finished]
         sign = -1 if self._descending else 1
@@ -85,7 +92,7 @@ class DeviceMergeOperator(PullOperator):
         for number, rest in enumerate(self._rest):
             if rest is None:
                 continue
-            stop = rest.rows if border is None else int(np.searchsorted(sign * rest.times, border, side="right"))
+            stop = rest.rows if border is None else int(np.searchsorted(sign * rest.times, border, side="left"))
             heads.append(rest.slice(0, stop))
             self._rest[number] = None if stop == rest.rows else rest.slice(stop, rest.rows)
         heads = [head for head in heads if head.rows]
