@@ -128,10 +128,10 @@ def _check_pair(certificate: str, key: str) -> None:
         raise _unreadable(error) from error
 
 
-def _stamp_of(paths: Sequence[str]) -> tuple[int, ...]:
-    """Another one when a file has changed. Raises ConfigurationError."""
+def _stamp_of(paths: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Another one when a file has changed, or another file has its name. Raises ConfigurationError."""
     try:
-        return tuple(os.stat(path).st_mtime_ns for path in paths)
+        return tuple((found.st_ino, found.st_mtime_ns) for found in map(os.stat, paths))
     except OSError as error:
         raise _unreadable(error) from error
 

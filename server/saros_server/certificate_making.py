@@ -22,7 +22,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.handshake import Identity
+from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
+from saros_storage.layout import write_durably
 
 _CA = "ca"
 _CA_DAYS, _NODE_DAYS = 3_650, 825
@@ -140,12 +142,7 @@ def _save(folder: str, name: str, key: Key, certificate: x509.Certificate) -> No
         (_key_path(folder, name), pem),
         (_certificate_path(folder, name), certificate.public_bytes(serialization.Encoding.PEM)),
     ):
-        with open(path, "wb", opener=_private) as stream:
-            stream.write(content)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        write_durably(LocalDisk(), path, content)
 
 
 def _certificate_path(folder: str, name: str) -> str:
