@@ -7,8 +7,9 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
           calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
           acknowledged points of any 5 s that touch a change, to those before the nodes begin  at least half
-    3  faults while a node joins: drawn without repetition from all of `growth_matrix`, in a   all of it ends, and is
-          cluster of its own, whose nodes look before each step whether something befalls them  right
+    3  faults while a node joins: drawn without repetition from all of `growth_matrix`, no     all of it ends, and is
+          point again before each had its turn, in a cluster of its own, whose nodes look       right
+          before each step whether something befalls them
 
 The faults and their moments are drawn from the seed; what they meet depends on the machine. The limits of time are
 those of a quiet machine: what is beyond them is told, and is no violation. Exit code 1 is for violations only, and then
@@ -24,6 +25,7 @@ import signal
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +90,7 @@ class Befalling(Growing):
     def _go_through(self) -> None:
         add(self._cluster)  # one may be lost then
         matrix = Matrix(self._cluster, NODES + 1)
-        for case in random.Random(f"{self._arguments.seed} growth").sample(CASES, self._arguments.faults):
+        for case in drawn(self._arguments.seed, self._arguments.faults):
             if self.tally.violations:
                 return
             self._befall(matrix, case)
@@ -103,6 +105,17 @@ class Befalling(Growing):
         self._growth.cases.append((case, node is not None))
         self.tally.faults[case.kind] += node is not None
         say(f"{'not reached' if node is None else f'node {node}'}; over after {time.monotonic() - began:.1f} s")
+
+
+def drawn(seed: int, faults: int) -> list[Case]:
+    """So many of the matrix's cases, without repetition; no point comes again before each had its turn."""
+    cases = random.Random(f"{seed} growth").sample(CASES, len(CASES))
+    turns: Counter[str] = Counter()
+    turn_of = {}
+    for case in cases:
+        turn_of[case] = turns[case.point]
+        turns[case.point] += 1
+    return sorted(cases, key=turn_of.__getitem__)[:faults]
 
 
 def idle_stage_one(folder: Path) -> Grown:
