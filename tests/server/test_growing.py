@@ -167,6 +167,55 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
     assert calls  # whoever reads has to
 
 
+def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_path: Path) -> None:
+    """Files with INT32 and INT64, and deletions, go to a node that knows the series as INT64, then as DOUBLE."""
+    cluster.run(0, "create timeseries root.a.d.n with datatype=INT32")
+    cluster.run(0, "create aligned timeseries root.a.line(n INT32, f FLOAT)")
+
+    def fill_types(number: int, offset: int, value: int) -> dict[int, float]:
+        times = [place * WEEK + offset for place in range(SLICES)]
+        for at in times:
+            cluster.run(number, f"insert into root.a.d(time, n) values ({at}, {value})")
+            cluster.run(number, f"insert into root.a.line(time, n, f) values ({at}, {value}, 0.5)")
+        return dict.fromkeys(times, float(value))
+
+    def check(numbers: range) -> None:
+        wanted = sorted(points.items())
+        for number in numbers:
+            assert wanted == sorted(cluster.run(number, "select n from root.a.d"))
+            assert wanted == sorted(cluster.run(number, "select n from root.a.line"))
+            ((count, total),) = cluster.run(number, "select count(n), sum(n) from root.a.d")
+            assert (len(wanted), sum(points.values())) == (count, total)
+
+    points = fill_types(0, 0, 7)
+    cluster.run(0, "flush")
+    cluster.run(1, f"delete from root.a.** where time = {3 * WEEK}")
+    del points[3 * WEEK]
+    cluster.run(1, "alter timeseries root.a.d.n set data type INT64")
+    cluster.run(1, "alter timeseries root.a.line.n set data type INT64")
+    points |= fill_types(2, 1, 2**40)
+    joined = cluster.add(tmp_path / "node4")
+    cluster.change((joined,))
+    check(range(4))
+    second = cluster.add(tmp_path / "node5")
+    cluster.tell(Begin((second,), ()))
+    cluster.run(0, "alter timeseries root.a.d.n set data type DOUBLE")
+    cluster.run(3, "alter timeseries root.a.line.n set data type DOUBLE")
+    points |= fill_types(3, 2, 3)
+    wait_until(lambda: cluster.topology.change is None)
+    check(range(5))
+    cluster.run(0, "flush")
+    cluster.run(0, "full merge")
+    cluster.change((), (NodeId(2),))
+    cluster.stop(1)
+    for number in (3, 4):
+        cluster.stop(number)
+        cluster.start(number)
+    cluster.wait_ready()
+    for number in (0, 2, 3, 4):
+        check(range(number, number + 1))
+
+
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
     """Slots came to a group in one change; in the next it gets another member, and where they were they are no more."""
     cluster = Growing(tmp_path, 3, 3)
