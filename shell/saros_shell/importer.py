@@ -31,11 +31,22 @@ from saros.bulk import BulkWriter
 from saros_server.command_parser import CommandParser
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
+from saros_shell.render import iso_times
 from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
 from saros_storage.paths import quote_node
 
 #: Bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
+#: Of what was decided that may not be what was meant.
+NOTES_SHOWN_MAX = 10
+#: A series is there, of another type.
+OTHER_TYPE = 507
+OTHER_TYPE_HINT = (
+    "hint: --type HEADER=TYPE reads a column as what its series is; if an import has made the series wrongly, DROP "
+    "TIMESERIES takes it away, with its points\n"
+)
+#: Whole numbers that come to times outside of these are suspected to be in another unit.
+LIKELY_YEARS = range(1980, 2100)
 #: Columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
@@ -53,6 +64,20 @@ class Report:
     bad_times: bool = False
     #: Arrow's type of each column.
     types: dict[str, pa.DataType] = field(default_factory=dict)
+    #: Some times are whole numbers, and nobody has said of what unit.
+    bare_times: bool = False
+    #: First and last time.
+    times: tuple[pa.Scalar, pa.Scalar] | None = None
+    #: What was decided that may not be what was meant.
+    notes: list[str] = field(default_factory=list)
+
+    def add_times(self, times: pa.Array) -> None:
+        """These were read, too; of the type of the others."""
+        bounds = pc.min_max(times)
+        first, last = bounds["min"], bounds["max"]
+        if first.is_valid:
+            before = self.times or (first, last)
+            self.times = min(first, before[0], key=_ticks), max(last, before[1], key=_ticks)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,6 +96,8 @@ def main(arguments: Sequence[str]) -> int:
             report = run(connection, files, source, options)
     except (saros.Error, SourceError) as error:
         sys.stderr.write(f"saros import: {error}\n")
+        if getattr(error, "code", None) == OTHER_TYPE:
+            sys.stderr.write(OTHER_TYPE_HINT)
         return 1
     except KeyboardInterrupt:
         sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n")
@@ -79,10 +106,23 @@ def main(arguments: Sequence[str]) -> int:
     sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
     if report.types:
         sys.stdout.write(f"columns: {', '.join(type_words(report.types))}\n")
+    if report.times:
+        first, last = iso_times(pa.array(report.times, report.times[0].type))
+        sys.stdout.write(f"times: {first} to {last}\n")
+        if report.bare_times and any(int(str(moment)[:4]) not in LIKELY_YEARS for moment in (first, last)):
+            report.notes.append(
+                "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
+                "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
+            )
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
+    for note in report.notes[:NOTES_SHOWN_MAX]:
+        sys.stderr.write(f"note: {note}\n")
     if report.bad_times:
-        sys.stderr.write("hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'\n")
+        sys.stderr.write(
+            "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'; --time-column in which "
+            "column, or, given twice, in which the date and the time of day\n"
+        )
     return 1 if report.bad_rows else 0
 
 
@@ -98,14 +138,26 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
     made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
     made.add_argument(
-        "--time-column", metavar="NAME", help="default: time, timestamp, datetime, date or ts, else the first"
+        "--time-column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="default: time, timestamp, datetime, date or ts, else the first; twice: of the date, of the time of day",
     )
-    made.add_argument("--time-format", metavar="FORMAT", help="strptime format, or epoch; default: ISO 8601 or epoch")
+    made.add_argument(
+        "--time-format",
+        metavar="FORMAT",
+        help="strptime format, or epoch (in the database's unit), epoch:s, :ms, :us, :ns; default: ISO 8601 or epoch",
+    )
     made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: UTC)")
     made.add_argument(
         "--delimiter", default=None, metavar="C", help="default: , or ; or tab or |, whichever the header has"
     )
     made.add_argument("--decimal", default=".", metavar="C", help="mark in numbers, such as , (default: .)")
+    made.add_argument(
+        "--thousands", metavar="C", help="mark between the thousands of numbers, such as . (default: none)"
+    )
+    made.add_argument("--skip-lines", type=int, default=0, metavar="N", help="lines in front of the header")
     made.add_argument("--encoding", default="utf-8", metavar="NAME", help="of a CSV, such as latin-1 (default: utf-8)")
     made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
     made.add_argument("--columns", metavar="A,B,...", help="only these columns")
@@ -125,7 +177,7 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
     except LookupError:
         raise SourceError(f"there is no encoding {options.encoding!r}: utf-8, latin-1 and cp1252 are some") from None
     return SourceOptions(
-        time_column=options.time_column,
+        time_columns=tuple(options.time_column),
         time_format=options.time_format,
         zone=options.zone or "UTC",
         delimiter=options.delimiter,
@@ -137,6 +189,8 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
         device_column=options.device_column,
         encoding=options.encoding,
         decimal=options.decimal,
+        thousands=options.thousands,
+        skip_lines=options.skip_lines,
     )
 
 
@@ -168,9 +222,10 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
     state = State(Path(options.state), options.resume)
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
+    clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
     with connection.bulk_writer() as writer:
         for file in files:
-            _load(writer, file, source, options, state, report, progress)
+            _load(writer, file, source, options, state, report, progress, clock)
             report.files += 1
     report.points = writer.progress.points
     state.remove()
@@ -186,7 +241,9 @@ def _load(
     state: State,
     report: Report,
     progress: Progress,
+    clock: pa.DataType,
 ) -> None:
+    """`clock`: the type of times in the database's unit and the session's zone."""
     done = state.rows_of(file)
     with ExitStack() as stack:
         bad = BadRows(file, stack, append=done > 0)
@@ -199,7 +256,11 @@ def _load(
             for device, part in by_device(batch, options.device, file):
                 writer.add(device, part.times, part.columns, aligned=options.aligned or None)
             report.rows += batch.times_count
+            if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
+                report.add_times(batch.times.cast(clock, safe=False))
+            report.notes += [note for note in batch.notes if note not in report.notes]
             report.bad_rows += bad.write(batch)
+            report.bare_times |= source.time_format is None and pa.types.is_int64(batch.times.type)
             report.bad_times |= any(row.reason.endswith(NO_TIME) for row in batch.bad)
             state.note(file, batch.stop_row)
             if state.is_due:
@@ -300,6 +361,11 @@ class State:
     def remove(self) -> None:
         """All is loaded."""
         self._path.unlink(missing_ok=True)
+
+
+def _ticks(moment: pa.Scalar) -> int:
+    ticks: int = moment.value
+    return ticks
 
 
 def _identity(file: Path) -> str:

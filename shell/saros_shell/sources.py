@@ -2,7 +2,9 @@
 
 CSV comes in as text and is converted here, column by column, so that a value that does not fit spoils its row and not
 the file: such rows are taken out and reported with number, reason and values. Types of a CSV column come from the first
-batch: all true/false -> BOOLEAN, all numbers -> DOUBLE, else TEXT (as SQL infers them); `types` overrides.
+batch that has values of it, of rows whose time is one (a line of units below the header has none): all true/false ->
+BOOLEAN, all numbers -> DOUBLE, else TEXT (as SQL infers them); `types` overrides. A batch's `notes` say what a person
+may not have expected.
 
 No database here. Not thread-safe.
 """
@@ -10,8 +12,11 @@ No database here. Not thread-safe.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +39,13 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(i
 _INTEGER = r"^[+-]?\d+$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
+#: A number with a decimal comma, and maybe marks between its thousands.
+_COMMA_NUMBER = r"^[+-]?\d+([. ']\d{3})*,\d+([eE][+-]?\d+)?$"
+_THOUSANDS = r"^[+-]?\d{1,3}([.,' ])\d{3}(?!\d)"
+#: Of seconds; ISO 8601 allows a comma.
+_COMMA_FRACTION = r"(:\d\d),(\d)"
+_FRACTION = r"(:\d\d)[.,](?P<fraction>\d{1,9})"
+_EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": "ns"}
 #: Why a row is bad whose time is written in another way.
 NO_TIME = "is no ISO 8601 time"
 #: Bytes of CSV that are parsed at once.
@@ -52,7 +64,8 @@ class SourceError(Exception):
 class SourceOptions:
     """How files are read; see `saros import --help`."""
 
-    time_column: str | None = None
+    #: Several are joined by a blank: a date, and a time of day.
+    time_columns: tuple[str, ...] = ()
     time_format: str | None = None
     zone: str = "UTC"
     delimiter: str | None = None
@@ -64,6 +77,9 @@ class SourceOptions:
     device_column: str | None = None
     encoding: str = "utf-8"
     decimal: str = "."
+    thousands: str | None = None
+    #: Lines in front of the header.
+    skip_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,7 @@ class SourceBatch:
     bad: list[BadRow]
     stop_row: int
     position: int
+    notes: list[str] = field(default_factory=list)
 
     @property
     def times_count(self) -> int:
@@ -114,18 +131,24 @@ def read_source(file: Path, format_: str | None, options: SourceOptions) -> Iter
 
 def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
     ragged: list[BadRow] = []
+    #: Of each, how many rows before it were none.
+    before_ragged: list[int] = []
 
     def note_ragged(row: pa_csv.InvalidRow) -> str:
         reason = f"{counted(row.actual_columns, 'field')} where the header has {row.expected_columns}"
-        ragged.append(BadRow((row.number or 2) - 1, reason, (row.text,)))
+        ragged.append(BadRow((row.number or 2) - 1 - options.skip_lines, reason, (row.text,)))
+        before_ragged.append(ragged[-1].number - 1 - len(before_ragged))
         return "skip"
 
-    delimiter = options.delimiter or _guess_delimiter(file, options.encoding)
+    delimiter = options.delimiter or _guess_delimiter(file, options)
     header = _header(file, delimiter, options)
-    layout = _Layout(header, options, str(file))
+    names = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
+    layout = _Layout(names, options, str(file))
     with pa_csv.open_csv(
         file,
-        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding),
+        read_options=pa_csv.ReadOptions(
+            use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding, skip_rows=options.skip_lines
+        ),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=True, null_values=list(options.nulls)
@@ -138,7 +161,13 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
                 row += batch.num_rows
                 rows_seen += batch.nbytes
                 bad, ragged[:] = list(ragged), []
-                yield layout.convert(batch, row - batch.num_rows, bad, min(size, rows_seen))
+                named = pa.RecordBatch.from_arrays(batch.columns, names)
+                converted = layout.convert(named, row - batch.num_rows, min(size, rows_seen))
+                late = [
+                    replace(one, number=one.number + bisect_right(before_ragged, one.number - 1))
+                    for one in converted.bad
+                ]
+                yield replace(converted, bad=bad + late)
 
 
 def _read_parquet(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
@@ -149,7 +178,7 @@ def _read_parquet(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
     total, row = max(source.metadata.num_rows, 1), 0
     for batch in source.iter_batches(options.batch_rows):
         row += batch.num_rows
-        yield layout.convert(batch, row - batch.num_rows, [], file.stat().st_size * row // total)
+        yield layout.convert(batch, row - batch.num_rows, file.stat().st_size * row // total)
 
 
 def _with_mark(encoding: str) -> str:
@@ -157,9 +186,9 @@ def _with_mark(encoding: str) -> str:
     return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
 
 
-def _guess_delimiter(file: Path, encoding: str) -> str:
-    with file.open(encoding=_with_mark(encoding), errors="replace") as stream:
-        head = stream.readline()
+def _guess_delimiter(file: Path, options: SourceOptions) -> str:
+    with file.open(encoding=_with_mark(options.encoding), errors="replace") as stream:
+        head = next(islice(stream, options.skip_lines, None), "")
     return max((",", ";", "\t", "|"), key=head.count)
 
 
@@ -168,10 +197,10 @@ def _header(file: Path, delimiter: str, options: SourceOptions) -> list[str]:
     import csv
 
     with file.open(encoding=_with_mark(options.encoding), newline="") as stream:
-        names = next(csv.reader(stream, delimiter=delimiter), None)
+        names = next(csv.reader(islice(stream, options.skip_lines, None), delimiter=delimiter), None)
     if not names:
         raise SourceError(f"{file} is empty: a header line is needed")
-    guessed = options.time_column is None and not any(name.lower() in _TIME_NAMES for name in names)
+    guessed = not options.time_columns and not any(name.strip().lower() in _TIME_NAMES for name in names)
     if guessed and re.match(f"{_NUMBER}|{_ISO}", names[0]):
         remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
         raise SourceError(f"{file} begins with {names[0]!r}: a header line is needed; {remedy}")
@@ -184,29 +213,38 @@ class _Layout:
     def __init__(self, header: list[str], options: SourceOptions, file: str) -> None:
         self._options = options
         named = {*options.names, *options.types, *(options.only or ())}
-        named |= {c for c in (options.time_column, options.device_column) if c is not None}
+        named |= {c for c in (*options.time_columns, options.device_column) if c is not None}
+        twice = next((name for name, times in Counter(header).items() if times > 1), None)
+        if twice is not None:
+            raise SourceError(f"{file} has several columns {twice!r}: give each a name of its own in the header")
         unknown = sorted(named - set(header))
         if unknown:
             raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
         lower = {h.lower(): h for h in reversed(header)}
         guess = next((lower[n] for n in _TIME_NAMES if n in lower), header[0])
-        self._time = options.time_column or guess
-        apart = {self._time, options.device_column}
+        self._time = options.time_columns or (guess,)
+        apart = {*self._time, options.device_column}
         self._values = [h for h in header if h not in apart and (options.only is None or h in options.only)]
         if not self._values:
-            raise SourceError(f"{file} has no column of values beside {self._time!r}")
+            raise SourceError(
+                f"{file} has no column of values beside {', '.join(map(repr, self._time))}: --skip-lines N says how "
+                "many lines are in front of the header, --delimiter what is between its names"
+            )
+        self._file = file
         self._types: dict[str, pa.DataType] = {}
         for name, word in options.types.items():
             if word.upper() not in _ARROW_TYPES:
                 raise SourceError(f"type {word!r} of {name!r} is not one of {', '.join(_ARROW_TYPES)}")
             self._types[name] = _ARROW_TYPES[word.upper()]
 
-    def convert(self, batch: pa.RecordBatch, first_row: int, bad: list[BadRow], position: int) -> SourceBatch:
+    def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
         """Typed columns of the good rows."""
         reasons: dict[int, str] = {}
-        times = self._times(batch.column(self._time), reasons)
-        columns = {h: self._column(h, batch.column(h), reasons) for h in self._values}
-        bad += [
+        notes: list[str] = []
+        times = self._times(self._time_column(batch), reasons, notes)
+        self._find_types(batch.filter(times.is_valid()), notes)
+        columns = {h: self._column(h, batch.column(h), reasons) for h in self._values if h in self._types}
+        bad = [
             BadRow(first_row + i + 1, reason, tuple(str(c[i]) for c in batch.columns))
             for i, reason in sorted(reasons.items())
         ]
@@ -218,61 +256,137 @@ class _Layout:
             devices = None if devices is None else devices.filter(keep)
         names = self._options.names
         renamed = {names.get(h, h): c for h, c in columns.items()}
-        return SourceBatch(times, renamed, devices, bad, first_row + batch.num_rows, position)
+        return SourceBatch(times, renamed, devices, bad, first_row + batch.num_rows, position, notes)
 
-    def _times(self, column: pa.Array, reasons: dict[int, str]) -> pa.Array:
+    def _time_column(self, batch: pa.RecordBatch) -> pa.Array:
+        if len(self._time) == 1:
+            return batch.column(self._time[0])
+        texts = [pc.utf8_trim_whitespace(batch.column(name).cast(pa.string())) for name in self._time]
+        return pc.binary_join_element_wise(*texts, " ")
+
+    def _times(self, column: pa.Array, reasons: dict[int, str], notes: list[str]) -> pa.Array:
         if not pa.types.is_string(column.type):
             return column
         text = pc.utf8_trim_whitespace(column)
         pattern = self._options.time_format
-        if pattern == "epoch" or (pattern is None and _all_match(text, _INTEGER)):
+        if pattern in _EPOCH_UNITS:
+            ticks = _cast(text, pa.int64(), _INTEGER, "is no integer time", reasons)
+            return ticks.cast(pa.timestamp(_EPOCH_UNITS[pattern], tz="UTC"))
+        if pattern == "epoch" or (pattern is None and 2 * _matches(text, _INTEGER) > len(text)):
             return _cast(text, pa.int64(), _INTEGER, "is no integer time", reasons)
         if pattern is None:
-            return self._iso(text, reasons)
-        parsed = pc.strptime(text, format=pattern, unit="ns", error_is_null=True)
-        _note(parsed, text, f"time does not fit {pattern}", reasons)
-        return self._zoned(parsed.cast(pa.timestamp("us")))
+            return self._iso(text, reasons, notes)
+        parsed = _parsed(text, pattern)
+        _note(parsed, text, f"does not fit {pattern}", reasons)
+        return self._zoned(parsed, notes)
 
-    def _iso(self, text: pa.Array, reasons: dict[int, str]) -> pa.Array:
-        zoned = bool(pc.any(pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")).as_py())
+    def _iso(self, text: pa.Array, reasons: dict[int, str], notes: list[str]) -> pa.Array:
+        if _matches(text, _COMMA_FRACTION):
+            text = pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2")
+        zoned = _matches(text, r"(Z|[+-]\d\d:?\d\d)$") > 0
         type_ = pa.timestamp("us", tz="UTC") if zoned else pa.timestamp("us")
         parsed = _cast(text, type_, _ISO, NO_TIME, reasons)
-        return parsed if zoned else self._zoned(parsed)
+        return parsed if zoned else self._zoned(parsed, notes)
 
-    def _zoned(self, naive: pa.Array) -> pa.Array:
-        return pc.assume_timezone(naive, self._options.zone, ambiguous="earliest", nonexistent="latest")
+    def _zoned(self, naive: pa.Array, notes: list[str]) -> pa.Array:
+        """In the zone; of an hour that its clocks showed twice the first one, and none of one that they left out."""
+        zone = self._options.zone
+        times = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
+        twice = pc.not_equal(times, pc.assume_timezone(naive, zone, ambiguous="latest", nonexistent="latest"))
+        if pc.any(twice).as_py():
+            first = naive.filter(twice)[0].as_py().isoformat(" ")
+            rows = counted(pc.sum(twice).as_py(), "row")
+            notes.append(
+                f"the clocks of {zone} were set back: {rows} from {first} on could be of either hour, and are taken "
+                "for the first; times with an offset, or in UTC, leave no doubt"
+            )
+        return times
+
+    def _find_types(self, batch: pa.RecordBatch, notes: list[str]) -> None:
+        """Decide of what type columns are that have not had a value before. Raises SourceError."""
+        for header in self._values:
+            column = batch.column(header)
+            if header in self._types or column.null_count == len(column):
+                continue
+            if pa.types.is_string(column.type):
+                self._types[header] = self._inferred(header, pc.utf8_trim_whitespace(column), notes)
+            else:
+                self._types[header] = column.type
+
+    def _inferred(self, header: str, text: pa.Array, notes: list[str]) -> pa.DataType:
+        numbers, count = self._numbers(text), len(text) - text.null_count
+        fitting = _matches(numbers, _NUMBER)
+        if fitting == count:
+            return pa.float64()
+        if _matches(text, _BOOLEAN) == count:
+            return pa.bool_()
+        commas = pc.match_substring_regex(text, _COMMA_NUMBER)
+        if self._options.decimal == "." and 2 * (fitting + pc.sum(commas).as_py()) > count and pc.any(commas).as_py():
+            raise SourceError(
+                f"{self._file}: {header}: {text.filter(commas)[0].as_py()!r} looks like a number with a decimal comma: "
+                f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
+            )
+        if 2 * fitting > count:
+            odd = text.filter(pc.invert(pc.match_substring_regex(numbers, _NUMBER)))[0].as_py()
+            mark = re.match(_THOUSANDS, odd)
+            remedy = (
+                f'--thousands "{mark[1]}" reads it as one'
+                if mark
+                else f"--null '{odd}' is no value then, --type '{header}=DOUBLE' sets such rows aside"
+            )
+            notes.append(f"{header} is TEXT, since {odd!r} is no number; {remedy}")
+        return pa.string()
+
+    def _numbers(self, text: pa.Array) -> pa.Array:
+        """With a point as decimal mark; with another mark, what has a point is no number."""
+        if self._options.thousands:
+            text = pc.replace_substring(text, self._options.thousands, "")
+        if self._options.decimal == ".":
+            return text
+        no_number = pc.replace_substring(text, ".", "_")
+        return pc.replace_substring(no_number, self._options.decimal, ".")
 
     def _column(self, header: str, column: pa.Array, reasons: dict[int, str]) -> pa.Array:
-        if not pa.types.is_string(column.type):
-            return column.cast(self._types[header]) if header in self._types else column
-        numbers = column if self._options.decimal == "." else pc.replace_substring(column, self._options.decimal, ".")
-        if header not in self._types:
-            self._types[header] = _infer(numbers)
         type_ = self._types[header]
+        if not pa.types.is_string(column.type):
+            return column.cast(type_)
         if pa.types.is_string(type_):
             return column
         pattern = _BOOLEAN if pa.types.is_boolean(type_) else _INTEGER if pa.types.is_integer(type_) else _NUMBER
-        before = len(reasons)
-        converted = _cast(pc.utf8_trim_whitespace(numbers), type_, pattern, f"is no {type_}", reasons, header)
-        assert len(reasons) >= before
-        return converted
+        text = pc.utf8_trim_whitespace(column)
+        return _cast(self._numbers(text), type_, pattern, f"is no {type_}", reasons, header, shown=text)
 
 
-def _infer(column: pa.Array) -> pa.DataType:
-    text = pc.utf8_trim_whitespace(column)
-    if _all_match(text, _NUMBER):
-        return pa.float64()
-    return pa.bool_() if _all_match(text, _BOOLEAN) else pa.string()
+def _parsed(text: pa.Array, pattern: str) -> pa.Array:
+    """Times of a pattern of `strptime`, which knows no fractions of seconds (`%f`); null where it does not fit."""
+    whole = text if "%f" not in pattern else pc.replace_substring_regex(text, _FRACTION, r"\1")
+    parsed = pc.strptime(whole, format=re.sub(r"[.,]?%f", "", pattern), unit="us", error_is_null=True)
+    if "%f" not in pattern:
+        return parsed
+    digits = pc.struct_field(pc.extract_regex(text, _FRACTION.replace("(:", "(?P<second>:")), "fraction")
+    micros = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.fill_null(digits, "0"), 6, "0"), 0, 6).cast(pa.int64())
+    return pc.add(parsed, micros.cast(pa.duration("us")))
 
 
-def _all_match(text: pa.Array, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(text, pattern), skip_nulls=True).as_py() is not False)
+def _matches(text: pa.Array, pattern: str) -> int:
+    """How many of the texts fit the pattern."""
+    count: int | None = pc.sum(pc.match_substring_regex(text, pattern)).as_py()
+    return count or 0
 
 
 def _cast(
-    text: pa.Array, type_: pa.DataType, pattern: str, what: str, reasons: dict[int, str], header: str = "time"
+    text: pa.Array,
+    type_: pa.DataType,
+    pattern: str,
+    what: str,
+    reasons: dict[int, str],
+    header: str = "time",
+    shown: pa.Array | None = None,
 ) -> pa.Array:
-    """Cast; rows that cannot be cast become null and get a reason. Null times are bad, null values are absent."""
+    """Cast; rows that cannot be cast become null and get a reason. Null times are bad, null values are absent.
+
+    shown  the texts as the file has them
+    """
     try:
         result = text.cast(type_)
     except pa.ArrowInvalid:
@@ -282,7 +396,7 @@ def _cast(
             result = safe.cast(type_)
         except pa.ArrowInvalid:  # right shape, impossible value (31 February, too large): one by one, this batch only
             result = pa.array([_cast_one(v, type_) for v in safe.to_pylist()], type_)
-    _note(result, text, what, reasons, header, null_is_bad=header == "time")
+    _note(result, text if shown is None else shown, what, reasons, header, null_is_bad=header == "time")
     return result
 
 
@@ -304,4 +418,5 @@ def _note(
 ) -> None:
     lost = pc.is_null(result) if null_is_bad else pc.and_(pc.is_null(result), pc.is_valid(text))
     for index in pc.indices_nonzero(lost).to_pylist():
-        reasons.setdefault(index, f"{header}: {text[index].as_py()!r} {what}")
+        value = text[index].as_py()
+        reasons.setdefault(index, f"{header}: " + ("there is none" if value is None else f"{value!r} {what}"))

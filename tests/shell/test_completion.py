@@ -4,7 +4,9 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from saros_grammar.generated.Sql import Sql
 from saros_shell.completion import CommandAt, PathAt, SarosCompleter, WordAt, place_of
+from saros_shell.words import KEYWORDS, TYPES
 
 
 @pytest.mark.parametrize(
@@ -36,9 +38,14 @@ def completions(text: str) -> list[str]:
 def test_words_come_in_the_case_that_is_typed() -> None:
     assert "select" in completions("sel")
     assert "SELECT" in completions("SEL")
-    assert ["avg"] == completions("select av")
+    assert ["avg"] == completions("select avg")
 
 
 def test_paths_come_from_the_database() -> None:
     assert ["plant", "port"] == completions("select * from root.p")
     assert ["\\d", "\\dd"] == completions("\\d")
+
+
+def test_every_keyword_of_the_grammar_is_coloured_and_completed() -> None:
+    known = {*KEYWORDS, *TYPES}
+    assert [] == [word for word in Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1] if word not in known and word != "ROOT"]

@@ -130,7 +130,11 @@ def test_files_that_are_not_utf_8_say_how_they_are_written(tmp_path: Path, capsy
     assert 1 == run(tmp_path, *arguments, "--encoding", "latin-0")
     assert "there is no encoding 'latin-0'" in capsys.readouterr().err
     assert 0 == run(tmp_path, *arguments, "--encoding", "latin-1", "--decimal", ",")
-    assert "1 file, 1 row, 2 points, 0 bad rows\ncolumns: Temp °C DOUBLE, Zustand TEXT\n" == capsys.readouterr().out
+    assert [
+        "1 file, 1 row, 2 points, 0 bad rows",
+        "columns: Temp °C DOUBLE, Zustand TEXT",
+        "times: 2024-01-01T00:00:00.000Z to 2024-01-01T00:00:00.000Z",
+    ] == capsys.readouterr().out.splitlines()
     assert [(1_704_067_200_000, 20.5, "läuft")] == rows(tmp_path, "select `Temp °C`, Zustand from root.a.d")
 
 

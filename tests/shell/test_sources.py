@@ -38,7 +38,7 @@ def test_naive_times_are_in_the_zone_and_others_keep_theirs(tmp_path: Path) -> N
 
 def test_epoch_times_stay_integers_and_formats_are_followed(tmp_path: Path) -> None:
     assert [5, 6] == read(tmp_path, "ts,v\n5,1\n6,1\n").times.to_pylist()
-    batch = read(tmp_path, "when,v\n03/02/2020 10:00,1\n", time_column="when", time_format="%d/%m/%Y %H:%M")
+    batch = read(tmp_path, "when,v\n03/02/2020 10:00,1\n", time_columns=("when",), time_format="%d/%m/%Y %H:%M")
     assert 1580724000 == batch.times[0].as_py().timestamp()
 
 
@@ -60,7 +60,7 @@ def test_a_file_without_a_header_is_refused_with_what_it_begins_with(tmp_path: P
     """Else its first row would be lost, and become names of series."""
     with pytest.raises(SourceError, match=f"begins with '{first}': a header line is needed"):
         read(tmp_path, f"{first},1\n{first},2\n")
-    assert 1 == read(tmp_path, f"{first},v\n5,2\n", time_column=first).times_count
+    assert 1 == read(tmp_path, f"{first},v\n5,2\n", time_columns=(first,)).times_count
 
 
 def test_unknown_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
@@ -92,6 +92,84 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"time": times, "n": pa.array([1, None], pa.int32())}), file)
     (batch,) = list(read_source(file, None, SourceOptions()))
     assert (pa.int32(), [1, None]) == (batch.columns["n"].type, batch.columns["n"].to_pylist())
+
+
+def test_types_are_those_of_rows_with_a_time_and_columns_without_a_value_are_none(tmp_path: Path) -> None:
+    """Below the header a historian puts units, at the end of its lines a mark."""
+    batch = read(tmp_path, "time;p;q;\n;bar;m³/h;\n2020-01-01;1.5;;\n2020-01-02;2.5;;\n")
+    assert {"p": [1.5, 2.5]} == {name: column.to_pylist() for name, column in batch.columns.items()}
+    assert ["time: there is none"] == [row.reason for row in batch.bad]
+
+
+def test_a_column_gets_its_type_where_its_values_begin(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("time,a,b\n1,1,\n2,2,on\n")
+    first, second = read_source(file, None, SourceOptions(batch_rows=1))
+    assert (["a"], ["a", "b"]) == (list(first.columns), list(second.columns))
+    assert ["on"] == second.columns["b"].to_pylist()
+
+
+def test_numbers_with_a_decimal_comma_are_not_taken_for_texts(tmp_path: Path) -> None:
+    text = 'time;v\n1;20,5\n2;"1.021,5"\n3;bad\n4;7\n'
+    with pytest.raises(SourceError, match=r"v: '20,5' looks like a number with a decimal comma: say --decimal ,"):
+        read(tmp_path, text)
+    assert "20,5" == read(tmp_path, text, types={"v": "TEXT"}).columns["v"][0].as_py()
+    batch = read(tmp_path, text, decimal=",", thousands=".", nulls=("", "bad"))
+    assert [20.5, 1021.5, None, 7.0] == batch.columns["v"].to_pylist()
+
+
+def test_a_mark_between_thousands_is_no_decimal_point(tmp_path: Path) -> None:
+    batch = read(tmp_path, "time;v\n1;20,5\n2;1.021\n", decimal=",", types={"v": "DOUBLE"})
+    assert [20.5] == batch.columns["v"].to_pylist()
+    assert ["v: '1.021' is no double"] == [row.reason for row in batch.bad]
+    (note,) = read(tmp_path, "time;v\n1;20,5\n2;21,5\n3;1.021\n", decimal=",").notes
+    assert "v is TEXT, since '1.021' is no number; --thousands \".\" reads it as one" == note
+
+
+def test_a_word_that_makes_numbers_text_is_named(tmp_path: Path) -> None:
+    (note,) = read(tmp_path, "time,v,state\n1,1,on\n2,Bad Input,off\n3,3,on\n").notes
+    assert note.startswith("v is TEXT, since 'Bad Input' is no number; --null 'Bad Input' is no value then")
+
+
+def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
+    batch = read(tmp_path, "Date,Time,v\n2020-01-01,08:00:01,1\n", time_columns=("Date", "Time"))
+    assert ([1577865601], ["v"]) == ([t.timestamp() for t in batch.times.to_pylist()], list(batch.columns))
+
+
+@pytest.mark.parametrize(
+    ("time", "pattern"),
+    [
+        ("2020-01-01 00:00:01,25", None),
+        ("01.01.2020 00:00:01.25", "%d.%m.%Y %H:%M:%S.%f"),
+        ("01.01.2020 00:00:01,250000", "%d.%m.%Y %H:%M:%S,%f"),
+        ("1577836801250", "epoch:ms"),
+    ],
+)
+def test_fractions_of_seconds(tmp_path: Path, time: str, pattern: str | None) -> None:
+    batch = read(tmp_path, f"t;v\n{time};1\nx;2\n", time_format=pattern)
+    assert [1577836801.25] == [t.timestamp() for t in batch.times.to_pylist()]
+    assert [2] == [row.number for row in batch.bad]
+
+
+def test_an_hour_that_the_clocks_showed_twice_is_told(tmp_path: Path) -> None:
+    text = "time,v\n2020-10-25T01:59,1\n2020-10-25T02:30,2\n2020-10-25T03:00,3\n"
+    (note,) = read(tmp_path, text, zone="Europe/Berlin").notes
+    assert note.startswith("the clocks of Europe/Berlin were set back: 1 row from 2020-10-25 02:30:00 on")
+    assert [] == read(tmp_path, text).notes
+
+
+def test_lines_in_front_of_the_header_are_skipped(tmp_path: Path) -> None:
+    text = 'Historian;1\n\n"time" ; v ;\n1;2;\nx;3;\n4;5\n6;y;\n'
+    batch = read(tmp_path, text, skip_lines=2, types={"v": "DOUBLE"}, time_format="epoch")
+    assert ([1], {"v": [2.0]}) == (batch.times.to_pylist(), {n: c.to_pylist() for n, c in batch.columns.items()})
+    assert {2, 3, 4} == {row.number for row in batch.bad}
+    with pytest.raises(SourceError, match="no column of values beside 'Export of A': --skip-lines N says how many"):
+        read(tmp_path, "Export of A\ntime,v\n1,2\n")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="has several columns 'v': give each a name of its own in the header"):
+        read(tmp_path, "time,v,v\n1,2,3\n")
 
 
 @pytest.mark.parametrize("name", ["valve1-0", "anomaly-free"])
