@@ -17,13 +17,13 @@ from waiting import PATIENCE_S
 from saros_cluster.data import region_machine
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
+from saros_cluster.data.had import Had, Requested
 from saros_cluster.data.ownership import (
     LEFT,
     MOVED,
     Arrival,
     Bring,
     Fence,
-    Had,
     LetGo,
     Open,
     Ownership,
@@ -788,7 +788,7 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
 
 def test_requests_that_came_with_slots_are_forgotten_too() -> None:
     requests = Requests()
-    had = Had(frozenset({8, 9}), frozenset({(1, 1)}))
+    had = Had(frozenset({8, 9}), Requested.of([(1, 1)]))
     requests.take_in(3, 10, [had])
     for found in (requests, Requests(requests.dump(), requests.dump_arrived())):
         assert found.is_known(Request(1, 1), 10 + MEMORY)
@@ -805,19 +805,19 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
     """First for slots that were here, then for those that came; both counts go along when they leave."""
     requests, request = Requests(), Request(1, 1)
-    requests.take_in(3, 10, [Had(frozenset({5}), frozenset({(1, 9)}))])
+    requests.take_in(3, 10, [Had(frozenset({5}), Requested.of([(1, 9)]))])
     requests.remember(request, 20, 0)
     requests.remember(request, 40, 3)
     found = Requests(requests.dump(), requests.dump_arrived())
     assert requests.dump() == found.dump()
-    both, first, came = {(1, 1), (1, 9)}, {(1, 1)}, {(1, 9)}
+    both, first, came = [(1, 9), (1, 1)], [(1, 1)], [(1, 9)]
     leaving = {0: frozenset({1}), 3: frozenset({5, 6})}
     for fence, expected in (
         (50, [({1}, first), ({5}, both), ({6}, first)]),
         (30, [({1}, first), ({5}, came)]),
         (15, [({5}, came)]),
     ):
-        assert [Had(frozenset(s), frozenset(r)) for s, r in expected] == list(found.had_by(leaving, fence))
+        assert [Had(frozenset(s), Requested.of(r)) for s, r in expected] == list(found.had_by(leaving, fence))
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from saros_cluster.data.had import Had
 from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import slot_of
@@ -101,24 +102,6 @@ class Bring:
     """See the module. Has no effect once the move is opened."""
 
     epoch: int
-
-
-class Had(NamedTuple):
-    """Requests (client, sequence) that had their effect on slots, wherever these were."""
-
-    slots: frozenset[int]
-    requests: frozenset[tuple[int, int]]
-
-    def words(self) -> list[object]:
-        """As values that JSON knows."""
-        return [runs(sorted(self.slots)), sorted(self.requests)]
-
-    @staticmethod
-    def of_words(words: Sequence[Any]) -> Had:
-        """The inverse. Raises ValueError, TypeError."""
-        slots, requests = words
-        known = frozenset((int(client), int(sequence)) for client, sequence in requests)
-        return Had(frozenset(slots_of_runs(slots)), known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from saros_cluster.data.command import NO_REQUEST, Request
-from saros_cluster.data.ownership import Had
+from saros_cluster.data.had import Had, Requested
 
 #: Entries for which a request is remembered. A client gives up after seconds; this many entries take longer.
 MEMORY = 131_072
-#: Requests that come along with slots, the last ones: a client repeats what it did seconds ago.
-ARRIVING_MAX = 16_384
 
 
 class Requests:
@@ -87,18 +85,22 @@ class Requests:
         self._arrived[epoch] = index, tuple(had)
 
     def had_by(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[Had, ...]:
-        """What slots have had that leave with entry `fence`, the last requests each.
+        """What slots have had that leave with entry `fence`.
 
         `leaving`: the slots, by the move that brought them here. Entries behind the fence were for other slots.
         """
         found: list[Had] = []
         for since, slots in leaving.items():
-            here = [r for r, known in self._known.items() if any(at < fence and since <= epoch for at, epoch in known)]
+            here = Requested.of(
+                request
+                for request, known in self._known.items()
+                if any(at < fence and since <= epoch for at, epoch in known)
+            )
             rest = slots
             for had in self._arrived.get(since, (0, ()))[1]:
-                found.append(Had(had.slots & slots, frozenset([*sorted(had.requests), *here][-ARRIVING_MAX:])))
+                found.append(Had(had.slots & slots, had.requests.then(here)))
                 rest -= had.slots
-            found.append(Had(rest, frozenset(here[-ARRIVING_MAX:])))
+            found.append(Had(rest, here))
         return tuple(had for had in found if had.slots and had.requests)
 
     def dump(self) -> list[tuple[int, int, int, int]]:

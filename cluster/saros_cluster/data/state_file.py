@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.ownership import Had
+from saros_cluster.data.had import Had
 from saros_cluster.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Position
 from saros_storage.disk import Disk
