@@ -191,15 +191,12 @@ class QueryEngine:
         session: SessionContext | None = None,
     ) -> int:
         """Write a batch of one device; see `writing.Writer.insert_columns`. `session`: None may everything."""
-        began_ns = self._clock.monotonic_ns()
         with self._counted(statements=0):
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
                     authorize_write(device, tuple(columns), self._asked(session.access))
             self.mode.require_running()
-            points = self._writer.insert_columns(device, times, columns, aligned=aligned)
-        self._written(began_ns, points)
-        return points
+            return self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned))
 
     def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
         """Begin to write batches, each by itself; None: `insert_columns` that one, which also says what is wrong."""
@@ -219,6 +216,13 @@ class QueryEngine:
             except (EngineError, StorageError):
                 return None
         return tablet
+
+    def _timed(self, write: Callable[[], int]) -> int:
+        """Do a write, which answers its points."""
+        began_ns = self._clock.monotonic_ns()
+        points = write()
+        self._written(began_ns, points)
+        return points
 
     def _written(self, began_ns: int, points: int) -> None:
         self._writes.add(self._clock.monotonic_ns() - began_ns)
@@ -255,10 +259,8 @@ class QueryEngine:
             case ast.Select():
                 return self._select_into(statement, session, text, timeout_ms)
             case ast.Insert():
-                began_ns = self._clock.monotonic_ns()
-                points = self._writer.insert(statement, self._queries.moment(session))
-                self._written(began_ns, points)
-                return Result("", count=points)
+                moment = self._queries.moment(session)
+                return Result("", count=self._timed(partial(self._writer.insert, statement, moment)))
             case ast.Explain():
                 return self._explain(statement, session, text, timeout_ms)
             case ast.Show():
@@ -351,9 +353,7 @@ class QueryEngine:
         check_types(targets, logical.fields, self._store.schema)
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
-            began_ns = self._clock.monotonic_ns()
-            points = self._writer.insert_columns(device, times, columns, aligned=aligned or None)
-            self._written(began_ns, points)
+            self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned or None))
 
         plan = self._queries.physical(logical, session)
         execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
