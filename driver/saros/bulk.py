@@ -148,10 +148,11 @@ class BulkWriter:
 
         Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
         """
-        from saros.connection import as_mapping
+        from saros.connection import as_mapping, translated_errors
 
         self._owner.check()
-        batch = batch_of(times, as_mapping(device, columns))
+        with translated_errors():
+            batch = batch_of(times, as_mapping(device, columns))
         if not batch.num_rows:
             return
         copied = pa.ipc.read_record_batch(batch.serialize(), batch.schema)

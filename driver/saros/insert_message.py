@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from saros.errors import database_error
 from saros_wire import protocol
+from saros_wire.client_values import arrow_array
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
 _SHAPES_KEPT = 4_096
@@ -36,7 +37,7 @@ class Plain:
 
 
 def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.RecordBatch | Plain]:
-    """What goes into a message each; nothing if there are no rows. Raises DataError, ProgrammingError (lengths)."""
+    """What goes into a message each; nothing if there are no rows. Raises as `batch_of`."""
     plain = _plain_of(times, columns)
     if plain is None:
         yield from split(batch_of(times, columns))
@@ -79,32 +80,11 @@ def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
     return head
 
 
-def to_array(values: object, what: str) -> pa.Array:
-    """A column as Arrow, nulls where pandas and lists have none. Raises DataError (507), which names it as `what`."""
-    if type(values) is np.ndarray and values.dtype.kind in "iuf" and values.ndim == 1:
-        return pa.array(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
-    try:
-        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else _converted(values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
-        raise database_error(f"{what}: values cannot be read as one type: {error}", 507) from error
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def _converted(values: object) -> pa.Array | pa.ChunkedArray:
-    """In chunks if they are so already: pandas keeps texts as Arrow does."""
-    if isinstance(values, np.ma.MaskedArray):
-        return pa.array(values.data, mask=np.ma.getmaskarray(values))
-    plain = isinstance(values, np.ndarray) and values.dtype != object
-    return pa.array(values, from_pandas=not plain)
-
-
 def batch_of(times: object, columns: Mapping[str, object]) -> pa.RecordBatch:
-    """Times, then the columns. Raises DataError, ProgrammingError (lengths)."""
-    arrays = [to_array(times, "times")]
+    """Times, then the columns. Raises UnreadableValues, ProgrammingError (lengths)."""
+    arrays = [arrow_array(times, "times")]
     for name, values in columns.items():
-        array = to_array(values, f"column {name}")
+        array = arrow_array(values, f"column {name}")
         if len(array) != len(arrays[0]):
             raise database_error(f"column {name} has {len(array)} values for {len(arrays[0])} times", 2003)
         arrays.append(array)

@@ -19,6 +19,7 @@ from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import BoolArray, DataType, Int32Array, NumericArray, TimeUnit
 from saros_storage.value_texts import to_arrow as text_to_arrow
+from saros_wire.client_values import arrow_array
 
 _SIMPLE: dict[DataType, pa.DataType] = {
     DataType.BOOLEAN: pa.bool_(),
@@ -163,10 +164,11 @@ def _shape_of(schema: bytes) -> tuple[list[str], DataType | None]:
     return read.names[1:], None if known is None else known[0]
 
 
-def to_column(values: object, unit: TimeUnit) -> Column:
-    """A client's column (NumPy, Arrow, pandas, list) as ours; raises UserMistake 507 for a type we do not have.
+def to_column(name: str, values: object, unit: TimeUnit) -> Column:
+    """A client's column (NumPy, Arrow, pandas, list) as ours; one that is ours already stays as it is.
 
-    One that is ours already stays as it is.
+    Raises UnreadableValues, UserMistake (507 for a type we do not have, 2008 for a value that does not fit): both name
+    the column.
     """
     if type(values) is Column:
         return values
@@ -178,47 +180,20 @@ def to_column(values: object, unit: TimeUnit) -> Column:
         known = _FROM_NUMPY.get(values.dtype.str[1:])
         if known is not None and values.ndim == 1:
             return Column(known[0], np.ascontiguousarray(values, known[1]))
-    return _from_arrow(_as_arrow(values), unit)
+    what = f"column {name}"
+    return _from_arrow(arrow_array(values, what), unit, what)
 
 
-def _as_arrow(values: object) -> pa.Array:
-    found = values if isinstance(values, pa.Array | pa.ChunkedArray) else _made_arrow(values)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def _made_arrow(values: object) -> pa.Array | pa.ChunkedArray:
-    """In chunks if they are so already: pandas keeps texts as Arrow does."""
-    try:
-        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-            values = values.astype(_arrow_dtype(values.dtype), copy=False)
-        if isinstance(values, np.ma.MaskedArray):
-            return pa.array(values.data, mask=np.ma.getmaskarray(values))
-        if isinstance(values, np.ndarray):
-            return pa.array(values, from_pandas=values.dtype == object)
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
-        raise UserMistake(f"values cannot be read as one type: {error}", code=507) from error
-
-
-def _arrow_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy has units of time that Arrow lacks: minutes, hours, weeks, months and years become seconds."""
-    unit, _ = np.datetime_data(dtype)
-    return np.dtype(f"datetime64[{'s' if unit in ('Y', 'M', 'W', 'h', 'm') else unit}]")
-
-
-def _from_arrow(array: pa.Array, unit: TimeUnit) -> Column:
-    type_ = array.type
-    if pa.types.is_dictionary(type_):
-        return _from_arrow(array.dictionary_decode(), unit)
-    target = _target(type_, unit)
+def _from_arrow(array: pa.Array, unit: TimeUnit, what: str) -> Column:
+    target = _target(array.type, unit)
     if target is None:
-        raise UserMistake(f"columns of Arrow type {type_} cannot be stored", code=507)
+        raise UserMistake(f"{what}: columns of Arrow type {array.type} cannot be stored", code=507)
     data_type, storage_type = target
-    if type_ != storage_type:
+    if array.type != storage_type:
         try:
             array = array.cast(storage_type)
         except pa.ArrowInvalid as error:
-            raise UserMistake(f"a value does not fit {data_type.name}: {error}", code=2008) from error
+            raise UserMistake(f"{what}: a value does not fit {data_type.name}: {error}", code=2008) from error
     valid: BoolArray | None = None
     if array.null_count:
         valid = np.asarray(array.is_valid())
@@ -270,34 +245,32 @@ def _numbers_at(array: pa.Array, dtype: Any) -> NumericArray:
 
 
 def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
-    """A client's times as int64 in `unit`: shape (n,). Naive datetimes are in `zone`. Raises UserMistake 2007."""
-    if isinstance(times, np.ndarray) and times.dtype == np.int64 and times.ndim == 1:
-        return np.ascontiguousarray(times)
+    """A client's times as int64 in `unit`: shape (n,). Naive datetimes are in `zone`.
+
+    Raises UnreadableValues, UserMistake 2007.
+    """
+    if type(times) is np.ndarray and times.dtype == np.int64 and times.ndim == 1:
+        return np.ascontiguousarray(times, np.int64)
     if isinstance(times, pa.Int64Array) and not times.null_count:
         return _numbers_at(times, np.int64)
-    if isinstance(times, np.ndarray) and times.dtype.kind == "u":
-        times = times.astype(np.int64)
-    try:
-        array = _as_arrow(times)
-    except UserMistake as error:
-        raise UserMistake(f"times: {error.message}", code=error.code) from error
+    array = arrow_array(times, "times")
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))
     if array.null_count:
         raise UserMistake("a time is null: every row needs a time", code=2007)
-    if pa.types.is_timestamp(array.type):
-        return _timestamps(array, unit, zone)
-    if pa.types.is_integer(array.type):
-        return np.asarray(array.cast(pa.int64()).to_numpy())
-    raise UserMistake(f"times must be integers or timestamps, not {array.type}", code=2007)
-
-
-def _timestamps(array: pa.Array, unit: TimeUnit, zone: str) -> NumericArray:
-    import pyarrow.compute as pc
-
+    if not pa.types.is_timestamp(array.type) and not pa.types.is_integer(array.type):
+        raise UserMistake(f"times must be integers or timestamps, not {array.type}", code=2007)
     try:
-        if array.type.tz is None:
-            array = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")
-        return np.asarray(array.cast(pa.timestamp(unit.suffix, tz=array.type.tz)).cast(pa.int64()).to_numpy())
+        return np.asarray(_in_unit(array, unit, zone).cast(pa.int64()).to_numpy())
     except pa.ArrowInvalid as error:
         raise UserMistake(f"a time cannot be held in {unit.suffix}: {error}", code=2007) from error
+
+
+def _in_unit(times: pa.Array, unit: TimeUnit, zone: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    if not pa.types.is_timestamp(times.type):
+        return times
+    if times.type.tz is None:
+        times = pc.assume_timezone(times, zone, ambiguous="earliest", nonexistent="latest")
+    return times.cast(pa.timestamp(unit.suffix, tz=times.type.tz))

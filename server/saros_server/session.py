@@ -35,7 +35,6 @@ from saros_server.node import UNITS, Node
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.serving import serving
 from saros_server.uploads import Uploads
-from saros_storage.block import Column
 from saros_storage.capture.frozen import Frozen
 from saros_storage.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
@@ -219,7 +218,7 @@ class EmbeddedSession:
         self._check_open()
         unit = self._unit
         names = _node_names(tuple(columns))
-        ours = {name: _column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
+        ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
         at = to_times(times, unit, self._context.zone)
         return ColumnBatch(device, at, ours, aligned, self._context.access, request)
 
@@ -293,13 +292,6 @@ class EmbeddedSession:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the session is closed")
-
-
-def _column(name: str, values: object, unit: TimeUnit) -> Column:
-    try:
-        return to_column(values, unit)
-    except UserMistake as error:
-        raise UserMistake(f"column {name}: {error.message}", code=error.code) from error
 
 
 @lru_cache(_SHAPES_CACHED)

@@ -102,6 +102,6 @@ def _columns(table: pa.Table, series: Sequence[tuple[str, str, str, str]]) -> tu
     times = table.column(0).cast(pa.int64()).to_numpy()
     columns = []
     for number, (_, type_, _, _) in enumerate(series, 1):
-        column = to_column(table.column(number), unit)
+        column = to_column(table.column_names[number], table.column(number), unit)
         columns.append(Column(DataType[type_], column.values, column.valid))
     return times, columns

@@ -214,20 +214,19 @@ class Sealer:
             for name in names:
                 type_ = next(part.columns[name].type for part in parts if name in part.columns)
                 whole = pa.concat_arrays([part.columns.get(name, pa.nulls(len(part.times), type_)) for part in parts])
-                columns[name] = self._column(whole, stored[name].type if name in stored else None)
+                columns[name] = self._column(name, whole, stored[name].type if name in stored else None)
         except (UserMistake, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self._explained(device, parts, stored, error) from error
         return times, columns
 
-    def _column(self, array: pa.Array, type_: DataType | None) -> Column:
+    def _column(self, name: str, array: pa.Array, type_: DataType | None) -> Column:
         if type_ is None:
-            return to_column(array, self._known.unit)
+            return to_column(name, array, self._known.unit)
         text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
         if text != type_.is_text or (pa.types.is_floating(array.type) and type_ not in _FLOATS):
             raise UserMistake(f"a column of {array.type} does not fit {type_.name}", code=507)
-        column = to_column(
-            array.cast(arrow_type(type_, pa.timestamp(self._known.unit.suffix, "UTC"))), self._known.unit
-        )
+        cast = array.cast(arrow_type(type_, pa.timestamp(self._known.unit.suffix, "UTC")))
+        column = to_column(name, cast, self._known.unit)
         return Column(type_, column.values, column.valid)
 
     def _explained(self, device: str, parts: list[Rows], stored: Mapping[str, Stored], error: Exception) -> SourceError:

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from saros.errors import DataError, ProgrammingError
+from saros.errors import ProgrammingError
 from saros.insert_message import Plain, batch_of, message, parts_of
 from saros_wire import protocol
+from saros_wire.client_values import UnreadableValues
 
 TIMES = np.arange(6) * 1_000
 DOUBLES = np.array([0.5, np.nan, -1.5, 2.0, np.inf, 0.0])
@@ -75,7 +76,7 @@ def test_columns_of_another_length_are_refused() -> None:
 
 
 def test_a_column_that_arrow_cannot_read_is_named() -> None:
-    with pytest.raises(DataError, match="column b: values cannot be read as one type"):
+    with pytest.raises(UnreadableValues, match="column b: values cannot be read as one type"):
         batch_of(TIMES, {"a": DOUBLES, "b": 1})
-    with pytest.raises(DataError, match="times: values cannot be read as one type"):
+    with pytest.raises(UnreadableValues, match="times: values cannot be read as one type"):
         batch_of(1, {"a": DOUBLES})

@@ -11,6 +11,7 @@ from saros_server.arrow import arrow_schema, columns_of, to_arrow, to_column, to
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
+from saros_wire.client_values import UnreadableValues
 
 MS = TimeUnit.MILLISECOND
 ALL = {
@@ -35,7 +36,7 @@ def test_every_type_goes_to_arrow_and_back() -> None:
     batch.validate(full=True)
     assert [dt.date(1970, 1, 1), None, dt.date(2024, 2, 29)] == batch.column("DATE").to_pylist()
     for type_, values in ALL.items():
-        back = to_column(batch.column(type_.name), MS)
+        back = to_column("s", batch.column(type_.name), MS)
         assert values == back.to_list()
         expected = DataType.TEXT if type_ is DataType.STRING else type_
         assert expected is back.type
@@ -45,7 +46,7 @@ def test_a_slice_of_text_is_that_slice() -> None:
     column = Column.of(DataType.TEXT, ["a", "bb", "ccc"]).slice(1, 3)
     schema = arrow_schema(["t"], [DataType.TEXT], timed=False, unit=MS, zone="UTC")
     assert ["bb", "ccc"] == to_arrow(Block.untimed([column]), schema).column(0).to_pylist()
-    assert ["bb"] == to_column(pa.array(["a", "bb", "c"]).slice(1, 1), MS).to_list()
+    assert ["bb"] == to_column("s", pa.array(["a", "bb", "c"]).slice(1, 1), MS).to_list()
 
 
 def test_bytes_that_are_no_text_are_shown_as_u_fffd_and_the_values_beside_them_as_they_are() -> None:
@@ -70,15 +71,17 @@ def test_bytes_that_are_no_text_are_shown_as_u_fffd_and_the_values_beside_them_a
     ],
 )
 def test_columns_of_clients(values: object, type_: DataType, expected: list[object]) -> None:
-    column = to_column(values, MS)
+    column = to_column("s", values, MS)
     assert (type_, expected) == (column.type, column.to_list())
 
 
 def test_columns_that_cannot_be_stored_are_refused() -> None:
-    with pytest.raises(UserMistake, match="cannot be stored"):
-        to_column(pa.array([[1]]), MS)
-    with pytest.raises(UserMistake, match="one type"):
-        to_column([1, "a"], MS)
+    with pytest.raises(UserMistake, match=r"column s: .* cannot be stored"):
+        to_column("s", pa.array([[1]]), MS)
+    with pytest.raises(UserMistake, match="column s: a value does not fit INT64"):
+        to_column("s", np.array([2**63], np.uint64), MS)
+    with pytest.raises(UnreadableValues, match=r"column s: .* one type"):
+        to_column("s", [1, "a"], MS)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,9 @@ def test_columns_that_cannot_be_stored_are_refused() -> None:
         ([dt.datetime(1970, 1, 1, tzinfo=dt.UTC)], [0]),
         (pd.to_datetime(["1970-01-01T01:00:00"]), [0]),
         (pa.array([1_000_000], pa.timestamp("us", tz="UTC")), [1_000]),
+        (np.array([5], np.uint64), [5]),
+        (np.array([5], ">i8"), [5]),
+        (pa.array([7, 7]).dictionary_encode(), [7, 7]),
     ],
 )
 def test_times_of_clients_naive_ones_in_the_sessions_zone(times: object, expected: list[int]) -> None:
@@ -99,7 +105,13 @@ def test_times_of_clients_naive_ones_in_the_sessions_zone(times: object, expecte
 
 
 def test_times_that_lose_precision_or_are_missing_are_refused() -> None:
-    for times in (pa.array([1], pa.timestamp("us", tz="UTC")), [None, 1], ["noon"]):
+    for times in (
+        pa.array([1], pa.timestamp("us", tz="UTC")),
+        [None, 1],
+        ["noon"],
+        np.ma.masked_array([1, 2], [False, True]),
+        np.array([2**63], np.uint64),
+    ):
         with pytest.raises(UserMistake) as caught:
             to_times(times, MS, "UTC")
         assert 2007 == caught.value.code
@@ -113,9 +125,9 @@ def test_numbers_of_one_type_become_columns_at_once(dtype: str) -> None:
     assert [*values] == [*found]
     for name, column in found.items():
         assert isinstance(column, Column)
-        expected = to_column(values[name], MS)
+        expected = to_column("s", values[name], MS)
         assert (expected.type, expected.to_list()) == (column.type, column.to_list())
-        assert column is to_column(column, MS)
+        assert column is to_column("s", column, MS)
 
 
 OTHER_COLUMNS = {
@@ -139,4 +151,4 @@ def test_metadata_does_not_make_another_shape() -> None:
     for number in range(2):
         schema = pa.schema([("", pa.int64()), ("s", pa.float64())], metadata={"sequence": str(number)})
         batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([number / 2])], schema=schema)
-        assert [number / 2] == to_column(columns_of(batch)["s"], MS).to_list()
+        assert [number / 2] == to_column("s", columns_of(batch)["s"], MS).to_list()
