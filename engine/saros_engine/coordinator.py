@@ -407,7 +407,7 @@ class QueryEngine:
 
 
 def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int], None]) -> Inserting | None:
-    return None if writing is None else Inserting(writing, points_of(tablet.rows, tablet.columns), written)
+    return None if writing is None else Inserting(writing, points_of(tablet.columns), written)
 
 
 def _result(shown: Shown, point: ReadPoint) -> Result:

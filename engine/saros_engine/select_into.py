@@ -61,7 +61,7 @@ def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list
             for number in numbers:
                 column = _column(block, targets[number])
                 column = column if chosen is None else column.compress(chosen)
-                points = int(np.count_nonzero(column.present))
+                points = column.present_count
                 if len(column):
                     counts[number] = points + (counts[number] or 0)
                 if points:
@@ -94,10 +94,8 @@ def _column(block: Block, target: Target) -> Column:
 
 
 def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: bool, write: WriteBatch) -> None:
-    present = np.logical_or.reduce([column.present for column in columns.values()])
-    if not present.all():
-        times, columns = times[present], {name: column.compress(present) for name, column in columns.items()}
-    write(device, times, columns, aligned)
+    block = Block.timed(times, columns.values()).without_empty_rows()
+    write(device, block.times, dict(zip(columns, block.columns, strict=True)), aligned)
 
 
 def written(

@@ -64,9 +64,9 @@ def new_series(measurement: str, type_: DataType) -> SeriesSchema:
     return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
 
 
-def points_of(rows: int, columns: Sequence[Column]) -> int:
-    """How many points so many rows of columns are."""
-    return sum([rows if c.valid is None else int(np.count_nonzero(c.valid)) for c in columns])
+def points_of(columns: Sequence[Column]) -> int:
+    """How many points there are in columns."""
+    return sum([column.present_count for column in columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Writer:
                 self._write_new_shape(key, times, values)
 
         self._creating(write)
-        return points_of(rows, values)
+        return points_of(values)
 
     def known_tablet(
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
@@ -227,7 +227,7 @@ class Writer:
             listed = ", ".join(name for name, _ in outcome.failures)
             reasons = "; ".join(reason for _, reason in outcome.failures)
             raise UserMistake(f"Fail to insert measurements [{listed}] caused by [{reasons}]", code=_TYPE_MISMATCH)
-        return points_of(len(times), outcome.columns)
+        return points_of(outcome.columns)
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Which rows are not expired; None: all."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 import saros
@@ -64,7 +63,7 @@ def _write_device(connection: saros.Connection, writer: TsFileWriter, device: De
                 if column.valid is None or column.valid.any()
             ]
             writer.write_aligned(device.path, times, stored)
-            points += sum(int(np.count_nonzero(c.column.present)) for c in stored)
+            points += sum(c.column.present_count for c in stored)
         return points
     for series in device.series:
         name, _, encoding, compressor = series

@@ -254,10 +254,7 @@ def _blocks(
         for chunk, meta in enumerate(device.time.chunks):
             block = _chunk(reader, device, names, chunk, meta, span)
             if block is not None:
-                present = np.zeros(block.rows, np.bool_)
-                for column in block.columns:
-                    present |= column.present
-                yield (block.compress(present) if every_row else block), types
+                yield (block.without_empty_rows() if every_row else block), types
         return
     columns = [_series(reader, device, device.series[name], span) for name in names]
     yield _joined(columns), types

@@ -170,6 +170,11 @@ class Column:
         """The mask, made if need be."""
         return np.ones(len(self), np.bool_) if self.valid is None else self.valid
 
+    @property
+    def present_count(self) -> int:
+        """How many values are not null."""
+        return len(self.values) if self.valid is None else int(np.count_nonzero(self.valid))
+
     def slice(self, start: int, stop: int) -> Column:
         """Rows [start, stop), without a copy."""
         valid = None if self.valid is None else self.valid[start:stop]
@@ -249,6 +254,16 @@ class Block:
     def compress(self, mask: BoolArray) -> Block:
         """The rows where `mask` is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def without_empty_rows(self) -> Block:
+        """The rows that have a value in at least one column."""
+        masks = [column.valid for column in self.columns if column.valid is not None]
+        if not masks or len(masks) < len(self.columns):
+            return self
+        present = masks[0].copy()
+        for mask in masks[1:]:
+            present |= mask
+        return self.compress(present)
 
     @staticmethod
     def concat(parts: Sequence[Block]) -> Block:

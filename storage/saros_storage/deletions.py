@@ -162,7 +162,7 @@ def hides(pattern: str, device: str, measurement: str) -> bool:
 
 def may_hold(file: FileSource, pattern: str, time: TimeRange) -> bool:
     """Whether a file may hold points in `time` of series that the pattern matches."""
-    return any(s.start < time.end and s.end >= time.start and reaches(pattern, d) for d, s in file.devices.items())
+    return any(time.touches(s.start, s.end) and reaches(pattern, d) for d, s in file.devices.items())
 
 
 @lru_cache(_CACHED_MATCHES)

@@ -390,13 +390,13 @@ class MemTable:
 
 def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
     """The device without those series' points in `time`; itself if it has none, None if nothing is left."""
-    if not measurements or device.end < time.start or device.start >= time.end:
+    if not measurements or not time.touches(device.start, device.end):
         return device
     left = _Device(aligned=device.aligned)
     chunks = sorted((c for run in device.runs.values() for c in run.chunks), key=lambda c: c.index)
     for chunk in chunks:
         tablet = chunk.tablet
-        if measurements.isdisjoint(tablet.measurements) or chunk.end < time.start or chunk.start >= time.end:
+        if measurements.isdisjoint(tablet.measurements) or not time.touches(chunk.start, chunk.end):
             kept, remains = chunk, tablet
         else:
             part = _tablet_without(tablet, measurements, time)
@@ -468,16 +468,14 @@ class MemTableSnapshot:
     def read(self, request: ScanRequest) -> Block | None:
         """See `MemorySource.read`."""
         device = self._devices.get(request.device)
-        if device is None or device.end < request.time.start or device.start >= request.time.end:
+        if device is None or not request.time.touches(device.start, device.end):
             return None
         found = self._aligned(device, request) if device.aligned else self._series(device, request)
         if found is None:
             return None
         times, columns = found
         first, stop = np.searchsorted(times, np.array([request.time.start, request.time.end]))
-        block = Block(times, columns, len(times)).slice(int(first), int(stop))
-        if all(c.valid is not None for c in block.columns):
-            block = block.compress(_any_valid(block.columns))
+        block = Block(times, columns, len(times)).slice(int(first), int(stop)).without_empty_rows()
         return block if block.rows else None
 
     def _series(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
@@ -524,15 +522,5 @@ class MemTableSnapshot:
         rows.fill()
         names = tuple(sorted(device.types))
         columns = tuple(rows.column(n, device.types[n]) for n in names)
-        block = Block(rows.times, columns, len(rows.times))
-        if all(c.valid is not None for c in columns):
-            block = block.compress(_any_valid(columns))
+        block = Block(rows.times, columns, len(rows.times)).without_empty_rows()
         return AlignedData(block.times, names, block.columns) if block.rows else None
-
-
-def _any_valid(columns: Sequence[Column]) -> BoolArray:
-    """Rows that have a value in at least one column; all columns have masks."""
-    found = columns[0].present.copy()
-    for column in columns[1:]:
-        found |= column.present
-    return found

@@ -65,7 +65,7 @@ class Partition:
         self.manifest = manifest
         self.activity = Activity()
         #: By rank, lowest first.
-        self.files = tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))
+        self.files = _by_rank(files)
         self.active: MemTable | None = None
         #: Frozen MemTables that are not in files yet, and loaded files among them, oldest first.
         self.immutable: list[MemTable | LoadedFile] = []
@@ -162,7 +162,7 @@ class Partition:
         added = tuple(added)
         self.manifest = manifest
         self.saved = True
-        self.files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
+        self.files = _by_rank((*self.files, *added))
         self._note_times(added)
         if flushed is not None:
             assert self.immutable[0] is flushed
@@ -179,7 +179,7 @@ class Partition:
         added = tuple(added)
         self.manifest = manifest
         left = (f for f in self.files if f.path not in gone)
-        self.files = tuple(sorted((*left, *added), key=lambda f: (f.rank, not f.sequence)))
+        self.files = _by_rank((*left, *added))
         if needless:
             self.tombstones = tuple(t for t in self.tombstones if t not in needless)
         self._note_times(added)
@@ -202,7 +202,7 @@ class Partition:
         self.underlay = None
         self.saved = True
         files = tuple(source for _, source in arrived.files)
-        self.files = tuple(sorted((*self.files, *files), key=lambda f: (f.rank, not f.sequence)))
+        self.files = _by_rank((*self.files, *files))
         self._note_times(files)
         self._snapshot = None
 
@@ -261,3 +261,8 @@ class Partition:
         assert all(f.rank < r for f in self.files for r in ranks)
         assert all(t.rank.version <= self._version for t in self.tombstones)
         assert [f.rank for f in self.files] == [f.rank for f in self.manifest.files]
+
+
+def _by_rank(files: Iterable[FileSource]) -> tuple[FileSource, ...]:
+    """Lowest first; of one flush the sequence file first."""
+    return tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))

@@ -150,7 +150,7 @@ class Partitions:
     def _delete(self, index: int, deletion: Deletion, spared: Chosen) -> None:
         for partition in self:
             start = partition.key[1] * self._interval
-            touched = start < deletion.time.end and deletion.time.start < start + self._interval
+            touched = deletion.time.touches(start, start + self._interval - 1)
             if touched and partition.wants(index) and not spared(*partition.key):
                 partition.delete(deletion.patterns, deletion.time, index)
 

@@ -158,7 +158,7 @@ class FilePieces:
             if known is None:
                 continue
             stored = [chunks[number].statistics for chunks in columns]
-            wanted = known.start < time.end and known.end >= time.start
+            wanted = time.touches(known.start, known.end)
             if not wanted or all(s is None for s in stored) or self._all_deleted(known.start, known.end):
                 self._counters.chunks_skipped += 1
                 continue
@@ -172,7 +172,7 @@ class FilePieces:
         found = []
         spans, _ = self._pages_of(chunk.chunk)
         for number, span in enumerate(spans):
-            wanted = span.start < time.end and span.end >= time.start
+            wanted = time.touches(span.start, span.end)
             nothing = all(s is None for s in span.statistics)
             if not wanted or nothing or self._all_deleted(span.start, span.end):
                 self._counters.pages_skipped += 1
@@ -253,12 +253,8 @@ class FilePieces:
         """Rows of a run of pages of one chunk; None if none are left."""
         block = within(self._request.time, self._decode(piece), piece)
         if block.rows and self._deleted:
-            block = self._without_deleted(block)
-        if block.rows and all(c.valid is not None for c in block.columns):
-            present = block.columns[0].present
-            for column in block.columns[1:]:
-                present = present | column.present
-            block = block.compress(present)
+            block = _without_deleted(block, self._deleted)
+        block = block.without_empty_rows()
         return self._widen(self._converted(block)) if block.rows else None
 
     def _converted(self, block: Block) -> Block:
@@ -269,17 +265,6 @@ class FilePieces:
             read_as(column, self._wanted.get(number, column.type)) for number, column in enumerate(block.columns)
         ]
         return Block.timed(block.times, columns)
-
-    def _without_deleted(self, block: Block) -> Block:
-        columns = []
-        times = block.times
-        for column, deleted in zip(block.columns, self._deleted, strict=True):
-            if deleted is not None and deleted.touch(int(times[0]), int(times[-1])):
-                kept = deleted.kept(times)
-                columns.append(Column(column.type, column.values, column.present & kept))
-            else:
-                columns.append(column)
-        return Block.timed(times, columns)
 
     def _widen(self, block: Block) -> Block:
         """The block with a column for each of the request's."""
@@ -418,16 +403,18 @@ def memory_pieces(
         return None
     if tombstones:
         deleted = [deleted_times(tombstones, request.device, m, memory.rank) for m in request.measurements]
-        if any(d is not None for d in deleted):
-            block = _clean(block, deleted)
+        block = _without_deleted(block, deleted).without_empty_rows()
     return MemoryPieces(order, block) if block.rows else None
 
 
-def _clean(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
+def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
+    """The rows, of which there are some, with nulls in the place of what was deleted of each column."""
+    times = block.times
+    first, last = int(times[0]), int(times[-1])
     columns = []
-    present = np.zeros(block.rows, np.bool_)
     for column, gone in zip(block.columns, deleted, strict=True):
-        valid = column.present if gone is None else column.present & gone.kept(block.times)
-        present |= valid
-        columns.append(Column(column.type, column.values, valid))
-    return Block.timed(block.times, columns).compress(present)
+        if gone is not None and gone.touch(first, last):
+            columns.append(Column(column.type, column.values, column.present & gone.kept(times)))
+        else:
+            columns.append(column)
+    return Block.timed(times, columns)

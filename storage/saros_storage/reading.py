@@ -60,6 +60,10 @@ class TimeRange:
         """True if no time is in the range."""
         return self.end <= self.start
 
+    def touches(self, first: int, last: int) -> bool:
+        """Whether a time from `first` to `last` (inclusive) is in the range."""
+        return first < self.end and last >= self.start
+
 
 @dataclass(frozen=True, slots=True)
 class ValueBound:

@@ -129,7 +129,7 @@ class LocalSeriesReader:
         """What a file may have of the request; None: nothing."""
         request = self._request
         span = file.devices.get(request.device)
-        if span is None or span.start >= request.time.end or span.end < request.time.start:
+        if span is None or not request.time.touches(span.start, span.end):
             return None
         index = self._cache.indexes.find(file.access, request.device)
         if index is None or index.aligned != request.aligned:

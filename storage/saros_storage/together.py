@@ -28,7 +28,7 @@ from saros_storage.deletions import relevant
 from saros_storage.reader_sources import FilePieces, Piece, within
 from saros_storage.reading import Apart, ReadCounters, ScanRequest, TimeRange
 from saros_storage.series_reader import RunRows, in_parts
-from saros_storage.snapshot import DeviceSpan, FileSource, PartitionSnapshot
+from saros_storage.snapshot import FileSource, PartitionSnapshot
 from saros_storage.tsfile.access import DeviceIndex, SeriesIndex
 
 #: Readers of single series are opened for each range that is left to who asks, and look through all partitions. After
@@ -124,17 +124,15 @@ class LocalTogetherReader:
                 found += self._in_file(source, touched=touched)
             else:
                 span = source.span(request.device)
-                found += [] if span is None or not self._wants(span) else [_Stretch(span.start, span.end, None)]
+                if span is not None and request.time.touches(span.start, span.end):
+                    found.append(_Stretch(span.start, span.end, None))
         return found
-
-    def _wants(self, span: DeviceSpan) -> bool:
-        return span.start < self._request.time.end and span.end >= self._request.time.start
 
     def _in_file(self, file: FileSource, *, touched: bool) -> list[_Stretch]:
         request, counters = self._request, self._counters
         span = file.devices.get(request.device)
         index = None
-        if span is not None and self._wants(span):
+        if span is not None and request.time.touches(span.start, span.end):
             index = self._cache.indexes.find(file.access, request.device)
         if span is None or index is None or index.aligned or not any(n in index.series for n in request.measurements):
             counters.files_skipped += 1

@@ -76,7 +76,7 @@ def dead_share(file: FileSource, access: TsFileAccess, tombstones: tuple[Tombsto
     above = [t for t in tombstones if t.rank >= file.rank]
     touched: dict[str, tuple[list[Tombstone], list[TimeRange]]] = {}
     for device, span in file.devices.items():
-        near = [t for t in above if t.time.start <= span.end and span.start < t.time.end and reaches(t.pattern, device)]
+        near = [t for t in above if t.time.touches(span.start, span.end) and reaches(t.pattern, device)]
         limit = expiry.expired_before(device)
         gone = [TimeRange(TIME_MIN, limit)] if limit is not None and limit > span.start else []
         if near or gone:

@@ -264,7 +264,7 @@ class Merge:
         else:
             (name,), (column,), ((encoding, compressor),) = request.measurements, block.columns, stored
             writer.write_series(device, name, column.type, encoding, compressor, block.times, column.values)
-        self.counters.points_merged += sum(_present(column) for column in block.columns)
+        self.counters.points_merged += sum(column.present_count for column in block.columns)
         self._tell()
 
     # ------------------------------------------------------------------ the file
@@ -303,10 +303,6 @@ class Merge:
 def _opened(file: FileSource) -> OpenedFile:
     assert isinstance(file.access, OpenedFile)
     return file.access
-
-
-def _present(column: Column) -> int:
-    return len(column) if column.valid is None else int(column.valid.sum())
 
 
 def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:

@@ -88,9 +88,7 @@ def _rows(
         return
     block, _ = reader.read(index, names, chunk, wanted[0], wanted[-1] + 1)
     first, stop = np.searchsorted(block.times, np.array([start, end]))
-    block = block.slice(int(first), int(stop))
-    if all(column.valid is not None for column in block.columns):
-        block = block.compress(np.any([column.present for column in block.columns], axis=0))
+    block = block.slice(int(first), int(stop)).without_empty_rows()
     if block.rows:
         yield block
 
