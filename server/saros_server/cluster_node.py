@@ -112,8 +112,11 @@ class ClusterNode:
         installations: InstalledEverywhere,
         others: OtherNodes,
         sync: ClusterSyncDesk,
+        peers: GrpcPeers,
         closing: ExitStack,
     ) -> None:
+        #: Reaches the other nodes.
+        self.peers = peers
         self.database = database
         self.admin = admin
         self.installations = installations
@@ -267,8 +270,8 @@ class _Opening:
         self._closing.callback(Growing(worker).stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
         admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
-        installations = self._installations(peers)
-        return ClusterNode(database, directory, status, chores, admin, installations, others, desk, self._closing)
+        installed = InstalledEverywhere(file.node, self._routes, peers)
+        return ClusterNode(database, directory, status, chores, admin, installed, others, desk, peers, self._closing)
 
     def _database(
         self,
@@ -375,9 +378,6 @@ class _Opening:
             database.keeper.has_arrived,
             database.guests_at,
         )
-
-    def _installations(self, peers: GrpcPeers) -> InstalledEverywhere:
-        return InstalledEverywhere(self._file.node, self._routes, peers)
 
     def _staging(self) -> Staging:
         staging = Staging(self._folder, self._disk, _report)

@@ -163,7 +163,11 @@ class Configuration:
     listen_metrics_port: int | None = _option(
         None, _port, "Where a server has /metrics, /health and /ready, on this machine only; off: nowhere."
     )
-    log_level: str = _option("INFO", _one_of(*LOG_LEVELS), "What a server logs: this, and what is more important.")
+    log_level: str = _option(
+        "INFO",
+        _one_of(*LOG_LEVELS),
+        f"What a server logs: this, and what is more important ({', '.join(LOG_LEVELS)}).",
+    )
     authentication: str = _option(
         "off", _one_of("off", "on"), "Whether a server without users makes a first one; with users, clients log in."
     )
@@ -176,7 +180,7 @@ class Configuration:
     tls_key: str = _option("", str, "PEM file with the certificate's key, which nobody else may read.")
     peer_ca: str = _option("", str, "PEM file with the authority that signed the certificates of a cluster's nodes.")
     peer_certificate: str = _option(
-        "", str, "PEM file with this node's certificate, for TLS with the other nodes; read when it starts."
+        "", str, "PEM file with this node's certificate, for TLS with the other nodes; read anew when it changes."
     )
     peer_key: str = _option("", str, "PEM file with that certificate's key, which nobody else may read.")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,9 @@ from saros_engine.durations import BOUNDS_SECONDS, Spread
 from saros_server.node import Node
 
 if TYPE_CHECKING:
-    from saros_server.cluster_status import ClusterStatus, GroupHere
+    from saros_cluster.transport.counters import PeerCounters
+    from saros_server.cluster_node import ClusterNode
+    from saros_server.cluster_status import GroupHere
 
 #: name -> (is it a counter, what it says). Counters get `_total` behind their name.
 METRICS: dict[str, tuple[bool, str]] = {
@@ -86,6 +88,15 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_cluster_silent_nodes": (False, "Nodes of the cluster that do not answer this one."),
     "saros_cluster_changing": (False, "1 while nodes join or leave, or slots move."),
     "saros_cluster_answer_seconds": (False, "How long another node took to tell how it is, by node."),
+    "saros_peer_messages_sent": (True, "Messages of groups that went to another node, by node."),
+    "saros_peer_messages_received": (True, "Messages of groups that came from another node."),
+    "saros_peer_messages_dropped": (
+        True,
+        "Messages of groups to another node that were not sent: too many waited, or one was too large.",
+    ),
+    "saros_peer_sent_bytes": (True, "Bytes of messages of groups that went to another node."),
+    "saros_peer_received_bytes": (True, "Bytes of messages of groups that came from another node."),
+    "saros_peer_reconnects": (True, "Connections to another node that were made anew."),
     "saros_group_leads": (False, "1 if this node leads a group, by group; 0 is the meta group."),
     "saros_group_has_leader": (False, "1 if this node knows a leader of a group that it is a member of."),
     "saros_group_term": (False, "Term of a group: it grows when another leader is elected."),
@@ -100,6 +111,14 @@ _OF_GROUPS: dict[str, Callable[[GroupHere], float]] = {
     "saros_group_term": lambda here: here.term,
     "saros_group_applied": lambda here: here.applied,
     "saros_group_lag": lambda here: here.lag,
+}
+_OF_PEERS: dict[str, Callable[[PeerCounters], float]] = {
+    "saros_peer_messages_sent": lambda peer: peer.messages_sent,
+    "saros_peer_messages_received": lambda peer: peer.messages_received,
+    "saros_peer_messages_dropped": lambda peer: peer.messages_dropped,
+    "saros_peer_sent_bytes": lambda peer: peer.bytes_sent,
+    "saros_peer_received_bytes": lambda peer: peer.bytes_received,
+    "saros_peer_reconnects": lambda peer: peer.reconnects,
 }
 _NANOSECONDS = 1e9
 
@@ -160,11 +179,11 @@ class NodeCollector:
         yield from _of_sync(self._node)
         yield _of_certificates(self._node)
         if self._node.cluster is not None:
-            yield from _of_cluster(self._node.cluster.status)
+            yield from _of_cluster(self._node.cluster)
         yield _histogram("saros_query_seconds", engine.queries)
         yield _histogram("saros_write_seconds", engine.writes)
-        yield _by_level("saros_driver_quanta", scheduler.quanta)
-        yield _by_level("saros_driver_run_seconds", [ns / _NANOSECONDS for ns in scheduler.run_ns])
+        yield _by("saros_driver_quanta", "level", dict(enumerate(scheduler.quanta)))
+        yield _by("saros_driver_run_seconds", "level", {n: ns / _NANOSECONDS for n, ns in enumerate(scheduler.run_ns)})
 
 
 def _single(values: dict[str, float]) -> Iterator[Metric]:
@@ -191,8 +210,9 @@ def _of_sync(node: Node) -> Iterator[Metric]:
     yield _by("saros_sync_sending_lag_seconds", "receiver", lags)
 
 
-def _of_cluster(status: ClusterStatus) -> Iterator[Metric]:
-    """What the node knows of its cluster, and of the groups that it is a member of."""
+def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
+    """What the node knows of its cluster, of the groups that it is a member of, and of the lines to other nodes."""
+    status = cluster.status
     yield from _single(
         {
             "saros_cluster_nodes": len(status.nodes()),
@@ -204,6 +224,9 @@ def _of_cluster(status: ClusterStatus) -> Iterator[Metric]:
     groups = status.groups_here()
     for name, value_of in _OF_GROUPS.items():
         yield _by(name, "group", {group: value_of(here) for group, here in groups.items()})
+    peers = cluster.peers.counters()
+    for name, count_of in _OF_PEERS.items():
+        yield _by(name, "node", {node: count_of(peer) for node, peer in peers.items()})
 
 
 def _of_certificates(node: Node) -> Metric:
@@ -213,16 +236,10 @@ def _of_certificates(node: Node) -> Metric:
 
 
 def _by(name: str, label: str, values: Mapping[Any, float]) -> Metric:
-    family = GaugeMetricFamily(name, METRICS[name][1], labels=[label])
+    counts, text = METRICS[name]
+    family = (CounterMetricFamily if counts else GaugeMetricFamily)(name, text, labels=[label])
     for key, value in values.items():
         family.add_metric([str(key)], value)
-    return family
-
-
-def _by_level(name: str, values: Iterable[float]) -> Metric:
-    family = CounterMetricFamily(name, METRICS[name][1], labels=["level"])
-    for level, value in enumerate(values):
-        family.add_metric([str(level)], value)
     return family
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from saros_server.configuration import Configuration
+from saros_server.configuration import describe, load
 from saros_wire.status import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,6 +18,8 @@ def test_status_code_is_documented(code: int) -> None:
     assert f"| {status.code} | {status.name} |" in (DOCS / "errors.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [f.name for f in fields(Configuration)])
-def test_option_is_documented(option: str) -> None:
-    assert f"| `{option}` |" in (DOCS / "configuration.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("option", "default", "_", "meaning"), describe(load(environment={})))
+def test_an_option_is_documented_as_saros_config_tells_it(option: str, default: str, _: str, meaning: str) -> None:
+    told = f" `{default}`" if default else ""
+    rows = (DOCS / "configuration.md").read_text(encoding="utf-8").splitlines()
+    assert f"| `{option}` |{told} | {meaning} |" in rows
