@@ -13,7 +13,7 @@ import numpy as np
 
 from saros_storage.block import Block, Column
 from saros_storage.kernels.merge import union_times
-from saros_storage.series_reader import merge_blocks
+from saros_storage.rank_merge import merge_blocks
 from saros_storage.types import DataType
 
 ROWS, ROUNDS = 1_000_000, 7

@@ -21,29 +21,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 import numpy as np
 
-from saros_storage.block import Block, Column
+from saros_storage.block import Block
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.deletions import relevant
-from saros_storage.kernels.merge import union_times
+from saros_storage.partitions_reader import PartitionsReader, RunRows, in_parts
+from saros_storage.rank_merge import merge_blocks
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
-from saros_storage.reading import ReadCounters, ScanRequest, Summaries, Summary
+from saros_storage.reading import ScanRequest, Summaries, Summary
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
-from saros_storage.types import Int64Array, NumericArray
 
 Item = Block | Summary | Summaries
 #: Rows of a page for each window that it touches, from which on it is given as cells: one is as large as four rows, and
 #: making it has a price.
 _CELL_ROWS_MIN = 16
-#: The first run of pages has so small a part of the rows of later ones.
-_FIRST_SHARE = 4
 
 
-class LocalSeriesReader:
-    """Implements `reading.SeriesReader` over partitions in order of slices."""
+class LocalSeriesReader(PartitionsReader[Item]):
+    """Implements `reading.SeriesReader`."""
 
     def __init__(
         self,
@@ -57,43 +54,16 @@ class LocalSeriesReader:
 
         None: as many as the request wants at a time. `cell_rows_min`: of a page given as cells, for each window.
         """
+        super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
         self._wanted_rows = RunRows(self._run_rows)
-        self._request = request
-        self._cache = cache
-        self._counters = ReadCounters()
-        self._snapshots = snapshots
-        self._items: Iterator[Item] | None = None
-
-    @property
-    def counters(self) -> ReadCounters:
-        """See `SeriesReader.counters`."""
-        return self._counters
-
-    def next(self) -> Item | None:
-        """See `SeriesReader.next`."""
-        if self._items is None:
-            self._items = self._read()
-        return next(self._items, None)
-
-    def close(self) -> None:
-        """See `SeriesReader.close`."""
-        self._items = iter(())
-        self._snapshots = ()
 
     # ------------------------------------------------------------------ partitions
 
-    def _read(self) -> Iterator[Item]:
-        if self._request.time.empty:
-            return
-        ordered = reversed(self._snapshots) if self._request.descending else self._snapshots
-        for snapshot in ordered:
-            for cluster in self.clusters(snapshot):
-                for item in self.read(cluster):
-                    rows = item.rows if isinstance(item, Block) else 1
-                    snapshot.activity.read += rows * len(self._request.measurements)
-                    yield item
+    def _partition(self, snapshot: PartitionSnapshot) -> Iterator[Item]:
+        for cluster in self.clusters(snapshot):
+            yield from self.read(cluster)
 
     def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
         """A partition's chunks and MemTable rows, those together that overlap; in the order of the request."""
@@ -322,35 +292,6 @@ class LocalSeriesReader:
                 yield from self._pieces_of(ready[0] if len(ready) == 1 else merge_blocks(ready))
 
 
-class RunRows:
-    """Rows of the next run of pages: fewer at first, since who wants a few rows has enough then."""
-
-    def __init__(self, rows_max: int) -> None:
-        self._rows_max = rows_max
-        self._next = max(rows_max // _FIRST_SHARE, 1)
-
-    def __call__(self) -> int:
-        """Of the next one; it is asked for once."""
-        wanted = self._next
-        self._next = min(2 * wanted, self._rows_max)
-        return wanted
-
-
-_Rows = TypeVar("_Rows", Block, Summaries)
-
-
-def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
-    """A block or cells in the order of the request, in parts of bounded size."""
-    if request.descending:
-        item = item.reversed()
-    wanted = request.block_rows
-    if item.rows <= 2 * wanted:
-        yield item
-        return
-    for start in range(0, item.rows, wanted):
-        yield item.slice(start, start + wanted)
-
-
 def _neighbours(a: Piece, b: Piece) -> bool:
     """Whether two pages of one chunk follow one another."""
     return a.source is b.source and a.chunk == b.chunk and (a.stop == b.first or b.stop == a.first)
@@ -385,58 +326,3 @@ def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) 
         cut = int(np.searchsorted(block.times, horizon, "left"))
         now, later = block.slice(0, cut), block.slice(cut, block.rows)
     return now if now.rows else None, later if later.rows else None
-
-
-def merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Union of blocks (times rising strictly in each), lowest rank first: the highest value that is not null wins."""
-    times, places = union_times([block.times for block in blocks])
-    columns = []
-    for parts in zip(*(block.columns for block in blocks), strict=True):
-        merge = _merge_text if parts[0].type.is_text else _merge_numbers
-        columns.append(merge(parts, places, len(times)))
-    return Block.timed(times, columns)
-
-
-def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    last = parts[-1]
-    if len(last) == rows and last.valid is None:
-        return last
-    values: NumericArray = np.zeros(rows, last.numbers.dtype)
-    if all(part.valid is None for part in parts):
-        for part, at in zip(parts, places, strict=True):
-            _put(values, at, part.numbers)
-        return Column(last.type, values)
-    valid = np.zeros(rows, np.bool_)
-    for part, at in zip(parts, places, strict=True):
-        if part.valid is None:
-            _put(values, at, part.numbers)
-            _put(valid, at, True)
-        else:
-            kept = at[part.valid]
-            values[kept] = part.numbers[part.valid]
-            valid[kept] = True
-    return Column(last.type, values, None if valid.all() else valid)
-
-
-def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None:
-    """Write values to rising places; to places in a row as a slice, which is several times as fast."""
-    if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1:
-        out[at[0] : at[-1] + 1] = values
-    else:
-        out[at] = values
-
-
-def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    """As for numbers, by the place of each value in the parts one after the other."""
-    chosen = np.full(rows, -1, np.int64)
-    start = 0
-    for part, at in zip(parts, places, strict=True):
-        numbers = np.arange(start, start + len(part))
-        if part.valid is None:
-            chosen[at] = numbers
-        else:
-            chosen[at[part.valid]] = numbers[part.valid]
-        start += len(part)
-    valid = chosen >= 0
-    taken = Column.concat([Column(p.type, p.values) for p in parts]).take(np.maximum(chosen, 0))
-    return Column(taken.type, taken.values, None if valid.all() else valid)

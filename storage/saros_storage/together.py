@@ -25,9 +25,9 @@ import numpy as np
 from saros_storage.block import Block, Column
 from saros_storage.chunk_cache import ChunkCache
 from saros_storage.deletions import relevant
+from saros_storage.partitions_reader import PartitionsReader, RunRows, in_parts
 from saros_storage.reader_sources import FilePieces, Piece, within
-from saros_storage.reading import Apart, ReadCounters, ScanRequest, TimeRange
-from saros_storage.series_reader import RunRows, in_parts
+from saros_storage.reading import Apart, ScanRequest, TimeRange
 from saros_storage.snapshot import FileSource, PartitionSnapshot
 from saros_storage.tsfile.access import DeviceIndex, SeriesIndex
 
@@ -46,53 +46,26 @@ class _Stretch:
     chunk: Piece | None
 
 
-class LocalTogetherReader:
-    """Implements `reading.TogetherReader` over partitions in order of slices."""
+class LocalTogetherReader(PartitionsReader[Block | Apart]):
+    """Implements `reading.TogetherReader`."""
 
     def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
         assert not request.aligned
         assert request.grid is None
         assert not request.bounds
-        self._request = request
+        super().__init__(request, snapshots, cache)
         #: For the first series alone.
         self._lead = replace(request, measurements=request.measurements[:1], types=request.types[:1])
         self._wanted_rows = RunRows(request.block_rows)
-        self._snapshots = snapshots
-        self._cache = cache
-        self._counters = ReadCounters()
-        self._items: Iterator[Block | Apart] | None = None
-
-    @property
-    def counters(self) -> ReadCounters:
-        """See `TogetherReader.counters`."""
-        return self._counters
-
-    def next(self) -> Block | Apart | None:
-        """See `TogetherReader.next`."""
-        if self._items is None:
-            self._items = self._read()
-        return next(self._items, None)
-
-    def close(self) -> None:
-        """See `TogetherReader.close`."""
-        self._items = iter(())
-        self._snapshots = ()
 
     def _read(self) -> Iterator[Block | Apart]:
-        if self._request.time.empty:
-            return
         aparts = 0
-        for snapshot in reversed(self._snapshots) if self._request.descending else self._snapshots:
-            for item in self._partition(snapshot):
-                if isinstance(item, Block):
-                    snapshot.activity.read += item.rows * len(self._request.measurements)
-                    yield item
-                    continue
-                aparts += 1
-                if aparts == _APARTS_MAX:
-                    yield self._rest_from(item.time)
-                    return
-                yield item
+        for item in super()._read():
+            aparts += isinstance(item, Apart)
+            if isinstance(item, Apart) and aparts == _APARTS_MAX:
+                yield self._rest_from(item.time)
+                return
+            yield item
 
     def _rest_from(self, time: TimeRange) -> Apart:
         """All that comes from a range on, in the order of the request."""
