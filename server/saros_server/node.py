@@ -148,6 +148,10 @@ class Node:
             return "it only reads: SET SYSTEM TO RUNNING lets it write again"
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
+    def leader_elsewhere(self, device: str) -> str:
+        """Where clients reach the node that led a device's last write; empty if it is this one, or no cluster's."""
+        return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
+
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after it."""
         now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)

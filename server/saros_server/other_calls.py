@@ -20,7 +20,7 @@ from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
 
 
-def kept(point: client_pb2.ReadPoint) -> ReadPoint:
+def named_point(point: client_pb2.ReadPoint) -> ReadPoint:
     """The moment that a client names."""
     return ReadPoint(point.name, 0.0, "", point.instance)
 
@@ -46,7 +46,7 @@ def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: Emb
 
 
 def _hold(request: client_pb2.HoldRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.HoldReply:
-    wanted = kept(request.read_point)
+    wanted = named_point(request.read_point)
     if not request.lease_ms:
         session.let_go(wanted)
         return client_pb2.HoldReply()

@@ -23,15 +23,16 @@ import grpc
 from saros_server.audit import AuditLog
 from saros_server.client_sessions import ClientSessions
 from saros_server.gate import Gate
+from saros_server.insert_request import read_insert
 from saros_server.node import Node
 from saros_server.other_calls import OTHER_CALLS, OTHER_STREAMS
 from saros_server.passwords import Cost
+from saros_server.refusals import BadMessage, refusal_of
 from saros_server.release import RELEASE
 from saros_server.session import EmbeddedSession, open_session
 from saros_server.statements import Statements
 from saros_server.sync_service import SYNC_CALLS
 from saros_server.together import Together
-from saros_server.written import BadMessage, leader_elsewhere, read_columns, refusal_of, request_of
 from saros_storage.clock import Clock
 from saros_storage.disk import LocalDisk
 from saros_wire import protocol
@@ -252,16 +253,16 @@ class ClientService:
 
     # ------------------------------------------------------------------ writes
 
-    def _insert(self, request: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
-        written = read_columns(request)
+    def _insert(self, message: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
+        insert = read_insert(message)
         points = session.insert(
-            written.device,
-            written.times,
-            written.columns,
-            aligned=written.aligned,
-            request=request_of(session, written.sequence),
+            insert.device,
+            insert.times,
+            insert.columns,
+            aligned=insert.aligned,
+            request=session.numbered(insert.sequence),
         )
-        return client_pb2.InsertReply(points=points, leader=leader_elsewhere(self.node, written.device))
+        return client_pb2.InsertReply(points=points, leader=self.node.leader_elsewhere(insert.device))
 
     def _insert_together(
         self, request: client_pb2.InsertTogetherRequest, session_of: Callable[[bytes], EmbeddedSession]

@@ -159,6 +159,10 @@ class EmbeddedSession:
         """What the session may from now on, and who is told of it; else it may everything, and nobody is told."""
         self._context.access, self._context.trail = access, trail
 
+    def numbered(self, sequence: int) -> Request:
+        """A write of the session's client as the one of that number; without both it cannot be told from others."""
+        return (self.client_id, sequence) if self.client_id and sequence else NO_REQUEST
+
     def execute(
         self,
         text: str,

@@ -21,10 +21,10 @@ import grpc
 import pyarrow as pa
 
 from saros_server.logs import shape_of
-from saros_server.other_calls import kept
+from saros_server.other_calls import named_point
+from saros_server.refusals import BadMessage
 from saros_server.rests import RestGone, Rests, Sending
 from saros_server.session import EmbeddedSession
-from saros_server.written import BadMessage, request_of
 from saros_storage.clock import Clock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
@@ -137,8 +137,8 @@ class Statements:
             request.statement,
             protocol.decode_values(request.parameters),
             request.timeout_ms / 1_000 if request.timeout_ms else None,
-            at=kept(request.read_point) if request.HasField("read_point") else None,
-            request=request_of(session, request.sequence),
+            at=named_point(request.read_point) if request.HasField("read_point") else None,
+            request=session.numbered(request.sequence),
         )
         return Sending(outcome, session, request.statement, started)
 

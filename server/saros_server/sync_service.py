@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from saros_server.refusals import BadMessage
 from saros_server.session import EmbeddedSession
-from saros_server.written import BadMessage
 from saros_sync.round import Content
 from saros_sync.transport import Begun, Standing
 from saros_wire import protocol

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from saros_engine.inserting import ColumnBatch, Inserting
+from saros_server.insert_request import read_insert
 from saros_server.node import Node
+from saros_server.refusals import refusal_of
 from saros_server.requests import NO_REQUEST, State
 from saros_server.session import EmbeddedSession
-from saros_server.written import leader_elsewhere, read_columns, refusal_of, request_of
 from saros_wire.generated import client_pb2
 
 #: What takes longer than this does not keep the others' answers any more.
@@ -84,11 +85,9 @@ class Together:
         """A part that is to be carried out, or what became of it."""
         try:
             session = session_of(part.session)
-            written = read_columns(part.columns)
-            request = request_of(session, written.sequence)
-            batch = session.batch(
-                written.device, written.times, written.columns, aligned=written.aligned, request=request
-            )
+            insert = read_insert(part.columns)
+            request = session.numbered(insert.sequence)
+            batch = session.batch(insert.device, insert.times, insert.columns, aligned=insert.aligned, request=request)
             found = self._node.requests.begin(request)
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
@@ -142,7 +141,7 @@ class Together:
         return self._pool.submit(requests.carry_out, request, again)
 
     def _done(self, batch: ColumnBatch, points: int) -> client_pb2.InsertOutcome:
-        return client_pb2.InsertOutcome(points=points, leader=leader_elsewhere(self._node, batch.device))
+        return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))
 
 
 def _write(part: _Part, inserting: Inserting | None) -> int:

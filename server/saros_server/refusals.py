@@ -1,0 +1,25 @@
+"""How a client is told that its call failed: a status code and a sentence."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger(__name__)
+
+_INTERNAL = 2001
+
+
+class BadMessage(Exception):
+    """A request that cannot be read."""
+
+    code = 2003
+
+
+def refusal_of(error: Exception) -> tuple[int, str]:
+    """Code and message of an error; one without a code is our bug, and is logged."""
+    code = getattr(error, "code", None)
+    if not isinstance(code, int):
+        logger.error("a call failed", exc_info=error)
+        code = _INTERNAL
+    caret = getattr(error, "caret", None)
+    return code, str(error) if caret is None else f"{error}\n{caret()}"
