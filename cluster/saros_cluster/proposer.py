@@ -38,7 +38,6 @@ _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
 _HEAD = struct.Struct("<q")
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
-_CODE_BUSY = 606
 
 
 class NoLeader(StorageError):

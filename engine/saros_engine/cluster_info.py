@@ -53,8 +53,6 @@ class ReplicaRole(Enum):
 
     LEADER = "Leader"
     FOLLOWER = "Follower"
-    #: Catches up, and does not vote yet.
-    LEARNER = "Learner"
     UNKNOWN = "Unknown"
 
 

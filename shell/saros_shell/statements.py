@@ -36,11 +36,6 @@ def command_amid(text: str) -> str | None:
     return command.group(1).strip()
 
 
-def split_statements(text: str) -> Iterator[str]:
-    """What `numbered_statements` finds, without the lines."""
-    return (statement for _, statement in numbered_statements(text))
-
-
 def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
     r"""The statements of `text`, without their semicolons, and the `\` commands between them; each with its line.
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.statements import command_amid, is_complete, numbered_statements, split_statements
+from saros_shell.statements import command_amid, is_complete, numbered_statements
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from saros_shell.statements import command_amid, is_complete, numbered_statement
     ],
 )
 def test_semicolons_outside_quotes_and_comments_end_statements(text: str, expected: list[str]) -> None:
-    assert expected == list(split_statements(text))
+    assert expected == [statement for _, statement in numbered_statements(text)]
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,6 @@ class PartitionTable:
         """The group that owns a slot."""
         return self.groups[NodeId(int(self.owners[slot]))]
 
-    def previous_owner(self, slot: int) -> Group | None:
-        """The group whose data of the slot has not all arrived at its owner yet; None if it has."""
-        head = self.previous.get(slot)
-        return None if head is None else self.groups[head]
-
     def holds_slot(self, node: NodeId, slot: int) -> bool:
         """Whether a node is a member of the group that owns the slot."""
         return node in self.owner(slot).members

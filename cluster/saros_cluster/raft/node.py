@@ -138,11 +138,6 @@ class RaftNode:
         return self._log.commit
 
     @property
-    def applied_index(self) -> int:
-        """What the state machine has."""
-        return self._applied
-
-    @property
     def membership(self) -> Membership:
         """The one in effect, committed or not."""
         return self._log.membership

@@ -61,11 +61,6 @@ class Progress:
         self._in_flight: deque[tuple[int, int]] = deque()
         self._in_flight_bytes = 0
 
-    @property
-    def in_flight_bytes(self) -> int:
-        """Bytes that are not answered."""
-        return self._in_flight_bytes
-
     def may_send(self, last_index: int, news: int) -> bool:
         """Whether an append is due, and allowed; `news` is a commit that it must know even if there are no entries."""
         if self.mode is Mode.SNAPSHOT:
