@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
+from saros_storage.lru import LruCache
 from saros_storage.reading import Summaries
-from saros_storage.tsfile.lru import LruCache
 from saros_storage.types import DataType
 
 #: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)

@@ -13,15 +13,14 @@ Pure, except for caches of pattern matches and of tombstones by series. Any thre
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import takewhile
 
 import numpy as np
 
+from saros_storage.lru import LruCache
 from saros_storage.paths import PathPattern, parse_pattern, split_path
 from saros_storage.reading import TimeRange
 from saros_storage.snapshot import FileSource, Rank, Tombstone
@@ -116,24 +115,17 @@ def _literal_start(pattern: PathPattern) -> str:
     return "".join(f"{node}." for node in nodes)
 
 
-_indexes: OrderedDict[int, _BySeries] = OrderedDict()
-_lock = threading.Lock()
+_indexes: LruCache[int, _BySeries] = LruCache(_CACHED_INDEXES)
 
 
 def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
     """Made once for each tuple, which a partition's snapshots share until a deletion comes."""
     key = id(tombstones)
-    with _lock:
-        index = _indexes.get(key)
-        if index is not None:
-            _indexes.move_to_end(key)
-            return index
-    index = _BySeries(tombstones)
-    with _lock:
+    index = _indexes.get(key)
+    if index is None:
         # The index holds on to the tuple: nothing else can get its identity while it is here.
-        _indexes[key] = index
-        while len(_indexes) > _CACHED_INDEXES:
-            _indexes.popitem(last=False)
+        index = _BySeries(tombstones)
+        _indexes.put(key, index, 1)
     return index
 
 

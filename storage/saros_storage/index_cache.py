@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from saros_storage.lru import LruCache
 from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, TsFileAccess
-from saros_storage.tsfile.lru import LruCache
 
 #: What an entry, a series and a chunk cost, besides texts: 520 bytes were measured for a series of one chunk.
 _ENTRY_BYTES = 500

@@ -15,10 +15,10 @@ Bounded by bytes; what was used longest ago goes first. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from typing import TypeAlias
 
+from saros_storage.lru import LruCache
 from saros_storage.types import DataType, Scalar
 
 #: Time and value of a point.
@@ -38,18 +38,17 @@ class LatestCache:
     """See the module. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+        self._devices: LruCache[tuple[Hashable, str], tuple[Basis, Known]] = LruCache(bytes_max)
+        #: Guards what follows.
         self._lock = threading.Lock()
-        self._devices: OrderedDict[tuple[Hashable, str], tuple[Basis, Known, int]] = OrderedDict()
         self._bases: dict[tuple[Hashable, str], Basis] = {}
-        self._bytes = 0
         self._hits = 0
         self._misses = 0
 
     @property
     def bytes(self) -> int:
         """Bytes held."""
-        return self._bytes
+        return self._devices.weight
 
     @property
     def hits(self) -> int:
@@ -74,31 +73,19 @@ class LatestCache:
 
     def get(self, scope: Hashable, device: str, basis: Basis) -> Known:
         """What is known of the device on this basis."""
-        with self._lock:
-            found = self._devices.get((scope, device))
-            if found is None or (found[0] is not basis and found[0] != basis):
-                return _NOTHING
-            self._devices.move_to_end((scope, device))
-            return found[1]
+        found = self._devices.get((scope, device))
+        return _NOTHING if found is None or (found[0] is not basis and found[0] != basis) else found[1]
 
     def put(self, scope: Hashable, device: str, basis: Basis, known: Known) -> None:
         """Keep what is known of the device, all of it."""
         size = _DEVICE_BYTES + sum(_size(point) for _, point in known.values())
-        with self._lock:
-            old = self._devices.pop((scope, device), None)
-            if old is not None:
-                self._bytes -= old[2]
-            self._devices[scope, device] = (basis, known, size)
-            self._bytes += size
-            while self._bytes > self._bytes_max:
-                self._bytes -= self._devices.popitem(last=False)[1][2]
+        self._devices.put((scope, device), (basis, known), size)
 
     def clear(self) -> None:
         """Keep nothing of what is here."""
+        self._devices.clear()
         with self._lock:
-            self._devices.clear()
             self._bases.clear()
-            self._bytes = 0
 
     def count(self, hits: int, misses: int) -> None:
         """Series that were asked for."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import CorruptFile
 from saros_storage.kernels.text import text_extremes
+from saros_storage.lru import LruCache
 from saros_storage.tsfile import statistics as stats
 from saros_storage.tsfile.bloom import BloomFilter, signed_tail_hash
 from saros_storage.tsfile.device_id import (
@@ -28,7 +29,6 @@ from saros_storage.tsfile.device_id import (
 )
 from saros_storage.tsfile.format import Cursor, uvar, var, vstr
 from saros_storage.tsfile.index import IndexTree, build_index
-from saros_storage.tsfile.lru import LruCache
 from saros_storage.types import NUMPY_DTYPE, DataType
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

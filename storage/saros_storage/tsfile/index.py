@@ -23,9 +23,9 @@ from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from saros_storage.errors import CorruptFile
+from saros_storage.lru import LruCache
 from saros_storage.tsfile.device_id import Segments, decode_segments, encode_segments, name_key, segments_key
 from saros_storage.tsfile.format import HEAD_BYTES, Cursor, i64, uvar, vstr
-from saros_storage.tsfile.lru import LruCache
 
 DEGREE = 256
 #: Bytes of the smallest node entry: one byte of name, an offset.

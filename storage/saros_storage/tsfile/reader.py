@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 
 from saros_storage.block import Block, Column
 from saros_storage.errors import CorruptFile
+from saros_storage.lru import LruCache
 from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
 from saros_storage.tsfile.chunk import ChunkLayout, RawChunk, read_layout
 from saros_storage.tsfile.device_id import path_of_segments, segments_of_path
 from saros_storage.tsfile.format import VERSION_3, Cursor
 from saros_storage.tsfile.index import Span
-from saros_storage.tsfile.lru import LruCache
 from saros_storage.tsfile.metadata import OWN_PROPERTY, FileMetadata, read_metadata
 from saros_storage.tsfile.pages import read_column, read_points, read_times
 from saros_storage.tsfile.points_together import read_points_together

@@ -24,7 +24,7 @@ from saros_storage.encoding import DecodeError, decode_pages_into
 from saros_storage.kernels.merge import rises
 from saros_storage.kernels.points import pages_span
 from saros_storage.kernels.words import Stream
-from saros_storage.tsfile.lru import LruCache
+from saros_storage.lru import LruCache
 from saros_storage.types import DataType, Encoding, Int64Array
 
 #: Some four million times at even distances: of two series side by side, two million each.

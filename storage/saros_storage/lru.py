@@ -51,5 +51,10 @@ class LruCache(Generic[K, V]):
             self._entries.clear()
             self._weight = 0
 
+    @property
+    def weight(self) -> int:
+        """Sum of the weights of what is here."""
+        return self._weight
+
     def __len__(self) -> int:
         return len(self._entries)
