@@ -40,15 +40,13 @@ from saros_storage.disk import Disk, LocalDisk
 from saros_storage.kernels.jit import use_cache_folder
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
-from saros_storage.types import TimeUnit
+from saros_storage.types import TIME_UNITS
 from saros_sync.receiver.synced_store import SyncedStore
 
 if TYPE_CHECKING:
     from saros_server.cluster_node import ClusterNode
     from saros_sync.clustered.receiver import ClusterReceiver
     from saros_sync.receiver.receiver import Receiver
-
-UNITS = {unit.suffix: unit for unit in TimeUnit}
 
 
 class Node:
@@ -215,7 +213,7 @@ def _hash_new(configuration: Configuration, user: str, password: str) -> str:
 
 def store_options(configuration: Configuration) -> StoreOptions:
     """The store's share of the configuration."""
-    unit = UNITS[configuration.time_unit]
+    unit = TIME_UNITS[configuration.time_unit]
     return StoreOptions(
         time_unit=unit,
         time_partition_interval=configuration.time_partition_interval_ms * unit.value // 1_000,

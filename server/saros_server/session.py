@@ -31,7 +31,7 @@ from saros_server.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.data_folder import cannot_open, check_not_foreign
 from saros_server.interrupts import Whole
-from saros_server.node import UNITS, Node
+from saros_server.node import Node
 from saros_server.requests import NO_REQUEST, Request
 from saros_server.serving import serving
 from saros_server.uploads import Uploads
@@ -39,7 +39,7 @@ from saros_storage.capture.frozen import Frozen
 from saros_storage.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.paths import quote_node, unquote_node
 from saros_storage.read_point import Horizon
-from saros_storage.types import TimeUnit
+from saros_storage.types import TIME_UNITS, TimeUnit
 from saros_sync.receiver.asking import Speaker
 from saros_wire.per_process import PerProcess
 from saros_wire.read_point import ReadPoint as KeptPoint
@@ -133,7 +133,7 @@ class EmbeddedSession:
     def __init__(self, key: str, node: Node, context: SessionContext) -> None:
         self._key = key
         self._node = node
-        self._unit = UNITS[node.configuration.time_unit]
+        self._unit = TIME_UNITS[node.configuration.time_unit]
         self._context = context
         #: Whose requests are told apart by their numbers; 0: nobody's.
         self.client_id = 0

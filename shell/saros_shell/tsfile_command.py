@@ -30,9 +30,8 @@ from saros_storage.tsfile.access import DeviceIndex
 from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.survey import DeviceSurvey, survey
-from saros_storage.types import Scalar, TimeUnit
+from saros_storage.types import TIME_UNITS, Scalar
 
-_UNITS = tuple(unit.suffix for unit in TimeUnit)
 #: Points printed at a time.
 _BATCH_ROWS = 10_000
 
@@ -68,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         part.add_argument("--json", action="store_true", help="JSON, one object a line")
     for name in ("inspect", "dump"):
         parts[name].add_argument("--path", metavar="PATTERN", help="only series that it matches")
-        parts[name].add_argument("--unit", choices=_UNITS, help="of the file's times: print them as dates")
+        parts[name].add_argument("--unit", choices=tuple(TIME_UNITS), help="of the file's times: print them as dates")
     parts["inspect"].add_argument("--chunks", action="store_true", help="a row per chunk too")
     parts["inspect"].add_argument("--pages", action="store_true", help="a row per page too")
     parts["dump"].add_argument("--limit", type=int, metavar="N", help="at most so many points")

@@ -19,10 +19,9 @@ from saros_storage.block import Column
 from saros_storage.disk import LocalDisk
 from saros_storage.schema import stored_encoding
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Int64Array, TimeUnit
+from saros_storage.types import TIME_UNITS, Compressor, DataType, Encoding, Int64Array
 
 _CHUNK_ROWS = 1_000_000
-_UNITS = {unit.suffix: unit for unit in TimeUnit}
 
 
 def write_tsfile(
@@ -97,7 +96,7 @@ def _chunks(
 
 
 def _columns(table: pa.Table, series: Sequence[tuple[str, str, str, str]]) -> tuple[Int64Array, list[Column]]:
-    unit = _UNITS[table.schema.field(0).type.unit]
+    unit = TIME_UNITS[table.schema.field(0).type.unit]
     times = table.column(0).cast(pa.int64()).to_numpy()
     columns = []
     for number, (_, type_, _, _) in enumerate(series, 1):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from saros_spark.errors import SourceError
-from saros_spark.types import UNITS, wider
+from saros_spark.types import wider
 from saros_storage.errors import UserMistake
 from saros_storage.paths import parse_pattern, quote_node, split_series, unquote_node
-from saros_storage.types import DataType, TimeUnit
+from saros_storage.types import TIME_UNITS, DataType, TimeUnit
 
 if TYPE_CHECKING:
     import saros
@@ -63,7 +63,7 @@ class Extent:
 def unit_of(connection: saros.Connection) -> TimeUnit:
     """The database's unit of time: as the Time column of an empty result tells everybody."""
     schema, _ = connection.execute("select s from root.__none__.* limit 0").fetch_stream()
-    return UNITS[schema.field(0).type.unit]
+    return TIME_UNITS[schema.field(0).type.unit]
 
 
 def read_catalogue(connection: saros.Connection, devices: Sequence[str], columns: Sequence[str]) -> Catalogue:

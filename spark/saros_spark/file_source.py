@@ -27,7 +27,8 @@ from saros_spark.options import FileOptions, FileWriteOptions, file_options, fil
 from saros_spark.rows import shape_of, split_rows
 from saros_spark.sealing import Sealer, Unknown
 from saros_spark.tsfiles import Folder, Part, read_part
-from saros_spark.types import UNITS, from_spark, to_spark
+from saros_spark.types import from_spark, to_spark
+from saros_storage.types import TIME_UNITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +91,7 @@ class FileWriter(DataSourceArrowWriter):
         assert context is not None
         name = f"part-{context.partitionId():05}-{context.attemptNumber()}-{self._job}"
         options = self._options
-        known = Unknown(UNITS[options.time_unit], aligned=bool(options.rows.aligned))
+        known = Unknown(TIME_UNITS[options.time_unit], aligned=bool(options.rows.aligned))
         sealer = Sealer(known, self._temporary, name, points_max=options.rows.bulk_points)
         shape = shape_of(from_spark(self._schema), options.rows)
         row = 0

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from saros_spark.catalogue import canonical
 from saros_spark.errors import SourceError
 from saros_spark.options import Layout, WriteOptions
-from saros_spark.types import UNITS, arrow_type
+from saros_spark.types import arrow_type
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path, split_series
 from saros_storage.types import DataType
@@ -203,9 +203,7 @@ def describe_misfit(
     if pa.types.is_timestamp(times.type):
         row = first_misfit(times, instant)
         if row is not None:
-            return (
-                f"the row of {device} at {times[row]}: the time is finer than the database's unit, {UNITS[unit].suffix}"
-            )
+            return f"the row of {device} at {times[row]}: the time is finer than the database's unit, {unit}"
     for name, column in columns.items():
         type_ = types.get(name)
         if type_ is None:

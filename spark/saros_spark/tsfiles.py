@@ -26,14 +26,14 @@ from saros_spark.catalogue import Catalogue, canonical
 from saros_spark.errors import SourceError
 from saros_spark.options import FileOptions
 from saros_spark.planning import cut, moment
-from saros_spark.types import UNITS, arrow_type, common_type, field_of, instant_type, named_type
+from saros_spark.types import arrow_type, common_type, field_of, instant_type, named_type
 from saros_storage.block import Block, Column
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.paths import PathPattern, parse_pattern, split_path, unquote_node
 from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, SeriesIndex
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array
+from saros_storage.types import TIME_MAX, TIME_MIN, TIME_UNITS, DataType, Int64Array
 
 _FIXED = ("time", "device", "measurement", "value")
 #: Rows that go to Spark at a time.
@@ -66,7 +66,7 @@ class Folder:
 
     def __init__(self, options: FileOptions) -> None:
         self.options = options
-        self._unit = UNITS[options.time_unit]
+        self._unit = TIME_UNITS[options.time_unit]
 
     @cached_property
     def files(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -218,7 +218,8 @@ def read_part(part: Part, options: FileOptions, target: pa.Schema) -> Iterator[p
 def _rows(
     block: Block, device: str, names: Sequence[str], types: Sequence[DataType], options: FileOptions
 ) -> pa.RecordBatch:
-    schema = arrow_schema(list(map(unquote_node, names)), types, timed=True, unit=UNITS[options.time_unit], zone="UTC")
+    unit = TIME_UNITS[options.time_unit]
+    schema = arrow_schema(list(map(unquote_node, names)), types, timed=True, unit=unit, zone="UTC")
     batch = to_arrow(block, schema)
     arrays = [batch.column(0), pa.repeat(pa.scalar(device), block.rows), *batch.columns[1:]]
     return pa.RecordBatch.from_arrays(arrays, names=["time", "device", *schema.names[1:]])

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 INSTANT = pa.timestamp("us", tz="UTC")
-UNITS = {unit.suffix: unit for unit in TimeUnit}
 _ARROW: dict[DataType, pa.DataType] = {
     DataType.BOOLEAN: pa.bool_(),
     DataType.INT32: pa.int32(),

@@ -113,6 +113,10 @@ class TimeUnit(Enum):
         return {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}[self.value]
 
 
+#: By suffix.
+TIME_UNITS = {unit.suffix: unit for unit in TimeUnit}
+
+
 #: Encoding of a series that names none.
 DEFAULT_ENCODING: dict[DataType, Encoding] = {
     DataType.BOOLEAN: Encoding.PLAIN,
