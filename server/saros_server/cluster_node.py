@@ -74,6 +74,7 @@ from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.node_file import check_node_file
 from saros_storage.store_options import StoreOptions, parse_durability
 from saros_sync.clustered.database import SyncedCluster
+from saros_wire.addresses import host_and_port
 
 logger = logging.getLogger(__name__)
 
@@ -241,7 +242,7 @@ class _Opening:
         balancing = Balancing(meter, self._routes, database.others, database.ask, database.grow, self._clock, balance)
         worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
         peers.start(
-            *_listening(file.address.peer),
+            *host_and_port(file.address.peer),
             receive=partial(self._receive, host),
             calls={
                 **database.call_handlers(),
@@ -446,11 +447,6 @@ def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
             f" was made {'with' if began_with else 'without'} one: restore the file that it was made with",
             code=2004,
         )
-
-
-def _listening(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def _flush_handler(replicas: Replicas) -> CallHandler:

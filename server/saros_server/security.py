@@ -9,7 +9,6 @@ A folder that has users is never served without authentication. Read before the 
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import stat
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from saros_server.data_folder import check_not_foreign
 from saros_server.passwords import Cost, check_password, hash_password, is_outdated, one_time_password
 from saros_storage.disk import LocalDisk
 from saros_storage.folder_lock import FolderLock
+from saros_wire.addresses import is_loopback
 
 FIRST_USER = "root"
 OPEN_WARNING = "open: anyone {} may do everything; {}"
@@ -93,14 +93,6 @@ def warning(host: str, security: Security, *, authenticated: bool, clustered: bo
     if exposed:
         words.append(INSECURE_WARNING)
     return " ".join(words)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def check_folder(folder: str) -> None:

@@ -22,7 +22,7 @@ from saros_cluster.cluster_file import load as load_cluster_file
 from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import ConfigurationError
 from saros_server.metrics import MetricsServer, NodeCollector
-from saros_server.security import Security, check_folder, check_host, has_users, is_loopback, warning
+from saros_server.security import Security, check_folder, check_host, has_users, warning
 from saros_server.service import CALLS_MAX, ClientService
 from saros_server.serving import Serving, announce, withdraw
 from saros_server.tls import server_credentials
@@ -30,6 +30,7 @@ from saros_server.warm_up import WarmUp
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import LocalDisk
 from saros_wire import protocol
+from saros_wire.addresses import is_loopback
 from saros_wire.listening import check_address
 
 logger = logging.getLogger(__name__)

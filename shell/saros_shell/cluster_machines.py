@@ -35,7 +35,6 @@ from saros_cluster.cluster_file import (
 from saros_cluster.growth.steps import NO_SUCH_NODE
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_cluster.transport.handshake import is_loopback
 from saros_server.certificate_making import make_certificates
 from saros_server.configuration import configuration_file
 from saros_server.configuration import load as load_configuration
@@ -49,6 +48,7 @@ from saros_shell.cluster_tables import waiting
 from saros_storage.clock import SystemClock
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import UserMistake
+from saros_wire.addresses import host_and_port, is_loopback
 
 _START_SECONDS = 60.0
 #: Who is asked whether it speaks TLS answers at once, or does not.
@@ -248,12 +248,11 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
 
 def _speaks_tls(address: str) -> bool | None:
     """Whether TLS is spoken there, by whomever: who it is shows when the node itself calls. None: nobody answers."""
-    host, _, port = address.rpartition(":")
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
     asking.set_alpn_protocols(["h2"])
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _ASK_SECONDS) as line, asking.wrap_socket(line):
+        with socket.create_connection(host_and_port(address), _ASK_SECONDS) as line, asking.wrap_socket(line):
             return True
     except ssl.SSLError as error:
         return "ALERT" in (error.reason or "")  # "not without your certificate" is TLS too

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from saros_spark.errors import SourceError
 from saros_spark.options import Connecting
+from saros_wire.addresses import host_and_port
 
 if TYPE_CHECKING:
     import saros
@@ -105,9 +106,8 @@ def addresses_of(options: Connecting) -> tuple[str, ...]:
 
 def refuses(address: str) -> bool:
     """Whether nobody listens at host:port: the node's process has ended. One that is only cut off does not refuse."""
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ELSEWHERE_S).close()
+        socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
     except ConnectionRefusedError:
         return True
     except OSError:

@@ -19,7 +19,8 @@ from grpc.experimental import ChannelOptions
 from saros_cluster.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.codec import BATCH_BYTES_MAX
-from saros_cluster.transport.handshake import CredentialSource, Identity, PeerCredentials, is_loopback
+from saros_cluster.transport.handshake import CredentialSource, Identity, PeerCredentials
+from saros_wire.addresses import is_loopback
 
 SERVICE = "saros.peer.v1.Peer"
 RAFT, CALL, STREAM = "Raft", "Call", "Stream"

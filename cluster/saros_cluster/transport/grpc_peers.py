@@ -25,10 +25,11 @@ from saros_cluster.raft.messages import Message
 from saros_cluster.transport.calls import Calls
 from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer, server_credentials
 from saros_cluster.transport.counters import Counters, PeerCounters
-from saros_cluster.transport.handshake import CredentialSource, Identity, is_loopback
+from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.transport.lane import Lane
 from saros_cluster.transport.serving import THREADS_MAX, Serving
 from saros_storage.clock import Clock
+from saros_wire.addresses import is_loopback
 from saros_wire.listening import check_address
 
 

@@ -19,7 +19,6 @@ Pure: any thread.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -135,18 +134,3 @@ def verified_sender(
 
 def _name(identity: Identity) -> str:
     return f"node {identity.node} of cluster {identity.cluster}"
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a host, or host:port, is this machine's own and can be reached from nowhere else."""
-    host = address if _is_ip(address) else address.rpartition(":")[0] or address
-    host = host.strip("[]")
-    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
