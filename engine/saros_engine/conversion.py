@@ -19,6 +19,7 @@ import numpy as np
 
 from saros_engine.text import numbers_of
 from saros_storage.block import Column
+from saros_storage.dates import dates_of
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, DataType, NumericArray
 from saros_storage.value_texts import Arrow, arrow_compute, format_column, to_arrow
@@ -123,7 +124,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
     except pa.ArrowInvalid as problem:
         raise UserMistake(f"CAST: {_offender(texts, kinds[target])!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
-        return yyyymmdd(numbers_of(parsed.cast(pa.int32())))
+        return dates_of(numbers_of(parsed.cast(pa.int32())))
     numbers = numbers_of(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
         # Arrow makes infinities of what is too large; those that are written as such stay.
@@ -145,26 +146,6 @@ def _offender(texts: Arrow, kind: Arrow) -> str:
         except pa.ArrowInvalid:
             high = middle
     return str(texts[low])
-
-
-def days_of(dates: NumericArray) -> NumericArray:
-    """Days since 1970 of dates as DATE has them."""
-    whole = dates.astype(np.int64)
-    months = (whole // 10_000 - 1970) * 12 + whole // 100 % 100 - 1
-    first: NumericArray = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    return first + whole % 100 - 1
-
-
-def yyyymmdd(days: NumericArray) -> NumericArray:
-    """Dates as DATE has them, of days since 1970."""
-    dates = days.astype("datetime64[D]")
-    years = dates.astype("datetime64[Y]")
-    months = dates.astype("datetime64[M]")
-    year = years.astype(np.int64) + 1970
-    month = (months - years).astype(np.int64) + 1
-    day = (dates - months).astype(np.int64) + 1
-    dense: NumericArray = year * 10_000 + month * 100 + day
-    return dense.astype(np.int32)
 
 
 def rounded(column: Column, decimals: int) -> Column:

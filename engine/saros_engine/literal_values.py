@@ -10,6 +10,7 @@ from saros_engine.errors import SemanticError
 from saros_engine.times import parse_time
 from saros_grammar.ast import Literal, LiteralKind
 from saros_storage.block import Column
+from saros_storage.dates import date_number
 from saros_storage.types import DataType, Scalar, TimeUnit
 
 _INFERRED = {
@@ -116,7 +117,7 @@ def date_of(literal: Literal, *_: object) -> Scalar:
         day = date.fromisoformat(literal.value)
     except ValueError:
         return None
-    return day.year * 10_000 + day.month * 100 + day.day
+    return date_number(day)
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:

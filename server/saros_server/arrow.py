@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from saros_storage.block import Block, Column, TextArray
+from saros_storage.dates import dates_of, days_of
 from saros_storage.errors import UserMistake
-from saros_storage.types import BoolArray, DataType, Int32Array, NumericArray, TimeUnit
+from saros_storage.types import BoolArray, DataType, NumericArray, TimeUnit
 from saros_storage.value_texts import to_arrow as text_to_arrow
 from saros_wire.client_values import arrow_array
 
@@ -91,26 +92,8 @@ def _array(column: Column, type_: pa.DataType) -> pa.Array:
     if column.type is DataType.BOOLEAN:
         values = np.packbits(values, bitorder="little")
     elif column.type is DataType.DATE:
-        values = _days(values)
+        values = days_of(values).astype(np.int32)
     return pa.Array.from_buffers(type_, len(column), [validity, pa.py_buffer(_contiguous(values))])
-
-
-def _days(dates: Int32Array) -> Int32Array:
-    """`yyyymmdd` -> days since 1970-01-01."""
-    year, month, day = dates // 10_000, dates // 100 % 100, dates % 100
-    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-    days: Int32Array = (months.astype("datetime64[D]").astype(np.int64) + day - 1).astype(np.int32)
-    return days
-
-
-def _yyyymmdd(days: Int32Array) -> Int32Array:
-    """Days since 1970-01-01 -> `yyyymmdd`."""
-    moments = days.astype("datetime64[D]")
-    months = moments.astype("datetime64[M]")
-    month_number = months.astype(np.int64)
-    day = (moments - months).astype(np.int64) + 1
-    dates: Int32Array = ((1970 + month_number // 12) * 10_000 + (month_number % 12 + 1) * 100 + day).astype(np.int32)
-    return dates
 
 
 # ---------------------------------------------------------------------------------------------- from clients
@@ -233,7 +216,7 @@ def _numbers(array: pa.Array, type_: DataType) -> NumericArray:
         return np.asarray(filled.to_numpy(zero_copy_only=False))
     dtype = {DataType.DATE: np.int32, DataType.TIMESTAMP: np.int64}.get(type_) or array.type.to_pandas_dtype()
     numbers = _numbers_at(array, dtype)
-    return _yyyymmdd(numbers) if type_ is DataType.DATE else numbers
+    return dates_of(numbers) if type_ is DataType.DATE else numbers
 
 
 def _numbers_at(array: pa.Array, dtype: Any) -> NumericArray:

@@ -60,6 +60,7 @@ from saros_grammar.ast import (
     TimeReference,
     Unary,
 )
+from saros_storage.dates import date_number
 from saros_storage.types import DataType, Scalar
 
 _ARITHMETIC = frozenset(
@@ -266,7 +267,7 @@ def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
             day = date.fromisoformat(bound.value)
         except ValueError as error:
             raise SemanticError(f"{bound.value!r} is not a date: use YYYY-MM-DD") from error
-        return Constant(day.year * 10_000 + day.month * 100 + day.day, other)
+        return Constant(date_number(day), other)
     return bound
 
 

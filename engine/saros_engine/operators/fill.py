@@ -16,13 +16,13 @@ from collections import deque
 
 import numpy as np
 
-from saros_engine.conversion import days_of, yyyymmdd
 from saros_engine.evaluate import constant_column
 from saros_engine.operators.base import BlockwiseOperator, PullOperator
 from saros_engine.operators.kept_blocks import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan import FillKind, FillNode
 from saros_storage.block import Block, Column
+from saros_storage.dates import dates_of, days_of
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
 #: A value, as it lies on a line, and its time.
@@ -183,7 +183,7 @@ class LinearFillOperator(PullOperator):
         missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
         found = _between(known_times, known, times[missing], after)
-        values[missing] = (yyyymmdd(found) if column.type is DataType.DATE else found).astype(values.dtype)
+        values[missing] = (dates_of(found) if column.type is DataType.DATE else found).astype(values.dtype)
         valid[missing] = True
         return Column(column.type, values, None if valid.all() else valid)
 
