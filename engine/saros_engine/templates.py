@@ -203,8 +203,8 @@ def _alter(store: Database, statement: ast.AlterTemplate) -> int:
     new = Template(old.name, old.aligned, (*old.series, *added))
     devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
     store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())])
-    for device in devices:
-        store.change_schema([_creation(device.path, new, device)])
+    if devices:
+        store.change_schema([_creation(device.path, new, device) for device in devices])
     return 1
 
 
