@@ -51,6 +51,8 @@ POINT_ROLES: dict[str, tuple[str, ...]] = {
 PROGRAM = (sys.executable, "-P", befallen_node.__file__)
 PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
 _RETRY_SECONDS, _POLL_SECONDS = 0.2, 0.02
+#: A node that a group does without leaves it when it hears so, which may be after the change.
+_LATE_SECONDS = 5.0
 #: Nothing is left over after this: what is captured is kept until its lease ends, if its puller was killed.
 _LEFT_SECONDS_MAX = 90.0
 #: Where a node keeps what is on its way only.
@@ -127,12 +129,15 @@ class Matrix:
         return [node for node in before if (node == leader) == (role == LEADER)] or before
 
     def _await_point(self, watch: Watch, begun: Future[None], armed: Sequence[int], point: str) -> int | None:
-        """The first that stops there; the others go on. None: the change is over."""
+        """The first that stops there; the others go on. None: the change is over, and nobody has got there."""
         limit = time.monotonic() + CHANGE_SECONDS_MAX
-        while not (there := self._stopped(armed, point)) and (not begun.done() or watch.poll() is not None):
-            if time.monotonic() > limit:
-                raise NodeFailed(f"nobody gets to {point!r}, and the change does not end")
+        until = limit
+        while not (there := self._stopped(armed, point)) and time.monotonic() < until:
+            if until == limit and begun.done() and watch.poll() is None:
+                until = time.monotonic() + _LATE_SECONDS
             time.sleep(_POLL_SECONDS)
+        if until == limit and not there:
+            raise NodeFailed(f"nobody gets to {point!r}, and the change does not end")
         for node in armed:
             self._file(node, f"befall.{point}").unlink(missing_ok=True)
         there = there or self._stopped(armed, point)
