@@ -20,6 +20,8 @@ def remedy(target: Target, code: int, said: str) -> str:
     """What to add to the sentence of a failed connection; often nothing."""
     if code == _WRONG_LOGIN and not target.user:
         return ": name a user, saros://user:password@host:port"
+    if code == _WRONG_LOGIN and not target.password:
+        return ": no password was given; commands take it from SAROS_PASSWORD, or ask for it on a terminal"
     known = _WITHOUT_TLS if target.tls_ca is None else _WITH_TLS
     found = next((what for words, what in known if words in said), None)
     return "" if found is None else f"; {found.format(tls=target.tls_ca)}"

@@ -38,6 +38,12 @@ _SETTINGS = {
     "schema_region_group_num": "this is a number of groups",
     "data_region_group_num": "this is a number of groups",
 }
+#: Of settings that a database has not, what there is instead.
+_INSTEAD = {
+    "schema_replication_factor": ": copies are made as the cluster has replicas",
+    "data_replication_factor": ": copies are made as the cluster has replicas",
+    "time_partition_interval": ": time_partition_interval_ms in saros.toml holds for all",
+}
 #: What CLEAR CACHE may name: it gives up all that is kept.
 _CACHES = ("all", "query", "schema", "auth")
 #: Whether the system only reads; older scripts say WRITABLE.
@@ -169,7 +175,7 @@ class StatementBuilder:
             found[key] = pair.value()
         other = next((key for key in found if key not in _SETTINGS), None)
         if other is not None:
-            return NotSupported(f"the database setting {other.upper()}")
+            return NotSupported(f"the database setting {other.upper()}{_INSTEAD.get(other, '')}")
         numbers: dict[str, int] = {}
         for key, value in found.items():
             text = self._expressions.raw(value)

@@ -35,6 +35,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"(start|stop) repair data|repair data partition table", "REPAIR DATA: saros verify checks the files"),
     (r"(drop|delete) partition", "DELETE PARTITION: DELETE FROM ... WHERE time deletes what is in it"),
     (r"(set|load) configuration", "configuration by statements: saros.toml, and a restart"),
+    (r"show (all )?configurations?", "SHOW CONFIGURATION: SHOW VARIABLES has some of it, saros config FOLDER all"),
+    (r"show cluster parameters", "SHOW CLUSTER PARAMETERS: SHOW VARIABLES has them"),
     (r"load balance", "LOAD BALANCE: REBALANCE CLUSTER spreads what the nodes keep"),
     (r"show migrations", "SHOW MIGRATIONS: SHOW CLUSTER CHANGE has what moves"),
     (r"reconstruct region", "RECONSTRUCT REGION: a replica that lacks something gets it by itself"),

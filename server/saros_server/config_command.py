@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         pairs = dict(text.split("=", 1) if "=" in text else (text, "") for text in options.overrides)
-        loaded = load(file=options.config or configuration_file(options.folder), overrides=pairs)
+        loaded = load(folder=options.folder, file=options.config or configuration_file(options.folder), overrides=pairs)
     except ConfigurationError as error:
         sys.stderr.write(f"saros config: {error}\n")
         return 2

@@ -1,12 +1,13 @@
 """A node's options: one table, four places they may come from, and what each came from.
 
-    default  <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
+    default  <  node.json of the data folder, of what is fixed for its life
+             <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
 
 Every value is checked when it is read; a bad key or value is an error that names it, where it stood, and what is
 allowed. `Configuration` is frozen: options are fixed while a node runs. Options of a data folder (`time_unit`,
-`time_partition_interval`) are fixed for the folder's life: opening it with others is refused by the store.
+`time_partition_interval_ms`) are fixed for the folder's life: opening it with others is refused by the store.
 
-Pure apart from `load`, which reads the file and the environment it is given.
+Pure apart from `load`, which reads the files and the environment it is given.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from saros_server.command_parser import did_you_mean
+from saros_storage.layout import NODE_FILE
+from saros_storage.node_file import made_with
+from saros_storage.types import TimeUnit
 from saros_wire.protocol import DEFAULT_PORT
 
 
@@ -195,14 +199,17 @@ class Loaded:
 
 def load(
     *,
+    folder: str | None = None,
     file: str | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Loaded:
-    """Merge the four places; raises ConfigurationError. A `file` of None means: there is none."""
+    """Merge the places; raises ConfigurationError. None means: there is no such folder, no file."""
     values: dict[str, object] = {}
     sources = {f.name: "default" for f in fields(Configuration)}
     layers: list[tuple[str, Mapping[str, object]]] = []
+    if folder is not None:
+        layers.append((os.path.join(folder, NODE_FILE), _fixed(folder)))
     if file is not None:
         layers.append((file, _read_file(file)))
     layers.append(("environment", _from_environment(os.environ if environment is None else environment)))
@@ -212,6 +219,12 @@ def load(
             values[key] = _parse(key, raw, source)
             sources[key] = source
     return Loaded(Configuration(**values), sources)  # type: ignore[arg-type]
+
+
+def _fixed(folder: str) -> Mapping[str, object]:
+    unit, interval = made_with(folder) or (None, 0)
+    ticks = next((known.value for known in TimeUnit if known.suffix == unit), None)
+    return {} if ticks is None else {"time_unit": unit, "time_partition_interval_ms": interval * 1_000 // ticks}
 
 
 def _read_file(path: str) -> Mapping[str, object]:

@@ -89,7 +89,7 @@ def open_session(
     with _nodes.lock:
         shared = _nodes.get(key)
         if shared is None:
-            loaded = load(file=configuration_file(folder), overrides=options)
+            loaded = load(folder=folder, file=configuration_file(folder), overrides=options)
             shared = _nodes[key] = _Shared(_opened(folder, loaded.values), options=dict(options))
         elif options and dict(options) != shared.options:
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")

@@ -95,7 +95,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Configuration, Security]:
         "tls_key": options.tls_key,
     }
     overrides = {key: value for key, value in given.items() if value is not None}
-    configuration = load(file=configuration_file(options.data), overrides=overrides).values
+    configuration = load(folder=options.data, file=configuration_file(options.data), overrides=overrides).values
     security = security_of(configuration, insecure=options.insecure)
     check_folder(options.data)
     if security.authentication:

@@ -166,6 +166,7 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
             raise UserMistake(
                 f"the cluster in {cluster.directory} was made with --{name} {made}, and cannot be changed to {asked}:"
                 f" leave --{name} away, or make another cluster in another --dir"
+                + ("; saros cluster add-node lets nodes join" if name == "nodes" else "")
             )
     if options.auth and cluster.file.administrator is None:
         raise UserMistake(

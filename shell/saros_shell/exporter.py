@@ -80,6 +80,11 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
     """Write the files. Raises saros.Error."""
     target = Path(options.output)
     suffix = target.suffix.lower().lstrip(".")
+    if suffix.isalpha() and suffix not in FORMATS and not options.format and not target.is_dir():
+        raise saros.InterfaceError(
+            f"cannot tell the format of {target.name}: end it in .csv, .json, .parquet or .tsfile, or say --format: "
+            "then it is a folder"
+        )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
         with connection.execute(options.execute) as cursor:

@@ -32,7 +32,8 @@ from saros_shell.statements import command_amid, is_complete
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
 #: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
-PAGER_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
+WIDE_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
+LONG_PROMPT = "-Ps?e(the end) .space goes on, q leaves"
 
 
 class Shell:
@@ -79,7 +80,7 @@ class Shell:
             print_lines(head)
             print_lines(iterator)
             return
-        how = ["-RSX", PAGER_PROMPT] if wide else ["-FRSX"]
+        how = ["-RSX", WIDE_PROMPT] if wide else ["-FRSX", LONG_PROMPT]
         # Who goes on typing does not write files, nor run commands.
         safely = os.environ | {"LESSSECURE": "1"}
         process = subprocess.Popen([pager, *how], stdin=subprocess.PIPE, text=True, env=safely)  # noqa: S603 - found by which

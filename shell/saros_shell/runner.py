@@ -23,8 +23,8 @@ NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that th
 #: Of a session that was open: only that makes the driver log in again, with what it was given.
 LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
 _NOT_LET_IN = 801
-#: Wrong statements and parameters: the message says what to correct, and the advice no more than that it does.
-_SAID = frozenset({700, 701, 2003})
+#: Wrong statements and parameters, and what is not there: the message says what to do, the advice no more than that.
+_SAID = frozenset({700, 701, 2002, 2003})
 STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
 
 
@@ -116,5 +116,6 @@ def error_lines(error: saros.Error) -> list[str]:
     """An error for people: code and name, the sentence (with its caret lines), the advice if it says more than that."""
     lines = str(error).split("\n")
     advice = LOG_IN_ANEW if error.code == _NOT_LET_IN else error.advice
-    hint = [] if error.code in _SAID else [f"hint: {advice}"]
+    said = error.code in _SAID or advice.rstrip(".").lower() in lines[0].lower()
+    hint = [] if said else [f"hint: {advice}"]
     return [f"error {error.code} ({error.status}): {lines[0]}", *lines[1:], *hint]

@@ -20,6 +20,16 @@ _MISMATCH = 2004
 _NEWER = 2015
 
 
+def made_with(folder: str) -> tuple[str, int] | None:
+    """Unit of time of a data folder, and its partitions' width in that; None: there is no node file that tells it."""
+    try:
+        with open(os.path.join(folder, NODE_FILE), "rb") as file:
+            found = json.load(file)
+        return str(found["time_unit"]), int(found["time_partition_interval"])
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
 def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     """Compare the folder with the options, or make the file in a new folder.
 
@@ -45,4 +55,4 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     for key in ("time_unit", "time_partition_interval"):
         if theirs.get(key) != ours[key]:
             message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
-            raise StorageError(f"{message}: it cannot be changed", code=_MISMATCH)
+            raise StorageError(f"{message}: it cannot be changed, and need not be said", code=_MISMATCH)

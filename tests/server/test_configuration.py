@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+import saros
 from saros_server.configuration import Configuration, ConfigurationError, describe, load
 
 
@@ -71,3 +73,18 @@ def test_no_port_is_off() -> None:
 
 def test_foreign_environment_variables_are_left_alone() -> None:
     assert Configuration() == load(environment={"SAROS_HOME": "x", "PATH": "y"}).values
+
+
+def test_what_a_folder_was_made_with_holds_where_nobody_says_it(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    made = {"time_unit": "us", "time_partition_interval_ms": 86_400_000}
+    saros.connect(folder, options=made).close()
+    loaded = load(folder=folder)
+    assert ("us", 86_400_000) == (loaded.values.time_unit, loaded.values.time_partition_interval_ms)
+    assert os.path.join(folder, "node.json") == loaded.sources["time_unit"]
+    with saros.connect(folder, timestamps="epoch") as connection:
+        assert ("TimestampPrecision", "us") == connection.execute("show variables").fetchone()
+    with pytest.raises(
+        saros.Error, match="made with time_unit = us, not ms: it cannot be changed, and need not be said"
+    ):
+        saros.connect(folder, options={"time_unit": "ms"})

@@ -602,7 +602,8 @@ def test_the_shell_takes_the_password_of_a_user_from_elsewhere(
     assert 0 == shell_command.main([target, "-e", "show databases"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
     assert 2 == shell_command.main([target, "-e", "show databases"])
-    assert "saros shell: wrong user or password\n" == capsys.readouterr().err
+    said = "no password was given; commands take it from SAROS_PASSWORD, or ask for it on a terminal"
+    assert f"saros shell: wrong user or password: {said}\n" == capsys.readouterr().err
 
 
 def test_who_sets_the_own_password_in_the_shell_is_told_to_log_in_anew(

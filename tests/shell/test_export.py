@@ -98,10 +98,19 @@ def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [] == list(tmp_path.glob("*.part"))
 
 
+def test_a_suffix_of_no_format_is_no_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "plant.xlsx"
+    assert 1 == export("root.a.w.*", "-d", folder, "-o", str(target))
+    assert "cannot tell the format of plant.xlsx: end it in .csv, .json, .parquet or .tsfile" in capsys.readouterr().err
+    assert not target.exists()
+    assert 0 == export("root.a.w.*", "-d", folder, "-o", str(target), "--format", "csv")
+    assert ["root.a.w.csv"] == [file.name for file in target.iterdir()]
+
+
 def test_says_where_the_files_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == export("root.**", "-d", folder, "-o", str(tmp_path / "all.xls"))
+    assert 0 == export("root.**", "-d", folder, "-o", str(tmp_path / "all.2024"))
     assert 0 == export("root.a.w.*", "-d", folder, "-o", str(tmp_path / "w.csv"))
-    assert f"5 rows -> 2 files in {tmp_path / 'all.xls'}\n3 rows -> {tmp_path / 'w.csv'}\n" == capsys.readouterr().out
+    assert f"5 rows -> 2 files in {tmp_path / 'all.2024'}\n3 rows -> {tmp_path / 'w.csv'}\n" == capsys.readouterr().out
 
 
 def test_a_device_is_no_pattern_of_series(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,8 +65,10 @@ def test_statements_without_rows_tell_what_they_did(
     [
         ("selct x from root.a.d", ["selct x from root.a.d", "^"]),
         ("drop database root.b", ["hint: Look with SHOW DATABASES; create it with CREATE DATABASE."]),
+        ("drop function f", []),
+        ("create pipe p with sink ('sink'='x')", []),
     ],
-    ids=("the message says it", "the advice says more"),
+    ids=("the message says it", "the advice says more", "the message says it in passing", "the message says what is"),
 )
 def test_an_error_comes_with_advice_that_its_message_has_not(
     statement: str, expected: list[str], connection: saros.Connection

@@ -386,6 +386,18 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     return types[0]
 
 
+#: What functions are called in other dialects.
+_ELSEWHERE = {
+    "max": "max_value",
+    "min": "min_value",
+    "first": "first_value",
+    "last": "last_value",
+    "mean": "avg",
+    "average": "avg",
+    "len": "length",
+}
+
+
 def is_known(call: Call) -> bool:
     """Whether there is such a function, of any kind."""
     name = call.name.lower()
@@ -395,9 +407,10 @@ def is_known(call: Call) -> bool:
 
 def unknown_function(call: Call) -> SemanticError:
     """What is wrong with a call of no function."""
+    name = call.name.lower()
     names = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
-    near = difflib.get_close_matches(call.name.lower(), names, n=1, cutoff=0.75)
-    meant = f"; did you mean {near[0]}?" if near else "."
+    near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.75)), None)
+    meant = f"; did you mean {near}?" if near else "."
     return SemanticError(f"Unknown function: {call.name}{meant} Look with SHOW FUNCTIONS")
 
 
