@@ -8,7 +8,7 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
           calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
           acknowledged points of any 5 s that touch a change, to those before the nodes begin  at least half
     3  faults while a node joins: drawn without repetition from all of `growth_matrix`, no     all of it ends, and is
-          point again before each had its turn, in a cluster of its own, whose nodes look       right
+          point again before each had its turn, in clusters of their own, whose nodes look      right
           before each step whether something befalls them
 
 The faults and their moments are drawn from the seed; what they meet depends on the machine. The limits of time are
@@ -25,7 +25,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,8 @@ import saros
 NODES, REPLICAS = 3, 3
 #: Limits of a quiet machine: seconds, seconds, share.
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
+#: Faults that befall one cluster: its slices hold few points, and after twenty faults some thousand move each time.
+FAULTS_A_CLUSTER = 16
 #: Between an audit and a change: the throughput before it.
 CALM_SECONDS = 8.0
 
@@ -58,7 +60,9 @@ class Growth:
 
     idle: Grown | None = None
     effects: list[Effect] = field(default_factory=list)
-    #: And whether somebody got there.
+    #: Faults to come.
+    drawn: deque[Case] = field(default_factory=deque)
+    #: Those that were, and whether somebody got there.
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 
@@ -90,10 +94,10 @@ class Befalling(Growing):
     def _go_through(self) -> None:
         add(self._cluster)  # one may be lost then
         matrix = Matrix(self._cluster, NODES + 1)
-        for case in drawn(self._arguments.seed, self._arguments.faults):
-            if self.tally.violations:
+        for _ in range(FAULTS_A_CLUSTER):
+            if self.tally.violations or not self._growth.drawn:
                 return
-            self._befall(matrix, case)
+            self._befall(matrix, self._growth.drawn.popleft())
             self._audit()
 
     def _befall(self, matrix: Matrix, case: Case) -> None:
@@ -107,7 +111,7 @@ class Befalling(Growing):
         say(f"{'not reached' if node is None else f'node {node}'}; over after {time.monotonic() - began:.1f} s")
 
 
-def drawn(seed: int, faults: int) -> list[Case]:
+def draw(seed: int, faults: int) -> list[Case]:
     """So many of the matrix's cases, without repetition; no point comes again before each had its turn."""
     cases = random.Random(f"{seed} growth").sample(CASES, len(CASES))
     turns: Counter[str] = Counter()
@@ -179,8 +183,10 @@ def main() -> int:
     if not arguments.only_faults:
         growth.idle = idle_stage_one(folder / "idle")
         violations += go_through(Growing, (SAROS,), folder / "loaded", arguments, growth)
-    if arguments.faults and not violations:
-        violations += go_through(Befalling, PROGRAM, folder / "befallen", arguments, growth)
+    growth.drawn += draw(arguments.seed, arguments.faults)
+    while growth.drawn and not violations:
+        work = folder / f"befallen{len(growth.cases)}"
+        violations += go_through(Befalling, PROGRAM, work, arguments, growth)
     lines = [f"seed {arguments.seed}, {time.monotonic() - started:.0f} s"]
     lines += figures(growth)
     lines += [violation.text() for violation in violations] or ["nothing lost, nothing wrong, all of it ended"]
