@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import grpc
 
 from saros.attempts import failure_of
-from saros.direct import DirectSession
+from saros.direct import session_at_first
 from saros.target import Target
 from saros_storage.capture.frozen import Frozen, decode_frozen
 from saros_wire import protocol
@@ -33,9 +33,9 @@ class RemoteCaptures:
     """See the module. Implements the backup's `Source`."""
 
     def __init__(self, target: Target) -> None:
-        """Connect. Raises what `DirectSession` raises."""
+        """Connect. Raises what `session_at_first` raises."""
         self._ids: Sequence[bytes] = ()
-        self._session = DirectSession(target)
+        self._session = session_at_first(target)
 
     def freeze(self, since: int | None) -> Frozen:
         """See `Source.freeze`. Raises DatabaseError."""

@@ -13,7 +13,8 @@ from typing import Any
 import grpc
 
 from saros.attempts import SESSION_LOST, failure_of
-from saros.channels import Lease, read_authority
+from saros.channels import read_authority
+from saros.direct import DirectSession
 from saros.target import Target
 from saros_storage.errors import StorageError
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
@@ -23,10 +24,8 @@ from saros_wire import protocol
 from saros_wire.appending import with_bytes
 from saros_wire.generated import client_pb2
 
-_OPEN_SECONDS = 10.0
 #: A chunk on a slow line; a large file's pages are all checked when its last one came.
 _CALL_SECONDS = 120.0
-_CLOSE_SECONDS = 5.0
 
 
 class RemoteReceiver:
@@ -36,10 +35,10 @@ class RemoteReceiver:
         """Connects with the first question. Raises InterfaceError (no such CA file)."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
-        self._next = 0
+        #: How often another address was to be asked.
+        self._turns = 0
         self._address = target.addresses[0]
-        self._lease: Lease | None = None
-        self._metadata: tuple[tuple[str, bytes], ...] = ()
+        self._session: DirectSession | None = None
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
         """See `Transport.begin`."""
@@ -53,8 +52,8 @@ class RemoteReceiver:
         head = client_pb2.SyncChunkRequest(sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32)
         request = with_bytes(head, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER, data)
         with self._telling_errors():
-            call = self._ready(protocol.SYNC_CHUNK, client_pb2.SyncChunkReply.FromString)
-            coming = call.future(request, metadata=self._metadata, timeout=_CALL_SECONDS)
+            decode = client_pb2.SyncChunkReply.FromString
+            coming = self._opened().begin(protocol.SYNC_CHUNK, request, decode, _CALL_SECONDS)
 
         def answer() -> int:
             with self._telling_errors():
@@ -70,13 +69,18 @@ class RemoteReceiver:
 
     def _ask(self, name: str, request: Any, decode: Any) -> Any:
         with self._telling_errors():
-            return self._ready(name, decode)(request, metadata=self._metadata, timeout=_CALL_SECONDS)
+            return self._opened().call(name, request, decode, _CALL_SECONDS)
 
-    def _ready(self, name: str, decode: Any) -> Any:
-        """A call in a session."""
-        if self._lease is None:
-            self._open()
-        return self._call(name, decode)
+    def _opened(self) -> DirectSession:
+        """The session, opened if need be. Raises grpc.RpcError."""
+        if self._session is None:
+            self._address = self._target.addresses[self._turns % len(self._target.addresses)]
+            try:
+                self._session = DirectSession(self._address, self._target, self._authority)
+            except grpc.RpcError:
+                self._turns += 1
+                raise
+        return self._session
 
     @contextmanager
     def _telling_errors(self) -> Iterator[None]:
@@ -86,58 +90,24 @@ class RemoteReceiver:
             failure = failure_of(error, self._address)
             said = failure.error
             if failure.retryable or failure.lost:
-                self._let_go(said.code != SESSION_LOST)
+                self._let_go(broken=said.code != SESSION_LOST)
                 raise Unreachable(str(said)) from None
             for refusal in (BeginAgain, RoundRefused):
                 if said.code == refusal.code:
                     raise refusal(str(said)) from None
             raise StorageError(str(said), code=said.code) from None
 
-    def _open(self) -> None:
-        self._address = self._target.addresses[self._next % len(self._target.addresses)]
-        self._lease = Lease(self._address, self._authority)
-        request = client_pb2.OpenRequest(
-            protocol=protocol.PROTOCOL,
-            client="sync",
-            user=self._target.user,
-            password=self._target.password,
-        )
-        reply = self._call(protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
-        self._metadata = ((protocol.SESSION_KEY, reply.session),)
-
-    def _call(self, name: str, decode: Any) -> Any:
-        assert self._lease is not None
-        return self._lease.channel.unary_unary(
-            protocol.path_of(name),
-            request_serializer=_serialized,
-            response_deserializer=decode,
-        )
-
-    def _let_go(self, of_channel: bool) -> None:
-        if self._lease is not None:
-            if of_channel:
-                self._lease.set_aside()
-                self._next += 1
-            self._lease.release()
-            self._lease = None
+    def _let_go(self, *, broken: bool) -> None:
+        if self._session is not None:
+            self._session.leave(broken=broken)
+            self._session = None
+            self._turns += broken
 
     def close(self) -> None:
         """End the session; a server that does not hear of it ends it by itself."""
-        if self._lease is None:
-            return
-        try:
-            self._call(protocol.CLOSE, bytes)(
-                client_pb2.CloseRequest(), metadata=self._metadata, timeout=_CLOSE_SECONDS
-            )
-        except grpc.RpcError:
-            return
-        finally:
-            self._let_go(False)
-
-
-def _serialized(request: Any) -> bytes:
-    """A message, or one that is serialized already."""
-    return request if isinstance(request, bytes) else bytes(request.SerializeToString())
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
 
 def _begun(reply: client_pb2.SyncReply) -> Begun:

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from saros.attempts import failure_of
-from saros.direct import DirectSession
+from saros.direct import session_at_first
 from saros.target import Target
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
@@ -31,8 +31,8 @@ class Uploads:
     """See the module."""
 
     def __init__(self, target: Target) -> None:
-        """Connect. Raises what `DirectSession` raises."""
-        self._session = DirectSession(target)
+        """Connect. Raises what `session_at_first` raises."""
+        self._session = session_at_first(target)
 
     @property
     def address(self) -> str:

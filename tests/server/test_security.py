@@ -26,6 +26,7 @@ from waiting import PATIENCE_S
 
 import saros
 from saros.remedies import remedy
+from saros.rounds import RemoteReceiver
 from saros.target import parse_target
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
@@ -49,7 +50,8 @@ from saros_server.service import POLICIES, Policy
 from saros_server.serving import serving
 from saros_shell import command as shell_command
 from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_sync.round import Content
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -188,6 +190,14 @@ def closed(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
     secured.call(protocol.CLOSE, b"", token)
     return token
+
+
+def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -> None:
+    receiver = RemoteReceiver(parse_target(f"saros://ann:another-password@{secured.server.address}"))
+    for _ in range(2):
+        with pytest.raises(StorageError) as refused:
+            receiver.begin("a sender", "edge", 1, Content("0" * 64, 0))
+        assert 801 == refused.value.code
 
 
 @pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
