@@ -1,4 +1,4 @@
-"""The experiments of the thesis on cluster expansion (chapter 6), small enough for one machine of two cores.
+"""The experiments of a thesis on cluster expansion (see docs/experiments), small enough for one machine of two cores.
 
 python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest] [--to docs/experiments]
 

@@ -11,8 +11,9 @@ import plots
 
 _HEAD = """# Experiments
 
-The figures 6.1 to 6.9 of the thesis on expanding a cluster (chapter 6), in shape. `make experiments` measures them
-anew, writes `results.json`, and draws this page from it.
+The figures 6.1 to 6.9 of a thesis on expanding a cluster of Apache IoTDB (Li Tianan, *Research on scalability mechanism
+of Apache IoTDB cluster*, Tsinghua University, 2021; chapter 6), in shape. `make experiments` measures them anew, writes
+`results.json`, and draws this page from it.
 
 The thesis had ten servers of four cores and a machine of clients, 500 million points, 10,000 series. Here **all nodes,
 their disks and their clients share one virtual machine of two cores**, with other work beside them, and there are a

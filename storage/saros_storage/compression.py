@@ -1,4 +1,4 @@
-"""Page compression, in the framings that TsFile uses (tsfile-format section 9). Pure: any thread.
+"""Page compression, in the framings that TsFile uses. Pure: any thread.
 
 SNAPPY raw block · LZ4 raw block, no size in front · GZIP a full stream · ZSTD one frame · LZMA2 an .xz container
 """

@@ -31,7 +31,7 @@ import numpy as np
 from saros_storage.block import Block, Column
 from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long (performance: 10k and more).
+#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long: 10,000 and more.
 BLOCK_ROWS_MAX = 131_072
 #: Values of a block: some 16 MB. A join has as much again at hand of what its children gave.
 _BLOCK_VALUES_MAX = 2 << 20

@@ -2,7 +2,7 @@
 
     edge     a store, and what `saros sync` does beside it        centre     a store that shows what it was sent
 
-What must hold after each round (cluster-safety 2.6): the centre has of the edge's devices exactly what the edge had
+What must hold after each round: the centre has of the edge's devices exactly what the edge had
 sealed when the snapshot was taken; before that, what it had after the round before.
 """
 

@@ -7,7 +7,7 @@
       11 lead(3) bits                       the same with a new L
 
 W 32: P 64, 6-bit index, 5-bit sig. W 64: P 128, 7-bit index, 6-bit sig. L is one of `_LEADS`. Every value goes into the
-ring. After 00 and 01 the writer gives L anew. Source: tsfile-format section 8.
+ring. After 00 and 01 the writer gives L anew. As Apache TsFile writes it.
 """
 
 from __future__ import annotations

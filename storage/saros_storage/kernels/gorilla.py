@@ -5,7 +5,7 @@
                                            10 + (W - L - T) bits                  x fits the window (L, T)
                                            11 + lb bits L + lb bits (sig - 1) + sig bits     a new window
 
-W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. Source: tsfile-format section 8.
+W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. As Apache TsFile writes it.
 """
 
 from __future__ import annotations

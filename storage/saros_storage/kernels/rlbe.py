@@ -4,7 +4,7 @@
     segment   6 or 7 bits L | the run's length as a Fibonacci code, smallest term first, ended by 11 | that many deltas
 
 A delta has L bits and is unsigned, unless L is the value's width: then its top bit is 1 and was left out (stored as 0).
-Each block starts from 0; arithmetic wraps at the value's size. Source: tsfile-format section 8.
+Each block starts from 0; arithmetic wraps at the value's size. As Apache TsFile writes it.
 """
 
 from __future__ import annotations

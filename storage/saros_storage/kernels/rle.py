@@ -1,4 +1,4 @@
-"""RLE: TsFile's hybrid of repeated values and bit-packed groups of eight. Source: tsfile-format section 8.
+"""RLE: TsFile's hybrid of repeated values and bit-packed groups of eight, as Apache's libraries read and write it.
 
     run      uvar h, h even:  h >> 1 times one value of ceil(width / 8) bytes (32-bit: little-, 64-bit: big-endian)
              uvar h, h odd:   h >> 1 groups | u8 values in the last group | groups * width bytes, high bit first

@@ -4,7 +4,7 @@
     tail    u8 0x80 | k, then k values in another encoding: the caller's
 
 An error e is stored as -2e if e <= 0, else as 2e - 1. The prediction is `previous + ((sum >> learn) * delta >> scale)`,
-learned anew in every block; arithmetic wraps at the value's size, as in Java. Source: tsfile-format section 8.
+learned anew in every block; arithmetic wraps at the value's size. As Apache TsFile (Java) writes it.
 """
 
 from __future__ import annotations

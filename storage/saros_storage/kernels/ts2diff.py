@@ -2,7 +2,7 @@
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
-Arithmetic wraps at the value's size; 32-bit values are sign-extended by the caller. Source: tsfile-format section 8.
+Arithmetic wraps at the value's size; 32-bit values are sign-extended by the caller. As Apache TsFile writes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LEB128 integers and length-prefixed text: PLAIN INT32 and TEXT, ZIGZAG. Source: tsfile-format sections 1 and 8.
+"""LEB128 integers and length-prefixed text: TsFile's PLAIN INT32 and TEXT, and ZIGZAG.
 
 Positions are unsigned: an index that may be negative costs NumPy's wrap-around, and keeps copies from being vectors.
 """

@@ -9,8 +9,8 @@ Commit, in this order: all contents are here, durable and checked; the devices a
 round; what nobody needs goes. A start reads `device_owner` and does the rest again. So the round and its owners come
 together or not at all, and a round that comes twice finds itself committed.
 
-Seed 1 names a sender's folder by its address too, has two journals and `sync.end`; here an id is enough, what is
-received and what is loaded is one journal, and the end of a round is that `device_owner` has it.
+The former sync tool of IoTDB names a sender's folder by its address too, has two journals and `sync.end`; here an id is
+enough, what is received and what is loaded is one journal, and the end of a round is that `device_owner` has it.
 
 Thread-safe. `Shown` is a value: whoever reads keeps the one that was when it began.
 """
@@ -62,7 +62,7 @@ class Host(Protocol):
 
     @property
     def schema(self) -> SchemaTree:
-        """Chores, do not change."""
+        """The schema; look, do not change."""
         ...
 
     @property

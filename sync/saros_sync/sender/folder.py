@@ -9,9 +9,9 @@
                            sync.log                the journal of the round in hand
                            status                  how far it is, and what was: for `saros sync status`
 
-Seed 1 has the lock, the id and the position of the schema below `schema/sync`, since IoTDB may have several data
-folders; a Saros has one. The position of the schema is the content that was sent last: what is sent is the schema as it
-is, if it is another one. One thread per receiver.
+The former sync tool of IoTDB has the lock, the id and the position of the schema below `schema/sync`, since IoTDB may
+have several data folders; a Saros has one. The position of the schema is the content that was sent last: what is sent
+is the schema as it is, if it is another one. One thread per receiver.
 """
 
 from __future__ import annotations
