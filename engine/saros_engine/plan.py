@@ -15,7 +15,7 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
     DeviceMerge         children one after the other (or merged by time), each with its device's name in front
     LastScan            the latest point of each series
     Rows                rows that are known already (SHOW, COUNT, EXPLAIN)
-    ExchangeSource      what another fragment sends; `ExchangeMerge` of several by zipping or appending
+    ExchangeSource      what another fragment sends; of several instances device by device
 
 Pure data: any thread.
 """

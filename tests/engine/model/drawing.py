@@ -1,4 +1,4 @@
-"""Databases and queries by chance, from one seed: `draw_history`, `draw_query`.
+"""Databases and queries by chance, from one seed: `draw_history`, `QueryDrawing`.
 
 All queries are ones that must succeed: what an expression asks of types holds, whatever devices there are.
 """

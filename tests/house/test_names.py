@@ -1,0 +1,72 @@
+"""What docstrings and comments put into back-quotes is there: a name that was changed is changed there, too."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from house.test_tidy import ROOT, SOURCES, relative
+
+#: Names of others' code, and what names of ours are made of.
+NOT_OURS = {"compareTo", "create_engine", "dataSize", "host_port", "pushFilters", "yyyymmdd"}
+QUOTED = re.compile(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`")
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+def names_in(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(ast.Constant(str())):
+                continue
+            case ast.Name(name) | ast.Attribute(_, name) | ast.arg(name) | ast.FunctionDef(name) | ast.ClassDef(name):
+                yield name
+            case ast.keyword(str(name)):
+                yield name
+            case ast.alias(name):
+                yield from name.split(".")
+
+
+def texts_in(tree: ast.Module) -> Iterator[str]:
+    """Texts of the code: keys of options, words of SQL."""
+    quoted = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quoted:
+            yield node.value
+
+
+@cache
+def known() -> set[str]:
+    """All words of names and texts of the code, of the names of files, and of what is no Python."""
+    words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
+    for tree in TREES.values():
+        words.update(names_in(tree))
+        words.update(word for text in texts_in(tree) for word in re.findall(r"\w+", text))
+    for path in (*SOURCES, *(ROOT / "tests").rglob("*"), *(ROOT / "benchmarks").rglob("*")):
+        words.update(re.findall(r"\w+", relative(path)))
+    for path in (
+        ROOT / "grammar" / "Sql.g4",
+        ROOT / "wire" / "client.proto",
+        ROOT / "pyproject.toml",
+        ROOT / "Makefile",
+    ):
+        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return words
+
+
+def documentation(path: Path) -> str:
+    tree = TREES[path]
+    owners = (n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
+    comments = re.findall(r"#:? (.*)", path.read_text(encoding="utf-8"))
+    return "\n".join([*(ast.get_docstring(owner) or "" for owner in owners), *comments])
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_names_in_back_quotes_are_there(path: Path) -> None:
+    quoted = {word for name in QUOTED.findall(documentation(path)) for word in name.split(".") if word}
+    assert set() == quoted - known()
