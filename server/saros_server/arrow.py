@@ -74,14 +74,11 @@ def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
     arrays = []
     types = list(schema.types)
     if len(types) > len(block.columns):
-        arrays.append(pa.Array.from_buffers(types[0], block.rows, [None, pa.py_buffer(_contiguous(block.times))]))
+        times = pa.py_buffer(np.ascontiguousarray(block.times))
+        arrays.append(pa.Array.from_buffers(types[0], block.rows, [None, times]))
         types = types[1:]
     arrays += [_array(column, type_) for column, type_ in zip(block.columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _contiguous(values: NumericArray) -> NumericArray:
-    return np.ascontiguousarray(values)
 
 
 def _array(column: Column, type_: pa.DataType) -> pa.Array:
@@ -93,7 +90,7 @@ def _array(column: Column, type_: pa.DataType) -> pa.Array:
         values = np.packbits(values, bitorder="little")
     elif column.type is DataType.DATE:
         values = days_of(values).astype(np.int32)
-    return pa.Array.from_buffers(type_, len(column), [validity, pa.py_buffer(_contiguous(values))])
+    return pa.Array.from_buffers(type_, len(column), [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 # ---------------------------------------------------------------------------------------------- from clients

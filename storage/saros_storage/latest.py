@@ -94,11 +94,7 @@ class LatestPoints:
             return None
         if point[0] < time.end:
             return point
-        return self._read(request, (request.measurements[place], request.types[place]), time, database, counters)
-
-    def _read(
-        self, request: ScanRequest, series: _Series, time: TimeRange, database: str, counters: ReadCounters
-    ) -> Point | None:
+        series = request.measurements[place], request.types[place]
         return _last_row(request, series, time, self._snapshots[database], self._chunks, counters)
 
     # ------------------------------------------------------------------ what is not in active MemTables
