@@ -4,7 +4,8 @@
                      └ bad rows (number, reason, values) -> <file>.bad.csv
 
 A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). Once a second all that was read is made sure to be
+value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the names of columns, or the
+values of that column, are paths, as in what a query exports. Once a second all that was read is made sure to be
 written, and the state file says how far each file is, so that `--resume` goes on there; since equal times overwrite, a
 batch written twice changes nothing.
 """
@@ -20,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,8 @@ from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 from saros_shell.render import iso_times
 from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
-from saros_storage.paths import quote_node
+from saros_storage.errors import UserMistake
+from saros_storage.paths import quote_node, split_series, unquote_node
 
 #: Bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
@@ -47,6 +49,8 @@ OTHER_TYPE_HINT = (
 )
 #: Whole numbers that come to times outside of these are suspected to be in another unit.
 LIKELY_YEARS = range(1980, 2100)
+#: Of time, from coarse to fine.
+_UNITS = ("s", "ms", "us", "ns")
 #: Columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
@@ -133,7 +137,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host (default ./data)"
     )
-    made.add_argument("--device", required=True, metavar="PATH", help="root.a.b, root.a.{file} or root.a.{device}")
+    made.add_argument(
+        "--device",
+        metavar="PATH",
+        help="root.a.b, root.a.{file} or root.a.{device}; default: columns are named by their paths, root.a.b.c",
+    )
     made.add_argument("--device-column", metavar="NAME", help="column that names the device")
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
     made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
@@ -194,8 +202,10 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
     )
 
 
-def check_device(template: str, column: str | None) -> None:
+def check_device(template: str | None, column: str | None) -> None:
     """Raise SourceError if nothing says what stands for a field of the device's path."""
+    if template is None:
+        return
     if not template.startswith("root."):
         raise SourceError(
             f"--device {template} does not begin with root.: root.a.b, root.a.{{file}} or root.a.{{device}}"
@@ -248,10 +258,11 @@ def _load(
     with ExitStack() as stack:
         bad = BadRows(file, stack, append=done > 0)
         before = progress.bytes_done
-        for batch in read_source(file, options.format, source):
-            progress.move_to(before + batch.position)
-            if batch.stop_row <= done:
+        for found in read_source(file, options.format, source):
+            progress.move_to(before + found.position)
+            if found.stop_row <= done:
                 continue
+            batch = replace(found, times=_cut(found.times, clock, report.notes))
             report.types |= {name: column.type for name, column in batch.columns.items()}
             for device, part in by_device(batch, options.device, file):
                 writer.add(device, part.times, part.columns, aligned=options.aligned or None)
@@ -272,6 +283,17 @@ def _load(
             report.bad_files.append(str(bad.path))
 
 
+def _cut(times: pa.Array, clock: pa.DataType, notes: list[str]) -> pa.Array:
+    """The times in the database's unit, if theirs is finer; a note says if that loses something."""
+    if not pa.types.is_timestamp(times.type) or _UNITS.index(times.type.unit) <= _UNITS.index(clock.unit):
+        return times
+    cut = times.cast(pa.timestamp(clock.unit, times.type.tz), safe=False)
+    note = f"times are cut to {clock.unit}, the database's unit: of rows that come to one time the last counts"
+    if note not in notes and not cut.cast(times.type).equals(times):
+        notes.append(note)
+    return cut
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One device's share of a batch."""
@@ -280,18 +302,45 @@ class Part:
     columns: dict[str, pa.Array]
 
 
-def by_device(batch: SourceBatch, template: str, file: Path) -> Iterator[tuple[str, Part]]:
-    """Split a batch by device; the device's path is `template` with its fields filled in, quoted as needed."""
-    stem = quote_node(file.stem)
+def by_device(batch: SourceBatch, template: str | None, file: Path) -> Iterator[tuple[str, Part]]:
+    """Split a batch by device; the device's path is `template` with its fields filled in, quoted as needed.
+
+    Without a template, paths are what the columns are called, or what the column of devices holds. Raises SourceError.
+    """
     if batch.devices is None:
-        yield template.replace("{file}", stem), Part(batch.times, batch.columns)
+        if template is None:
+            yield from _by_path(batch, file)
+        else:
+            yield template.replace("{file}", quote_node(file.stem)), Part(batch.times, batch.columns)
         return
     codes = batch.devices.dictionary_encode()
     for code, name in enumerate(codes.dictionary.to_pylist()):
         mask = pc.equal(codes.indices, code)
         columns = {n: c.filter(mask) for n, c in batch.columns.items()}
-        device = template.replace("{file}", stem).replace("{device}", quote_node(name))
-        yield device, Part(batch.times.filter(mask), columns)
+        columns = {n: c for n, c in columns.items() if c.null_count < len(c)}  # others have these series, not this one
+        if template is None:
+            device, columns = name, {unquote_node(n): c for n, c in columns.items()}
+        else:
+            device = template.replace("{file}", quote_node(file.stem)).replace("{device}", quote_node(name))
+        if columns:
+            yield device, Part(batch.times.filter(mask), columns)
+
+
+def _by_path(batch: SourceBatch, file: Path) -> Iterator[tuple[str, Part]]:
+    devices: dict[str, dict[str, pa.Array]] = {}
+    for name, column in batch.columns.items():
+        if not name.startswith("root."):
+            raise SourceError(
+                f"{file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named by "
+                f"their paths, such as root.a.b.{quote_node(name)}"
+            )
+        try:
+            device, measurement = split_series(name)
+        except UserMistake as error:
+            raise SourceError(f"{file}: {error}") from error
+        devices.setdefault(device, {})[unquote_node(measurement)] = column
+    for device, columns in devices.items():
+        yield device, Part(batch.times, columns)
 
 
 def bad_rows_of(file: Path) -> Path:

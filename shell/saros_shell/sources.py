@@ -41,6 +41,8 @@ _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
 #: A number with a decimal comma, and maybe marks between its thousands.
 _COMMA_NUMBER = r"^[+-]?\d+([. ']\d{3})*,\d+([eE][+-]?\d+)?$"
+#: A column's name, and its type behind it, as IoTDB's tools write it: root.a.b.c(FLOAT).
+_TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(_ARROW_TYPES)})\))?")
 _THOUSANDS = r"^[+-]?\d{1,3}([.,' ])\d{3}(?!\d)"
 #: Of seconds; ISO 8601 allows a comma.
 _COMMA_FRACTION = r"(:\d\d),(\d)"
@@ -142,8 +144,10 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
 
     delimiter = options.delimiter or _guess_delimiter(file, options)
     header = _header(file, delimiter, options)
-    names = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
-    layout = _Layout(names, options, str(file))
+    titles = [_TITLE.fullmatch(name.strip()) for name in header]
+    names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
+    typed = {title["name"]: title["type"] for title in titles if title and title["type"]}
+    layout = _Layout(names, replace(options, types=typed | dict(options.types)), str(file))
     with pa_csv.open_csv(
         file,
         read_options=pa_csv.ReadOptions(
@@ -244,11 +248,14 @@ class _Layout:
         times = self._times(self._time_column(batch), reasons, notes)
         self._find_types(batch.filter(times.is_valid()), notes)
         columns = {h: self._column(h, batch.column(h), reasons) for h in self._values if h in self._types}
+        devices = None if self._options.device_column is None else batch.column(self._options.device_column)
+        if devices is not None:
+            for index in pc.indices_nonzero(pc.is_null(devices)).to_pylist():
+                reasons.setdefault(index, f"{self._options.device_column}: there is none")
         bad = [
             BadRow(first_row + i + 1, reason, tuple(str(c[i]) for c in batch.columns))
             for i, reason in sorted(reasons.items())
         ]
-        devices = None if self._options.device_column is None else batch.column(self._options.device_column)
         if reasons:
             keep = pa.array([i not in reasons for i in range(batch.num_rows)])
             times = times.filter(keep)
@@ -284,7 +291,8 @@ class _Layout:
         if _matches(text, _COMMA_FRACTION):
             text = pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2")
         zoned = _matches(text, r"(Z|[+-]\d\d:?\d\d)$") > 0
-        type_ = pa.timestamp("us", tz="UTC") if zoned else pa.timestamp("us")
+        unit = "ns" if _matches(text, r"\.\d{7}") else "us"
+        type_ = pa.timestamp(unit, tz="UTC") if zoned else pa.timestamp(unit)
         parsed = _cast(text, type_, _ISO, NO_TIME, reasons)
         return parsed if zoned else self._zoned(parsed, notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,17 @@ def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
             "source": [("root.plant.pump3", times, {"x": times})],
             "moment": 1,
         }
+
+
+def test_what_telegraf_writes_comes_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (text,) = examples("docs/moving.md")
+    metric = {"name": "cpu", "tags": {"host": "vm-1"}, "timestamp": 1_704_067_200, "fields": {"idle": 98.5, "cores": 4}}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", [json.dumps(metric)])
+    exec(text.replace("saros://127.0.0.1:6667", "data"), {})
+    with saros.connect("data", timestamps="epoch") as connection:
+        found = connection.execute("select idle, cores from root.telegraf.cpu.`vm-1`").fetchall()
+    assert [(1_704_067_200_000, 98.5, 4)] == found
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/driver.md"])

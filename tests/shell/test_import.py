@@ -9,7 +9,7 @@ import pytest
 
 import saros
 from saros.bulk import BulkWriter
-from saros_shell import bench, importer
+from saros_shell import bench, exporter, importer
 
 
 def run(tmp_path: Path, *arguments: str) -> int:
@@ -85,6 +85,33 @@ def test_a_device_per_value_of_a_column_and_other_names(tmp_path: Path) -> None:
     assert 0 == run(tmp_path, *arguments, str(source))
     assert [(1_706_778_000_000, 1.5)] == rows(tmp_path, "select temperature from root.plant.`a 1`")
     assert [("root.plant.`a 1`", "true"), ("root.plant.b", "true")] == [r[:2] for r in rows(tmp_path, "show devices")]
+
+
+def test_what_a_query_exports_comes_in_as_it_was(tmp_path: Path) -> None:
+    with saros.connect(str(tmp_path / "data")) as connection:
+        connection.insert("root.a.d", [1_000, 2_000], {"x": [1.5, None], "p in": ["a", "b"]})
+        connection.insert("root.a.e", [2_000], {"x": [2.5]})
+    for name, tail, more in (("time", "", ()), ("device", " align by device", ("--device-column", "Device"))):
+        target = str(tmp_path / f"{name}.csv")
+        assert 0 == exporter.main(["-d", str(tmp_path / "data"), "-e", f"select * from root.a.*{tail}", "-o", target])
+        other = tmp_path / name
+        assert 0 == importer.main(["-d", str(other), "--state", str(tmp_path / "s"), "--quiet", target, *more])
+        with saros.connect(str(other)) as connection:
+            found = connection.execute("select * from root.a.*").fetchall()
+        with saros.connect(str(tmp_path / "data")) as connection:
+            assert connection.execute("select * from root.a.*").fetchall() == found
+
+
+def test_times_finer_than_the_database_are_cut_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.csv").write_text("time,x\n1970-01-01T00:00:00.0011,1\n1970-01-01T00:00:00.002345678,2\n")
+    (tmp_path / "q.csv").write_text("time,x\n3000000,3\n")
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    assert "note: times are cut to ms, the database's unit" in capsys.readouterr().err
+    assert 0 == run(tmp_path, "--device", "root.a.d", "--time-format", "epoch:ns", str(tmp_path / "q.csv"))
+    assert "" == capsys.readouterr().err
+    assert [(1, 1.0), (2, 2.0), (3, 3.0)] == rows(tmp_path, "select x from root.a.d")
 
 
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

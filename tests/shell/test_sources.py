@@ -86,6 +86,23 @@ def test_devices_come_from_a_column_or_the_file(tmp_path: Path) -> None:
     assert ["root.skab.`valve1-0`"] == [d for d, _ in by_device(plain, "root.skab.{file}", Path("valve1-0.csv"))]
 
 
+def test_columns_may_be_named_by_their_paths_with_their_types(tmp_path: Path) -> None:
+    """As IoTDB's tools export them, and a query's rows."""
+    batch = read(tmp_path, "Time,root.a.d1.x(INT32),root.a.`d 2`.`p.in`,root.a.d1.y\n1,7,0.5,on\n")
+    parts = dict(by_device(batch, None, Path("x.csv")))
+    assert {"x": [7], "y": ["on"]} == {name: c.to_pylist() for name, c in parts["root.a.d1"].columns.items()}
+    assert pa.int32() == parts["root.a.d1"].columns["x"].type
+    assert ["p.in"] == list(parts["root.a.`d 2`"].columns)
+    with pytest.raises(SourceError, match=r"nothing says whose 'p in' is: .* such as root.a.b.`p in`"):
+        list(by_device(read(tmp_path, "Time,p in\n1,2\n"), None, Path("x.csv")))
+
+
+def test_a_column_of_devices_may_hold_paths_and_none_is_a_bad_row(tmp_path: Path) -> None:
+    batch = read(tmp_path, "Time,Device,x\n1,root.a.d1,1\n2,,2\n3,root.a.`d 2`,3\n", device_column="Device")
+    assert {"root.a.d1", "root.a.`d 2`"} == {device for device, _ in by_device(batch, None, Path("x.csv"))}
+    assert [(2, "Device: there is none")] == [(row.number, row.reason) for row in batch.bad]
+
+
 def test_parquet_keeps_its_types(tmp_path: Path) -> None:
     file = tmp_path / "x.parquet"
     times = pa.array([1, 2], pa.timestamp("ms", tz="UTC"))
