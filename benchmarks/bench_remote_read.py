@@ -173,6 +173,9 @@ class Remote:
     def expect(self, _request):
         return
 
+    def open_in_step(self, _request):
+        return None
+
     def open_together(self, _request):
         return None
 

@@ -27,7 +27,7 @@ from saros_engine.expression import InputColumn
 from saros_engine.plan import AggregateCall, Stage
 from saros_engine.windows import WindowSequence, cut, spans_inside
 from saros_storage.block import Block, Column
-from saros_storage.reading import Summaries
+from saros_storage.reading import SpanStatistics, Summaries
 from saros_storage.slices import Slices
 from saros_storage.types import DataType, Int64Array
 
@@ -82,9 +82,8 @@ class Calls:
         pairs = zip(self.calls, self._per_call(states), strict=True)
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
-    def summary(self, summaries: Summaries) -> list[Column]:
-        """State columns of all calls: a row per span."""
-        known = summaries.columns
+    def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
+        """State columns of all calls, by what is known of each column: a row per span."""
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -135,9 +134,9 @@ class StateTable:
     def rows(self, low: int, high: int) -> list[Column]:
         """One state row for each slot in [low, high); slots that nothing was added to have the empty state."""
         slots, states = self._sorted()
-        numbers = np.arange(low, high, dtype=np.int64)
-        starts = np.searchsorted(slots, numbers).astype(np.int64, copy=False)
-        stops = np.searchsorted(slots, numbers, side="right").astype(np.int64, copy=False)
+        first, stop = np.searchsorted(slots, np.array([low, high])).tolist()
+        stops = np.cumsum(np.bincount(slots[first:stop] - low, minlength=high - low)) + first
+        starts = np.concatenate((np.full(1, first, np.int64), stops[:-1]))
         return self._calls.merge(states, Slices(starts, stops))
 
     def merged(self) -> tuple[Int64Array, list[Column]]:
@@ -226,7 +225,7 @@ class GlobalAggregation:
 
     def add_summaries(self, summaries: Summaries) -> None:
         """Statistics instead of rows."""
-        states = self._calls.summary(summaries.reversed() if self._newest_first else summaries)
+        states = self._calls.summary((summaries.reversed() if self._newest_first else summaries).columns)
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
     def finish(self) -> None:
@@ -293,7 +292,7 @@ class TimeAggregation:
         if self._descending:
             spans, cells = spans[::-1], cells[::-1]
         if len(spans):
-            self._table.add(cells, [column.take(spans) for column in self._calls.summary(summaries)])
+            self._table.add(cells, [column.take(spans) for column in self._calls.summary(summaries.columns)])
         self._advance(int(starts.min()), int(ends.max()))
 
     def finish(self) -> None:

@@ -8,8 +8,8 @@
 The highest join whose children are many enough is cut into as many runs of children as there may be drivers. Joins by
 time or by window come together again by the same join. Devices that follow one after the other are dealt out in turn to
 the instances of one fragment, and their receiver takes them in turn: so all instances are at work from the first row to
-the last, with buffers of a few devices' rows. (Large ones are cut when the query begins: `time_slices`.) On one node
-each fragment has one holder: this one.
+the last, with buffers of a few devices' rows. (Large ones are cut when the query begins: `time_slices`.) So are devices
+that are aggregated together, several at a time. On one node each fragment has one holder: this one.
 
 Pure: any thread.
 """
@@ -95,6 +95,8 @@ def _with_more_rows(children: tuple[Node, ...], block_rows: int) -> tuple[Node, 
 
 
 def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
+    if node.devices:
+        return _cut_aggregated_devices(node, parallelism, fragments)
     sources: list[Node] = []
     for run in _runs(node.scans, parallelism):
         number = len(fragments) + 1
@@ -102,6 +104,23 @@ def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragm
         fragments.append(PlanFragment(number, AggregateScans(run, fields)))
         sources.append(ExchangeSource(number, fields))
     return WindowJoin(tuple(sources), node.fields)
+
+
+def _cut_aggregated_devices(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
+    """Dealt out in turn, as many at a time as are aggregated together, but such that each instance has some."""
+    if len(node.scans) < CHILDREN_MIN:
+        return node
+    width, count = len(node.scans) // len(node.devices), len(node.devices)
+    together = min(node.together, -(-count // parallelism))
+    turns = [slice(at, min(at + together, count)) for at in range(0, count, together)]
+    number = len(fragments) + 1
+    for first in range(min(parallelism, len(turns))):
+        hand = turns[first::parallelism]
+        devices = tuple(chain.from_iterable(node.devices[turn] for turn in hand))
+        scans = tuple(chain.from_iterable(node.scans[turn.start * width : turn.stop * width] for turn in hand))
+        fragments.append(PlanFragment(number, AggregateScans(scans, node.fields, devices, together)))
+    names = tuple([node.devices[turn.start] for turn in turns])
+    return ExchangeSource(number, node.fields, names, named_by=len(node.fields) - 1)
 
 
 def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragment]) -> Node:

@@ -189,7 +189,7 @@ class ExchangeOperator(PullOperator):
 class DeviceExchangeOperator(PullOperator):
     """Receives devices that were dealt out in turn to a fragment's instances, in the order in which they were.
 
-        buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block is of one device, whose name is its first column
+        buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block is of one device, or of those of one turn
         rows        d0 d0 d1 d2 ..
 
     A device is over when its buffer has ended or shows a later one, which is held until its turn. One without rows
@@ -200,6 +200,7 @@ class DeviceExchangeOperator(PullOperator):
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
         self._devices = [device.encode() for device in node.devices]
         self._times = node.times
+        self._named_by = node.named_by
         self._buffers = tuple(buffers)
         #: Of each buffer the first block of a device whose turn has not come.
         self._held: list[Block | None] = [None] * len(self._buffers)
@@ -225,7 +226,7 @@ class DeviceExchangeOperator(PullOperator):
         return None
 
     def _has_its_turn(self, block: Block) -> bool:
-        if block.columns[0].text.value(0) != self._devices[self._turn]:
+        if block.columns[self._named_by].text.value(0) != self._devices[self._turn]:
             return False
         if not self._times:
             return True

@@ -107,7 +107,7 @@ def _details(node: Node) -> Iterator[str]:
             yield _names([call.function for call in node.calls])
             yield from _windows(node.windows)
         case AggregateScans(scans):
-            yield f"{len(scans)} scans"
+            yield f"{len(scans)} scans" + (f" of {len(node.devices)} devices" if node.devices else "")
             yield from _windows(scans[0].windows)
             yield _names([f"{s.request.device}.{n}" for s in scans[:_SHOWN] for n in s.request.measurements][:_SHOWN])
         case Aggregate():

@@ -162,10 +162,15 @@ class AggregateScans:
     """What `scans`, all ascending and of the same windows (not overlapping) or all of none, give, side by side.
 
     Their requests have the grid already where statistics may answer; a scan that stands alone gets its when it is made.
+
+    With `devices` the scans are runs of one length and of like columns, one for each device, whose rows come device
+    after device; the device's name stands behind them. Rows of so many devices as are `together` are a block.
     """
 
     scans: tuple[AggregateScan, ...]
     fields: tuple[Field, ...]
+    devices: tuple[str, ...] = ()
+    together: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +343,15 @@ class ExchangeSource:
     """Rows of fragment `fragment`, of all its instances.
 
     With `devices`, those of its `DeviceMerge`: they were dealt out in turn, and their rows come in this order. With
-    `times`, devices were cut (`time_slices`): one comes for each of its slices, whose times these are.
+    `times`, devices were cut (`time_slices`): one comes for each of its slices, whose times these are. Of devices that
+    are aggregated together each turn's first one stands for all. `named_by`: the column of the devices' names.
     """
 
     fragment: int
     fields: tuple[Field, ...]
     devices: tuple[str, ...] = ()
     times: tuple[TimeRange, ...] = ()
+    named_by: int = 0
 
 
 Node = (

@@ -221,6 +221,10 @@ class _Shared:
         """See `ReaderFactory.open_together`."""
         return self._view.open_together(request)
 
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`."""
+        return self._view.open_in_step(request)
+
     def cuts(self, request: ScanRequest) -> Sequence[int]:
         """See `ReaderFactory.cuts`."""
         return self._view.cuts(request)

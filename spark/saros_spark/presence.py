@@ -40,13 +40,16 @@ class Presence:
         place = batch.schema.get_field_index(_DEVICE)
         names = batch.column(place)
         devices = [names[0].as_py()] if names[0] == names[-1] else pc.unique(names).to_pylist()
+        whole = {name for name, column in zip(batch.schema.names, batch.columns, strict=True) if not column.null_count}
         for device in devices:
             empty = self._empty.get(device)
             if empty is None:
                 continue
-            rows = batch if len(devices) == 1 else batch.filter(pc.equal(names, device))
-            columns = zip(rows.schema.names, rows.columns, strict=True)
-            empty -= {name for name, column in columns if column.null_count < len(column)}
+            empty -= whole
+            if empty:
+                rows = batch if len(devices) == 1 else batch.filter(pc.equal(names, device))
+                columns = [(name, rows.column(name)) for name in empty if name in rows.schema.names]
+                empty -= {name for name, column in columns if column.null_count < len(column)}
             if not empty:
                 del self._empty[device]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from saros_storage.block import Block, Column
 from saros_storage.latest_rows import LatestRows, LatestValue, latest_rows
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.reading import OutOfStep, ScanRequest, TimeRange
 from saros_storage.retyping import is_newer, read_as, reads_as, value_read_as
 from saros_storage.snapshot import DeviceSpan, Rank
 from saros_storage.tablet import Tablet
@@ -470,6 +470,8 @@ class MemTableSnapshot:
         device = self._devices.get(request.device)
         if device is None or not request.time.touches(device.start, device.end):
             return None
+        if device.aligned and not request.aligned and len(request.measurements) > 1:
+            raise OutOfStep
         found = self._aligned(device, request) if device.aligned else self._series(device, request)
         if found is None:
             return None
@@ -479,11 +481,25 @@ class MemTableSnapshot:
         return block if block.rows else None
 
     def _series(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
-        assert len(request.measurements) == 1
+        if len(request.measurements) > 1:
+            return self._in_step(device, request)
         found = device.series(request.measurements[0], self._index)
         if found is None or not reads_as(found[1].type, request.types[0]):
             return None
         return found[0], (read_as(found[1], request.types[0]),)
+
+    def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        """Several series that have the same times, or none of which is here. Raises OutOfStep for others."""
+        found = [device.series(measurement, self._index) for measurement in request.measurements]
+        known = [one for one in found if one is not None]
+        if not known:
+            return None
+        times = known[0][0]
+        same = len(known) == len(found) and all(t is times or np.array_equal(t, times) for t, _ in known[1:])
+        columns = tuple([column for _, column in known])
+        if not same or tuple([column.type for column in columns]) != request.types:
+            raise OutOfStep
+        return times, columns
 
     def _aligned(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
         rows = device.rows(self._index)

@@ -3,6 +3,11 @@
     source (rank order)    chunks of a file              MemTable
     pieces                 its pages                     runs of its rows
 
+Several series of a device that is not aligned are read like columns of one that is, as long as they *keep step*: each
+is in the file with the type that is asked for, all have chunks and pages of the same counts and spans, no tombstone
+touches them, and their times are equal. Where one of that is not so, OutOfStep is raised, at the latest when rows are
+decoded.
+
 A source knows which of the request's columns it has, and what tombstones take from each. What `load` gives is filtered
 by time, cleaned of deleted points, and has the request's columns in the request's order and types; rows without any
 value are gone. Statistics of a file are converted as well, where they tell what those of the request's types would.
@@ -22,11 +27,11 @@ from saros_storage.block import Block, Column
 from saros_storage.cell_cache import CellCache, CellKey, ChunkCells
 from saros_storage.chunk_cache import TIMES, ChunkCache
 from saros_storage.deletions import DeletedTimes, deleted_times
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, TimeRange
+from saros_storage.reading import OutOfStep, ReadCounters, ScanRequest, Statistics, Summaries, TimeRange
 from saros_storage.retyping import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
 from saros_storage.snapshot import FileSource, MemorySource, Tombstone
 from saros_storage.summaries import celled
-from saros_storage.tsfile.access import DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
 from saros_storage.types import DataType
 
 #: Per requested column; None where the span has no point of it.
@@ -103,7 +108,10 @@ class FilePieces:
         cache: ChunkCache,
         counters: ReadCounters,
     ) -> None:
-        """Raises TypeChanged if the file has points of a type that the request does not know yet."""
+        """Raises TypeChanged if the file has points of a type that the request does not know yet.
+
+        Raises OutOfStep for several series that are not aligned, if the file tells that they do not keep step.
+        """
         #: Place among the sources: the higher one's values win.
         self.order = order
         self.file = file
@@ -136,6 +144,20 @@ class FilePieces:
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
+        #: How many series there are, those of an aligned device being one; and whether they are several in step.
+        self._series = 1 if request.aligned else len(request.measurements)
+        self._in_step = self._series > 1
+        if self._in_step and names:
+            self._require_step()
+
+    def _require_step(self) -> None:
+        """Raise OutOfStep unless each series is there as it is asked for, with as many chunks of the same shapes."""
+        if self._wanted or self._deleted or len(self.names) < len(self._request.measurements):
+            raise OutOfStep
+        lead, *others = [self.index.series[name].chunks for name in self.names]
+        shapes = [_shape(chunk) for chunk in lead]
+        if any([_shape(chunk) for chunk in chunks] != shapes for chunks in others):
+            raise OutOfStep
 
     @property
     def empty(self) -> bool:
@@ -220,6 +242,8 @@ class FilePieces:
 
     def _pages_of(self, chunk: int) -> tuple[Sequence[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
+            if self._in_step and not self.file.access.same_pages(self.index, self.names, chunk):
+                raise OutOfStep
             pages = self.file.access.pages(self.index, self.names, chunk)
             self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
         return self._last[1:]
@@ -251,7 +275,7 @@ class FilePieces:
 
     def load(self, piece: Piece) -> Block | None:
         """Rows of a run of pages of one chunk; None if none are left."""
-        block = within(self._request.time, self._decode(piece), piece)
+        block = _within(self._request.time, self._decode(piece), piece)
         if block.rows and self._deleted:
             block = _without_deleted(block, self._deleted)
         block = block.without_empty_rows()
@@ -284,7 +308,7 @@ class FilePieces:
         known = self._cell_cache.get(self._cell_key(chunk))
         if known is None or known.whole is None or known.whole.types != self._request.types:
             return None
-        self._counters.cache_hits += 1
+        self._counters.cache_hits += self._series
         return known.whole
 
     def cells(self, run: Piece) -> Summaries:
@@ -295,7 +319,7 @@ class FilePieces:
             known = ChunkCells()
         cells = known.of(run.first, run.stop)
         if cells is not None:
-            self._counters.cache_hits += 1
+            self._counters.cache_hits += self._series
             return cells
         known = self._with_cells(known, run, *known.missing(run.first, run.stop))
         self._cell_cache.put(key, known)
@@ -329,6 +353,8 @@ class FilePieces:
 
     def _decode(self, piece: Piece) -> Block:
         first, stop = self.rows(piece)
+        if self._in_step:
+            return self._together(piece, first, stop)
         if self.index.time is None:
             return self._cached(piece, self.names, first, stop)
         key = (self.file.access.serial, self._request.device)
@@ -360,6 +386,32 @@ class FilePieces:
         self._cache.put(key, first, block)
         return block
 
+    def _together(self, piece: Piece, first: int, stop: int) -> Block:
+        """Series that keep step, each by itself in the cache. Raises OutOfStep if their times differ."""
+        names = self.names
+        if not self._cache.keeps:
+            return self._read_together(piece, names)
+        keys = [(self.file.access.serial, self._request.device, name, piece.chunk) for name in names]
+        kept = [self._cache.get(key, first, stop) for key in keys]
+        self._counters.cache_hits += sum(block is not None for block in kept)
+        missing = [place for place, block in enumerate(kept) if block is None]
+        if missing:
+            read = self._read_together(piece, [names[place] for place in missing])
+            for place, column in zip(missing, read.columns, strict=True):
+                alone = Block.timed(read.times, (_alone(column),))
+                kept[place] = alone
+                self._cache.put(keys[place], first, alone)
+        return _side_by_side([block for block in kept if block is not None])
+
+    def _read_together(self, piece: Piece, names: Sequence[str]) -> Block:
+        read = self.file.access.read_together(self.index, names, piece.chunk, piece.first, piece.stop)
+        if read is None:
+            raise OutOfStep
+        block, size = read
+        self._counters.bytes_read += size
+        self._counters.pages += (piece.stop - piece.first) * len(names)
+        return block
+
     def _read(self, piece: Piece, names: tuple[str, ...]) -> Block:
         block, size = self.file.access.read(self.index, names, piece.chunk, piece.first, piece.stop)
         self._counters.bytes_read += size
@@ -367,7 +419,29 @@ class FilePieces:
         return block
 
 
-def within(time: TimeRange, block: Block, piece: Piece) -> Block:
+def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
+    """First time, last time and rows."""
+    known = chunk.statistics
+    return (known.start, known.end, known.count) if known else (0, 0, 0)
+
+
+def _alone(column: Column) -> Column:
+    """The column in memory of its own, so that a cache which lets go of it frees what it counted."""
+    values = column.values
+    if isinstance(values, np.ndarray) and values.base is not None:
+        return Column(column.type, values.copy(), column.valid)
+    return column
+
+
+def _side_by_side(blocks: Sequence[Block]) -> Block:
+    """The blocks' columns, of the same times. Raises OutOfStep if these differ."""
+    times = blocks[0].times
+    if not all(block.times is times or np.array_equal(block.times, times) for block in blocks[1:]):
+        raise OutOfStep
+    return Block.timed(times, [column for block in blocks for column in block.columns])
+
+
+def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
     """The rows of a piece in a range of time."""
     if time.start <= piece.start and piece.end < time.end:
         return block

@@ -21,9 +21,9 @@ A reader belongs to one thread at a time; a view may be shared. Not here: value 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -97,8 +97,9 @@ class WindowGrid:
 class ScanRequest:
     """What one reader shall read: columns of one device in a time range.
 
-    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_together`); an aligned device
-    any number, over one time column: a row appears if at least one requested column has a value in it.
+    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_together` and `open_in_step`);
+    an aligned device any number, over one time column: a row appears if at least one requested column has a value in
+    it.
     """
 
     device: str
@@ -160,11 +161,12 @@ class SpanStatistics:
     total: Column | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Summaries:
     """Many summaries as columns: a row stands for all rows of a span. Spans are in the scan's order and disjoint.
 
-    `block` is not timed; for each of the `types` of the scan it has the columns that `statistics_fields` names.
+    `block` is not timed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Those
+    that several of the types have in common may be the same ones. Without slots, so that what is made of them is kept.
     """
 
     types: tuple[DataType, ...]
@@ -175,10 +177,10 @@ class Summaries:
         """How many spans."""
         return self.block.rows
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes held, for memory accounts."""
-        return self.block.nbytes
+        return sum([column.nbytes for column in _once(self.block.columns)])
 
     def slice(self, start: int, stop: int) -> Summaries:
         """Spans [start, stop), without a copy."""
@@ -191,9 +193,18 @@ class Summaries:
     @staticmethod
     def concat(parts: Sequence[Summaries]) -> Summaries:
         """The parts (at least one, all of one scan or of like ones) one after the other."""
-        return parts[0] if len(parts) == 1 else Summaries(parts[0].types, Block.concat([p.block for p in parts]))
+        if len(parts) == 1:
+            return parts[0]
+        made: dict[tuple[int, ...], Column] = {}
+        columns = []
+        for same in zip(*(part.block.columns for part in parts), strict=True):
+            key = tuple(map(id, same))
+            if key not in made:
+                made[key] = Column.concat(same)
+            columns.append(made[key])
+        return Summaries(parts[0].types, Block.untimed(columns, sum(part.rows for part in parts)))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[SpanStatistics, ...]:
         """The statistics of each column of the scan."""
         found, at = [], 0
@@ -204,19 +215,23 @@ class Summaries:
             at += len(names)
         return tuple(found)
 
-    @property
+    @cached_property
     def starts(self) -> Int64Array:
         """The first time of each span."""
-        times = [_where(column.start, TIME_MAX) for column in self.columns]
+        times = [_where(column, TIME_MAX) for column in _once(one.start for one in self.columns)]
         found: Int64Array = times[0] if len(times) == 1 else np.min(times, axis=0)
         return found
 
-    @property
+    @cached_property
     def ends(self) -> Int64Array:
         """The last time of each span."""
-        times = [_where(column.end, TIME_MIN) for column in self.columns]
+        times = [_where(column, TIME_MIN) for column in _once(one.end for one in self.columns)]
         found: Int64Array = times[0] if len(times) == 1 else np.max(times, axis=0)
         return found
+
+
+def _once(columns: Iterable[Column]) -> Iterable[Column]:
+    return {id(column): column for column in columns}.values()
 
 
 def _where(times: Column, otherwise: int) -> Int64Array:
@@ -295,6 +310,10 @@ class Apart:
     time: TimeRange
 
 
+class OutOfStep(Exception):
+    """Series that are read as one do not keep step: each is to be read by itself."""
+
+
 class TogetherReader(Protocol):
     """Yields several series of a device in the order of the request, as far as they have their rows at the same times.
 
@@ -330,6 +349,15 @@ class ReaderFactory(Protocol):
         """A reader of several series of a device that is not aligned; None: they are to be had one by one only.
 
         The request has neither bounds nor grid, and is not for the latest points.
+        """
+        ...
+
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """A reader of several series of a device that is not aligned, as of one that is; no value is null.
+
+        What it gives of each series, blocks and summaries alike, is what a reader of that series alone would give.
+        None: they do not keep step in all that is asked for, or it cannot be told. The reader raises OutOfStep where
+        that comes out only when rows are decoded: then nothing that it gave counts. The request has no bounds.
         """
         ...
 

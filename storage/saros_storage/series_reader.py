@@ -14,6 +14,9 @@ bounded however long the chain of overlaps.
 Skipping by value (`bounds`) is done only for what stands alone: in an overlap, a skipped newer value would let an older
 one through.
 
+Several series of a device that is not aligned are read as one is that is, if they keep step throughout (`keeps_step`,
+`reader_sources`).
+
 Belongs to one thread at a time.
 """
 
@@ -30,7 +33,7 @@ from saros_storage.deletions import relevant
 from saros_storage.partitions_reader import PartitionsReader, RunRows, in_parts
 from saros_storage.rank_merge import merge_blocks
 from saros_storage.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
-from saros_storage.reading import ScanRequest, Summaries, Summary
+from saros_storage.reading import OutOfStep, ScanRequest, Summaries, Summary
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
 
 Item = Block | Summary | Summaries
@@ -58,11 +61,26 @@ class LocalSeriesReader(PartitionsReader[Item]):
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
         self._wanted_rows = RunRows(self._run_rows)
+        #: Series that are read as columns of an aligned device are, each of which counts.
+        self._series = 1 if request.aligned else len(request.measurements)
+        #: What `keeps_step` has found in snapshots, by their identity.
+        self._found: dict[int, list[Piece]] = {}
+
+    def keeps_step(self) -> bool:
+        """Look through all sources now; whether the request's series, not aligned ones, keep step in them."""
+        if self._request.time.empty:
+            return True
+        try:
+            self._found = {id(snapshot): self._chunks(snapshot) for snapshot in self._snapshots}
+        except OutOfStep:
+            return False
+        return True
 
     # ------------------------------------------------------------------ partitions
 
     def _partition(self, snapshot: PartitionSnapshot) -> Iterator[Item]:
-        for cluster in self.clusters(snapshot):
+        found = self._found.pop(id(snapshot), None)
+        for cluster in self.clusters(snapshot) if found is None else self._clusters(found):
             yield from self.read(cluster)
 
     def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
@@ -79,6 +97,8 @@ class LocalSeriesReader(PartitionsReader[Item]):
         tombstones = snapshot.tombstones
         if tombstones:
             tombstones = relevant(tombstones, request.device, request.measurements, request.time)
+            if tombstones and self._series > 1:
+                raise OutOfStep
         pieces: list[Piece] = []
         for order, source in enumerate(snapshot.sources):
             if isinstance(source, FileSource):
@@ -92,7 +112,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
                 rows = memory_pieces(order, source, request, tombstones)
                 if rows is not None:
                     pieces += rows.chunks()
-                    counters.memtable_rows += pieces[-1].count
+                    counters.memtable_rows += pieces[-1].count * self._series
         return pieces
 
     def _file_pieces(self, order: int, file: FileSource, tombstones: Sequence[Tombstone]) -> FilePieces | None:
@@ -133,7 +153,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         if isinstance(source, MemoryPieces):
             yield from self._pieces_of(source.load(chunk))
             return
-        self._counters.chunks += 1
+        self._counters.chunks += self._series
         summary = self._summary(chunk)
         if summary is not None:
             yield summary
@@ -208,7 +228,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         grid = self._request.grid
         if grid is None or not grid.same_window(piece.start, piece.end) or not self._answerable(piece):
             return None
-        self._counters.summaries += 1
+        self._counters.summaries += self._series
         return Summary(piece.start, piece.end, piece.statistics)
 
     def _answerable(self, piece: Piece) -> bool:
@@ -242,7 +262,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         pages: list[Piece] = []
         for chunk in chunks:
             if isinstance(chunk.source, FilePieces):
-                self._counters.chunks += 1
+                self._counters.chunks += self._series
                 pages += chunk.source.pages(chunk)
         borders = [border for page in pages for border in (page.start, page.end + 1)]
         for chunk in chunks:

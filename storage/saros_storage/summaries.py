@@ -115,8 +115,9 @@ def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
 
 def _cut(block: Block, slices: Slices, *, descending: bool) -> Summaries:
     columns: list[Column] = []
+    shared: dict[str, Column] = {}
     for column in block.columns:
-        columns += _statistics(block.times, column, slices, descending=descending)
+        columns += _statistics(block.times, column, slices, shared, descending=descending)
     return Summaries(tuple([c.type for c in block.columns]), Block.untimed(columns, len(slices)))
 
 
@@ -141,8 +142,14 @@ def _span_bytes_of(column: Column) -> int:
     return sum(text_bytes if type_.is_text else NUMPY_DTYPE[type_].itemsize for type_ in types)
 
 
-def _statistics(times: Int64Array, column: Column, slices: Slices, *, descending: bool) -> list[Column]:
-    """The fields of `statistics_fields`, a row per slice."""
+#: What columns without nulls have in common.
+_SHARED = ("count", "start", "end")
+
+
+def _statistics(
+    times: Int64Array, column: Column, slices: Slices, shared: dict[str, Column], *, descending: bool
+) -> list[Column]:
+    """The fields of `statistics_fields`, a row per slice. `shared`: `_SHARED` of the block's, once they are made."""
     counts = counts_of(column, slices)
     first, last = edges_of(column, slices)
     if descending:
@@ -161,7 +168,11 @@ def _statistics(times: Int64Array, column: Column, slices: Slices, *, descending
     fields = statistics_fields(column.type)
     if "minimum" in fields:
         least, most = extremes_of(column, slices)
-    return [made[name]() for name in fields]
+    if column.valid is not None:
+        return [made[name]() for name in fields]
+    if not shared:
+        shared.update((name, made[name]()) for name in _SHARED)
+    return [shared[name] if name in shared else made[name]() for name in fields]
 
 
 def _total(column: Column, slices: Slices, counts: Int64Array) -> Column:

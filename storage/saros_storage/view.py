@@ -61,6 +61,11 @@ class LocalReadView:
         """See `ReaderFactory.open_together`."""
         return LocalTogetherReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`."""
+        reader = LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+        return reader if reader.keeps_step() else None
+
     def cuts(self, request: ScanRequest) -> list[int]:
         """See `ReaderFactory.cuts`: between partitions. Of a file each of its devices has the same share here."""
         parts = [_share(snapshot, request.device) for snapshot in self._partitions_of(request.device)]

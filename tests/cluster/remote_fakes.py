@@ -337,6 +337,9 @@ class FakeView:
     def open_together(self, _request: ScanRequest) -> None:
         raise AssertionError("holders are asked for single series")
 
+    def open_in_step(self, _request: ScanRequest) -> None:
+        raise AssertionError("holders are asked for single series")
+
     def open(self, _request: ScanRequest) -> FakeReader:
         assert not self.closed
         self.open_readers += 1

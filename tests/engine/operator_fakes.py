@@ -131,6 +131,9 @@ class FakeReaders:
     def open_together(self, request: ScanRequest) -> None:
         return None
 
+    def open_in_step(self, request: ScanRequest) -> None:
+        return None
+
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
         self.requests.append(request)
         counters.cache_hits += len(request.measurements)

@@ -16,6 +16,7 @@ from saros_engine.evaluate import compile_predicate, evaluate
 from saros_engine.expression import Bound, Constant, InputColumn, Negate, Not, Operation
 from saros_engine.optimizer import RULES, optimize
 from saros_engine.optimizer.fold_constants import fold_constants, folded
+from saros_engine.optimizer.gather_devices import gather_devices
 from saros_engine.optimizer.gather_scans import gather_scans
 from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
@@ -25,7 +26,9 @@ from saros_storage.block import Block, Column
 from saros_storage.reading import ScanRequest
 from saros_storage.types import DataType
 
-RULES_BY_NAME = {rule.__name__: rule for rule in (gather_scans, fold_constants, push_value_bounds, keep_top_rows)}
+RULES_BY_NAME = {
+    rule.__name__: rule for rule in (gather_scans, gather_devices, fold_constants, push_value_bounds, keep_top_rows)
+}
 CASES = [(name, text, expected) for name in RULES_BY_NAME for text, expected in cases(f"{name}.txt")]
 
 

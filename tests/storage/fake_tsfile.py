@@ -18,7 +18,7 @@ import numpy as np
 
 from saros_storage.block import Block, Column
 from saros_storage.disk import LocalFile
-from saros_storage.reading import ScanRequest, Statistics
+from saros_storage.reading import OutOfStep, ScanRequest, Statistics
 from saros_storage.snapshot import DeviceSpan, FileSource, Rank
 from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex, TsFileAccess
 from saros_storage.tsfile.reader import TsFileReader
@@ -108,9 +108,16 @@ class FakeTsFile:
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> list[PageSpan]:
         self.openings += 1
+        assert self.aligned or self.same_pages(device, measurements, chunk)
+        pages = zip(*[self._pages([m], chunk) for m in measurements], strict=True)
         return [
-            PageSpan(page.times[0], page.times[-1], len(page.times), tuple(page.statistics(m) for m in measurements))
-            for page in self._pages(measurements, chunk)
+            PageSpan(
+                same[0].times[0],
+                same[0].times[-1],
+                len(same[0].times),
+                tuple(page.statistics(m) for page, m in zip(same, measurements, strict=True)),
+            )
+            for same in pages
         ]
 
     def read(
@@ -210,6 +217,8 @@ class FakeMemory:
         if not wanted:
             return None
         kept = [[c[place] for place in wanted] for c in columns]
+        if len(columns) > 1 and not request.aligned and any(None in values for values in kept):
+            raise OutOfStep
         times = np.array([self.rows.times[place] for place in wanted], np.int64)
         return Block.timed(times, [Column.of(t, c) for t, c in zip(request.types, kept, strict=True)])
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.fake_tsfile import Chunks, FakeTsFile, Rows, joined
+from storage.single_summaries import singly
 from storage.test_series_reader import (
     ALL,
     DEVICE,
@@ -29,9 +30,9 @@ from storage.test_series_reader import (
     tombstones,
 )
 
-from saros_storage.block import Block
+from saros_storage.block import Block, Column
 from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import Apart, ScanRequest, TimeRange
+from saros_storage.reading import Apart, OutOfStep, ScanRequest, TimeRange, WindowGrid
 from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 from saros_storage.together import LocalTogetherReader
@@ -171,6 +172,63 @@ def test_series_together_and_what_is_left_apart_give_what_the_model_holds(data: 
                 assert model(parts, wanted) == rows_of(taken, wanted, cache)
 
 
+# ---------------------------------------------------------------------------------------------- in step throughout
+
+
+@st.composite
+def even_partitions(draw: st.DrawFn, number: int) -> Partition:
+    """As `nearly_even_partitions`, and with MemTables that have all series."""
+    part = draw(nearly_even_partitions(number))
+    if draw(st.booleans()):
+        return part
+    start, version = number * SLICE, len(part.sources) + 1
+    late = draw(page_lists(TYPES, start, nulls=False))
+    rows = joined([joined(chunk) for chunk in late])
+    chunks = {name: [[Rows(rows.times, {name: rows.columns[name]})]] for name in TYPES}
+    sources = [source for source in part.sources if not source.memory]
+    return Partition(number, [*sources, Source(version, True, chunks)], part.tombstones)
+
+
+def pieces_by_series(reader: LocalSeriesReader, count: int) -> list[list[object]]:
+    """By series, blocks as times and values, summaries as they are."""
+    found: list[list[object]] = [[] for _ in range(count)]
+    while (piece := reader.next()) is not None:
+        for item in singly(piece):
+            for series, column in zip(found, item.columns, strict=True):
+                if isinstance(item, Block):
+                    assert isinstance(column, Column)
+                    series.append((item.times.tolist(), column.to_list()))
+                else:
+                    series.append((item.start, item.end, column))
+    return found
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_series_in_step_give_what_each_gives_by_itself_piece_by_piece(data: st.DataObject) -> None:
+    parts = [data.draw(even_partitions(number)) for number in range(data.draw(st.integers(1, 2)))]
+    cache = ChunkCache(data.draw(st.sampled_from([0, 10_000, 1 << 20])))
+    with tempfile.TemporaryDirectory() as folder:
+        real = data.draw(st.booleans())
+        taken = snapshots(parts, folder=folder if real else None, page_rows=data.draw(st.integers(1, 4)))
+        for _ in range(4):
+            grid = data.draw(st.none() | st.builds(WindowGrid, st.integers(-3, 3), st.sampled_from([None, 5, 20])))
+            wanted = replace(data.draw(wanted_series()), grid=grid)
+            cell_rows = data.draw(st.sampled_from([1, 16]))
+            for _ in range(2):
+                reader = LocalSeriesReader(wanted, taken, cache, cell_rows_min=cell_rows)
+                try:
+                    if not reader.keeps_step():
+                        continue
+                    found = pieces_by_series(reader, len(wanted.types))
+                except OutOfStep:
+                    continue
+                for place, (name, type_) in enumerate(zip(wanted.measurements, wanted.types, strict=True)):
+                    alone = replace(wanted, measurements=(name,), types=(type_,))
+                    single = LocalSeriesReader(alone, taken, cache, cell_rows_min=cell_rows)
+                    assert pieces_by_series(single, 1) == [found[place]]
+
+
 # ---------------------------------------------------------------------------------------------- directed
 
 
@@ -261,6 +319,41 @@ def test_after_many_ranges_left_apart_the_rest_is_one(descending: bool) -> None:
 
 def _even_at(time: int) -> FileSource:
     return file(2, a=[[[time]]], b=[[[time]]]).source(2)
+
+
+def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
+    """1. Two files overlap, a MemTable goes on. 2. All have all series. 3. One reader gives what merging gives."""
+    even = {name: [[page(name, [5, 6, 7])]] for name in ("a", "b")}
+    parts = partition(file(1, a=EVEN, b=EVEN), file(2, a=[[[3, 5]]], b=[[[3, 5]]]))
+    memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables
+    taken = [replace(parts[0], memtables=memory)]
+    reader = LocalSeriesReader(request("a", "b"), taken, ChunkCache(0))
+    assert reader.keeps_step()
+    times = [t for ts, _ in pieces_by_series(reader, 2)[1] for t in ts]  # type: ignore[misc,has-type]
+    assert [1, 2, 3, 4, 5, 6, 7, 8, 9] == times
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [{"a": [[[1, 2]]]}],
+        [{"a": [[[1, 2]]], "b": [[[1, 2, 3]]]}],
+        [{"a": [[[1, 2]]], "b": [[[1, 2]]]}, {"b": [[[5, 6]]]}],
+    ],
+)
+def test_one_series_that_is_elsewhere_in_one_file_has_all_read_by_themselves(
+    files: Sequence[Mapping[str, Sequence[Sequence[Sequence[int]]]]],
+) -> None:
+    taken = partition(*(file(version, **chunks) for version, chunks in enumerate(files, 1)))
+    assert not LocalSeriesReader(request("a", "b"), taken, ChunkCache(0)).keeps_step()
+
+
+def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
+    taken = partition(file(1, a=[[[1, 2, 4]]], b=[[[1, 3, 4]]]))
+    reader = LocalSeriesReader(request("a", "b"), taken, ChunkCache(0))
+    assert reader.keeps_step()
+    with pytest.raises(OutOfStep):
+        reader.next()
 
 
 def test_a_cache_keeps_series_each_by_itself() -> None:

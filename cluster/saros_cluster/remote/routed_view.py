@@ -127,6 +127,10 @@ class RoutedView:
         """See `ReaderFactory.open_together`: only of what is all here."""
         return self._local.open_together(request) if self._is_here(request) else None
 
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`: only of what is all here."""
+        return self._local.open_in_step(request) if self._is_here(request) else None
+
     def cuts(self, request: ScanRequest) -> Sequence[int]:  # noqa: ARG002 (the factory's protocol)
         """See `ReaderFactory.cuts`: none, since who holds what is found out when it is opened."""
         return ()

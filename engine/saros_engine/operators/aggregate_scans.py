@@ -1,17 +1,23 @@
 """AggregateScans: aggregates of many series, per window or of all time, whose states are made and merged together.
 
-    scan 0  summary ┐
-    scan 1  summary ├▶ states, slot = number of the scan * windows + number of the window ─▶ results, sliced by scan
-    scan 2  rows    ┘
+    d0.s0 ┐ one reader  summaries ┐
+    d0.s1 ┘ of both               ├▶ states, slot = number in its lane * windows + number of the window ─▶ results
+    d1.s0   alone       rows      ┘
 
-What an operator per series costs, a hundred thousand series would pay a hundred thousand times; here a series costs the
-opening of its reader, and what its rows come to. Summaries become states many at a time. Scans of one *shape* (types
-and calls) share their states' table.
+What an operator per series costs, a hundred thousand series would pay a hundred thousand times. So series of one device
+that keep step are one *group*, which has one reader, and of whose summaries it is found out once in which windows they
+lie; those that do not are read one after the other, and come to the same.
+
+Scans whose results shall be one column have a *lane*, a table of states. Side by side these are all of one *shape*
+(types and calls), and results are sliced by scan. By device these are the scans of one place in each device: a lane's
+results are the column. Scans are taken in batches, so that states become results while they are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -19,191 +25,403 @@ from saros_engine.aggregation import Calls, StateTable
 from saros_engine.expression import InputColumn
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
+from saros_engine.operators.scans import may_go_together
 from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans
+from saros_engine.text import repeat_text
 from saros_engine.windows import WindowSequence, spans_inside, window_sequence
-from saros_storage.block import Block, Column
-from saros_storage.reading import BLOCK_ROWS_MAX, ReadCounters, ReaderFactory, SeriesReader, Summaries, Summary
+from saros_storage.block import Block, Column, TextArray
+from saros_storage.reading import (
+    BLOCK_ROWS_MAX,
+    OutOfStep,
+    ReadCounters,
+    ReaderFactory,
+    ScanRequest,
+    SeriesReader,
+    Summaries,
+    Summary,
+)
 from saros_storage.slices import Slices
 from saros_storage.summaries import of_summaries
-from saros_storage.types import Int64Array
+from saros_storage.types import DataType, Int64Array
 
 #: Summaries that become columns together, and readers that one `next` pulls from.
 _PIECES_MAX = 1_024
 #: Rows of states that are merged together: enough that NumPy's cost per call vanishes.
 _STATES_MAX = 16_384
+#: Values that a group has at hand: as many as a block has.
+_VALUES_MAX = 2 << 20
 
 
-class _Shape:
-    """The states of scans that have the same types and calls.
+class _Lane:
+    """The states of a batch's scans whose results are a column; see the module."""
 
-    A scan has as many rows of states as there are windows (without windows: one). Scans come one after the other: those
-    of a *batch* are complete before the next one begins, and their states become results.
-    """
-
-    def __init__(self, scan: AggregateScan, windows: WindowSequence | None) -> None:
-        self._calls = Calls(scan.calls, scan.stage)
-        self._types = scan.request.types
+    def __init__(self, calls: Calls, types: tuple[DataType, ...], windows: WindowSequence | None) -> None:
+        self.calls = calls
+        self._types = types
         self._windows = windows
+        #: Rows of states of each scan: as many as there are windows, or one.
         self._rows = 1 if windows is None else windows.count
-        #: Scans of a batch.
-        self._batch = max(_STATES_MAX // self._rows, 1)
-        self._table = StateTable(self._calls)
-        #: Single summaries, and the scan of each, that wait to become columns together; the same of many in one.
+        self._table = StateTable(calls)
+        #: Single summaries, and the scan of each, that wait to become columns together.
         self._waiting: list[Summary] = []
-        self._slots: list[int] = []
-        self._cells: list[Summaries] = []
-        self._cell_slots: list[int] = []
-        self._cell_rows = 0
-        #: Scans of this shape so far.
-        self.scans = 0
-        #: Of each batch that is finished, a scan's rows after the other's.
-        self._results: list[list[Column]] = []
-        self._results_bytes = 0
+        self._scans: list[int] = []
+        #: Scans of this lane so far.
+        self.count = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._table.nbytes + self._results_bytes
+        return self._table.nbytes
 
-    def add(self, scan: int, piece: Block | Summary | Summaries) -> None:
-        """A piece of a scan; scans come one after the other."""
-        while scan // self._batch > len(self._results):
-            self._finish_batch()
-        slot = scan % self._batch
-        if isinstance(piece, Summary):
-            self._gather_cells()
-            self._waiting.append(piece)
-            self._slots.append(slot)
-            if len(self._waiting) == _PIECES_MAX:
-                self._gather_single()
+    def wait(self, scan: int, summary: Summary) -> None:
+        """Take a single summary; until `gather` no others are added."""
+        self._waiting.append(summary)
+        self._scans.append(scan)
+
+    def gather(self) -> None:
+        """Add the summaries that wait."""
+        if not self._waiting:
             return
-        self._gather_single()
-        if isinstance(piece, Summaries):
-            self._cells.append(piece)
-            self._cell_slots.append(slot)
-            self._cell_rows += piece.rows
-            if self._cell_rows >= _STATES_MAX:
-                self._gather_cells()
-            return
-        self._gather_cells()
+        scans, summaries = np.array(self._scans, np.int64), of_summaries(self._types, self._waiting)
+        self._waiting, self._scans = [], []
+        states = self.calls.summary(summaries.columns)
         if self._windows is None:
-            whole = Slices(np.zeros(1, np.int64), np.full(1, piece.rows, np.int64))
-            self._table.add(np.full(1, slot, np.int64), self._calls.states(piece, whole))
-        else:
-            numbers, states = self._calls.windowed(piece, self._windows)
-            self._table.add(slot * self._rows + numbers, states)
-
-    def _gather_single(self) -> None:
-        if self._waiting:
-            self._add_summaries(np.array(self._slots, np.int64), of_summaries(self._types, self._waiting))
-            self._waiting, self._slots = [], []
-
-    def _gather_cells(self) -> None:
-        if self._cells:
-            slots = np.repeat(np.array(self._cell_slots, np.int64), [piece.rows for piece in self._cells])
-            self._add_summaries(slots, Summaries.concat(self._cells))
-            self._cells, self._cell_slots, self._cell_rows = [], [], 0
-
-    def _add_summaries(self, slots: Int64Array, summaries: Summaries) -> None:
-        states = self._calls.summary(summaries)
-        if self._windows is None:
-            self._table.add(slots, states)
+            self._table.add(scans, states)
             return
         spans, numbers = spans_inside(self._windows, summaries.starts, summaries.ends)
         if len(spans) < summaries.rows:
-            slots, states = slots[spans], [column.take(spans) for column in states]
-        self._table.add(slots * self._rows + numbers, states)
+            scans, states = scans[spans], [column.take(spans) for column in states]
+        self._table.add(scans * self._rows + numbers, states)
 
-    def _finish_batch(self) -> None:
-        self._gather_single()
-        self._gather_cells()
-        scans = min(self.scans - len(self._results) * self._batch, self._batch)
-        results = self._calls.results(self._table.rows(0, scans * self._rows))
-        self._results.append(results)
-        self._results_bytes += sum(column.nbytes for column in results)
-        self._table = StateTable(self._calls)
+    def add(self, scan: int, windows: Int64Array, states: list[Column]) -> None:
+        """States of a scan's windows, whose numbers never fall."""
+        self._table.add(windows + scan * self._rows, states)
 
-    def finish(self) -> None:
-        """All scans were added."""
-        while len(self._results) * self._batch < self.scans:
-            self._finish_batch()
+    def forget(self, scan: int) -> None:
+        """Nothing was added for the scan."""
+        low, high = scan * self._rows, (scan + 1) * self._rows
+        self._table.keep(lambda slots: (slots < low) | (slots >= high))
 
-    def columns(self, scan: int) -> Iterator[Column]:
-        """A scan's columns of the result."""
-        batch, slot = divmod(scan, self._batch)
-        low = slot * self._rows
-        return (column.slice(low, low + self._rows) for column in self._results[batch])
+    def results(self) -> list[Column]:
+        """All scans were added: their results, one's rows after the other's."""
+        return self.calls.results(self._table.rows(0, self.count * self._rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Scans [first, stop) of the operator's that one reader is for. Of one scan it may have several columns."""
+
+    first: int
+    stop: int
+    request: ScanRequest
+
+
+class _Batch:
+    """Scans [first, stop) of the operator's, from their pieces to lanes. Pieces of a scan come in order of time."""
+
+    def __init__(self, first: int, stop: int, places: list[tuple[_Lane, int]], windows: WindowSequence | None) -> None:
+        self.first = first
+        self.stop = stop
+        #: Of each scan its lane, and its number there.
+        self.places = places
+        self._windows = windows
+        self._lanes = list({id(lane): lane for lane, _ in places}.values())
+        #: Summaries of one kind that wait to be looked at together, and whose they are.
+        self._waiting: list[tuple[_Group, Summary | Summaries]] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._waiting_bytes + sum([lane.nbytes for lane in self._lanes])
+
+    def add(self, group: _Group, piece: Block | Summary | Summaries) -> None:
+        """A piece of a group's."""
+        if isinstance(piece, Block):
+            self._gather()
+            self._add_rows(group, piece)
+            return
+        if self._waiting and type(self._waiting[-1][1]) is not type(piece):
+            self._gather()
+        self._waiting.append((group, piece))
+        if isinstance(piece, Summaries):
+            self._waiting_rows += piece.rows
+            self._waiting_bytes += piece.nbytes
+        if len(self._waiting) == _PIECES_MAX or self._waiting_rows >= _STATES_MAX:
+            self._gather()
+
+    def forget(self, group: _Group) -> None:
+        """Nothing was added for a group's scans."""
+        self._gather()
+        for lane, scan in self._places_of(group):
+            lane.forget(scan)
+
+    def lanes(self) -> list[_Lane]:
+        """All pieces were added."""
+        self._gather()
+        return self._lanes
+
+    def _places_of(self, group: _Group) -> list[tuple[_Lane, int]]:
+        return self.places[group.first - self.first : group.stop - self.first]
+
+    def _add_rows(self, group: _Group, block: Block) -> None:
+        for (lane, scan), part in zip(self._places_of(group), _columns_of(group, block), strict=True):
+            if self._windows is None:
+                whole = Slices(np.zeros(1, np.int64), np.full(1, part.rows, np.int64))
+                lane.add(scan, np.zeros(1, np.int64), lane.calls.states(part, whole))
+            else:
+                lane.add(scan, *lane.calls.windowed(part, self._windows))
+
+    def _gather(self) -> None:
+        waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
+        single = [(group, piece) for group, piece in waiting if isinstance(piece, Summary)]
+        if single:
+            self._add_single(single)
+        elif waiting:
+            self._add_many([(group, piece) for group, piece in waiting if isinstance(piece, Summaries)])
+
+    def _add_single(self, waiting: Sequence[tuple[_Group, Summary]]) -> None:
+        for group, piece in waiting:
+            places = self._places_of(group)
+            if len(places) == 1:
+                places[0][0].wait(places[0][1], piece)
+                continue
+            for (lane, scan), column in zip(places, piece.columns, strict=True):
+                lane.wait(scan, Summary(piece.start, piece.end, (column,)))
+        for lane in self._lanes:
+            lane.gather()
+
+    def _add_many(self, waiting: Sequence[tuple[_Group, Summaries]]) -> None:
+        numbers, rows = self._windows_of([piece for _, piece in waiting])
+        at = 0
+        for group, piece in waiting:
+            own, chosen = numbers[at : at + piece.rows], None
+            at += piece.rows
+            if rows is not None:
+                chosen = np.flatnonzero(rows[at - piece.rows : at])
+                own = own[chosen]
+            places, columns = self._places_of(group), piece.columns
+            parts = [columns] if len(places) == 1 else [(column,) for column in columns]
+            for (lane, scan), part in zip(places, parts, strict=True):
+                states = lane.calls.summary(part)
+                lane.add(scan, own, states if chosen is None else [column.take(chosen) for column in states])
+
+    def _windows_of(self, pieces: Sequence[Summaries]) -> tuple[Int64Array, np.ndarray | None]:
+        """The window of each span of the pieces; which of them lie in one, unless all do."""
+        count = sum([piece.rows for piece in pieces])
+        if self._windows is None:
+            return np.zeros(count, np.int64), None
+        starts, ends = [np.concatenate(times) for times in zip(*[(p.starts, p.ends) for p in pieces], strict=True)]
+        spans, inside = spans_inside(self._windows, starts, ends)
+        if len(spans) == count:
+            return inside, None
+        numbers, rows = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        numbers[spans], rows[spans] = inside, True
+        return numbers, rows
+
+
+def _columns_of(group: _Group, block: Block) -> Iterator[Block]:
+    """A group's rows by scan."""
+    if group.stop - group.first == 1:
+        yield block
+        return
+    for column in block.columns:
+        yield Block.timed(block.times, (column,))
 
 
 class AggregateScansOperator(PullOperator):
-    """Reads scan after scan."""
+    """Reads group after group."""
 
     def __init__(self, node: AggregateScans, readers: ReaderFactory, context: OperatorContext) -> None:
-        super().__init__("AggregateScans", context, detail=f"{len(node.scans)} scans")
+        of_devices = f" of {len(node.devices)} devices" if node.devices else ""
+        super().__init__("AggregateScans", context, detail=f"{len(node.scans)} scans{of_devices}")
         self._counters = self._statistics.reads = ReadCounters()
         self._readers = readers
-        self._shapes: dict[object, _Shape] = {}
-        self._scans = node.scans
-        #: Of each scan its shape, and its place there.
-        self._places: list[tuple[_Shape, int]] = []
-        #: By the identity of a scan's calls, which many share: what they are.
-        known: dict[int, object] = {}
+        self._node = node
         windows = node.scans[0].windows
         self._windows = None if windows is None else window_sequence(windows, context.time_unit)
         self._label_end = windows is not None and windows.label_end
+        #: By the identity of a scan's calls, which many share: what they are; and by that the compiled ones.
+        self._known: dict[int, object] = {}
+        self._calls: dict[object, Calls] = {}
         for scan in node.scans:
-            if (calls := known.get(id(scan.calls))) is None:
-                calls = known[id(scan.calls)] = tuple([_key(call) for call in scan.calls])
-            key = (scan.stage, scan.request.types, calls)
-            shape = self._shapes.get(key)
-            if shape is None:
-                shape = self._shapes[key] = _Shape(scan, self._windows)
             readers.expect(scan.request)
-            self._places.append((shape, shape.scans))
-            shape.scans += 1
-        self._at = 0
+        #: Groups that are still to be read, the next one last.
+        self._groups = _groups(node.scans)[::-1]
+        self._group: _Group | None = None
         self._reader: SeriesReader | None = None
+        self._batch: _Batch | None = None
+        #: Side by side, the results of each scan; and their bytes.
+        self._results: list[list[Column]] = []
+        self._results_bytes = 0
 
     def _next(self) -> Block | None:
         rows = 0
         for _ in range(_PIECES_MAX):
-            if self._at == len(self._scans):
-                return self._result()
-            rows += self._pull()
+            batch = self._batch
+            if batch is not None and self._group is None and (not self._groups or self._groups[-1].first == batch.stop):
+                return self._finish_batch(batch)
+            rows += self._pull(batch or self._new_batch())
             if rows >= BLOCK_ROWS_MAX:
                 break
-        self._hold(sum(shape.nbytes for shape in self._shapes.values()))
+        self._account()
         return None
 
-    def _pull(self) -> int:
-        """One piece of the scan whose turn it is; how many rows it was."""
-        shape, number = self._places[self._at]
-        if self._reader is None:
-            self._reader = self._readers.open(self._scans[self._at].request)
-        piece = self._reader.next()
+    def _account(self) -> None:
+        self._hold(self._results_bytes + (0 if self._batch is None else self._batch.nbytes))
+
+    # ------------------------------------------------------------------ reading
+
+    def _pull(self, batch: _Batch) -> int:
+        """One piece of the group whose turn it is; how many rows it was."""
+        if self._group is None:
+            self._open(self._groups.pop())
+        group, reader = self._group, self._reader
+        if group is None or reader is None:
+            return 0
+        try:
+            piece = reader.next()
+        except OutOfStep:
+            batch.forget(group)
+            self._read_apart(group)
+            piece = None
         if piece is None:
             self._release()
-            self._at += 1
+            self._group = None
             return 0
-        shape.add(number, piece)
+        batch.add(group, piece)
         return piece.rows if isinstance(piece, Block) else 0
 
-    def _result(self) -> Block:
-        for shape in self._shapes.values():
-            shape.finish()
-        self._finished = True
-        columns = [column for shape, scan in self._places for column in shape.columns(scan)]
-        if self._windows is None:
-            return Block.untimed(columns, 1)
-        count = self._windows.count
-        times = self._windows.ends(0, count) - 1 if self._label_end else self._windows.starts(0, count)
-        return Block.timed(times, columns)
+    def _open(self, group: _Group) -> None:
+        several = group.stop - group.first > 1
+        self._reader = self._readers.open_in_step(group.request) if several else self._readers.open(group.request)
+        if self._reader is None:
+            self._read_apart(group)
+        else:
+            self._group = group
+
+    def _read_apart(self, group: _Group) -> None:
+        """Have each of a group's scans read by itself next."""
+        places = range(group.stop - 1, group.first - 1, -1)
+        self._groups += [_Group(place, place + 1, self._node.scans[place].request) for place in places]
 
     def _release(self) -> None:
         if self._reader is not None:
             self._reader.close()
             self._counters.add(self._reader.counters)
             self._reader = None
+
+    # ------------------------------------------------------------------ batches
+
+    def _new_batch(self) -> _Batch:
+        first = self._groups[-1].first
+        stop = self._end_of_batch(first)
+        lanes: dict[object, _Lane] = {}
+        width = self._width
+        places = []
+        for place in range(first, stop):
+            scan = self._node.scans[place]
+            shape = self._shape(scan)
+            key = (place % width, shape) if self._node.devices else shape
+            lane = lanes.get(key)
+            if lane is None:
+                lane = lanes[key] = _Lane(self._compiled(scan, shape), scan.request.types, self._windows)
+            places.append((lane, lane.count))
+            lane.count += 1
+        self._batch = _Batch(first, stop, places, self._windows)
+        return self._batch
+
+    @property
+    def _width(self) -> int:
+        """Scans of a device."""
+        return len(self._node.scans) // max(len(self._node.devices), 1)
+
+    def _end_of_batch(self, first: int) -> int:
+        """Where the batch ends that begins there: behind a whole device, or a whole group."""
+        if self._node.devices:
+            return min(first + self._node.together * self._width, len(self._node.scans))
+        most = first + max(_STATES_MAX // (1 if self._windows is None else self._windows.count), 1)
+        ends = (group.stop for group in reversed(self._groups))
+        return next((end for end in ends if end >= most), len(self._node.scans))
+
+    def _shape(self, scan: AggregateScan) -> object:
+        calls = self._known.get(id(scan.calls))
+        if calls is None:
+            calls = self._known[id(scan.calls)] = tuple([_key(call) for call in scan.calls])
+        return scan.stage, scan.request.types, calls
+
+    def _compiled(self, scan: AggregateScan, shape: object) -> Calls:
+        if shape not in self._calls:
+            self._calls[shape] = Calls(scan.calls, scan.stage)
+        return self._calls[shape]
+
+    def _finish_batch(self, batch: _Batch) -> Block | None:
+        self._batch = None
+        self._finished = not self._groups
+        lanes = batch.lanes()
+        if self._node.devices:
+            return self._by_device(batch, lanes)
+        results = {id(lane): lane.results() for lane in lanes}
+        self._results_bytes += sum(column.nbytes for columns in results.values() for column in columns)
+        rows = 1 if self._windows is None else self._windows.count
+        for lane, scan in batch.places:
+            self._results.append([column.slice(scan * rows, (scan + 1) * rows) for column in results[id(lane)]])
+        self._account()
+        return self._side_by_side() if self._finished else None
+
+    def _side_by_side(self) -> Block:
+        columns = list(chain.from_iterable(self._results))
+        return Block.untimed(columns, 1) if self._windows is None else Block.timed(self._labels(), columns)
+
+    def _by_device(self, batch: _Batch, lanes: Sequence[_Lane]) -> Block:
+        """A block of the batch's devices."""
+        columns = list(chain.from_iterable([lane.results() for lane in lanes]))
+        first, stop = batch.first // self._width, batch.stop // self._width
+        each = 1 if self._windows is None else self._windows.count
+        names = [repeat_text(device, each) for device in self._node.devices[first:stop]]
+        columns.append(Column(DataType.TEXT, TextArray.concat(names)))
+        self._account()
+        if self._windows is None:
+            return Block.untimed(columns, stop - first)
+        return Block.timed(np.tile(self._labels(), stop - first), columns)
+
+    def _labels(self) -> Int64Array:
+        assert self._windows is not None
+        count = self._windows.count
+        return self._windows.ends(0, count) - 1 if self._label_end else self._windows.starts(0, count)
+
+
+def _groups(scans: Sequence[AggregateScan]) -> list[_Group]:
+    """Runs of scans of one device that may be read together."""
+    found: list[_Group] = []
+    run: list[AggregateScan] = []
+    for place, scan in enumerate(scans):
+        if run and (len(run) == _most(run[0].request) or not _belongs(run[0].request, scan.request)):
+            found.append(_group(run, place))
+            run = []
+        run.append(scan)
+    return [*found, _group(run, len(scans))]
+
+
+def _most(request: ScanRequest) -> int:
+    """Series of a group."""
+    return max(_VALUES_MAX // request.block_rows, 1)
+
+
+def _belongs(lead: ScanRequest, request: ScanRequest) -> bool:
+    if lead.device is not request.device and lead.device != request.device:
+        return False
+    return lead.grid == request.grid and may_go_together(lead, request)
+
+
+def _group(run: Sequence[AggregateScan], stop: int) -> _Group:
+    request = run[0].request
+    if len(run) > 1:
+        requests = [scan.request for scan in run]
+        names = tuple([name for one in requests for name in one.measurements])
+        request = replace(request, measurements=names, types=tuple([type_ for one in requests for type_ in one.types]))
+    return _Group(stop - len(run), stop, request)
 
 
 def _key(call: AggregateCall) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """The optimiser: rules that make a cheaper plan with the same rows, applied one after the other.
 
     gather_scans          many aggregates side by side are made together: first, since the others need not look at each
+    gather_devices        aggregates of many devices, one after the other, are made together
     fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         ORDER BY with LIMIT keeps only so many rows
@@ -13,12 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_engine.optimizer.fold_constants import fold_constants
+from saros_engine.optimizer.gather_devices import gather_devices
 from saros_engine.optimizer.gather_scans import gather_scans
 from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
 from saros_engine.plan import Node
 
-RULES: tuple[Callable[[Node], Node], ...] = (gather_scans, fold_constants, push_value_bounds, keep_top_rows)
+RULES: tuple[Callable[[Node], Node], ...] = (
+    gather_scans,
+    gather_devices,
+    fold_constants,
+    push_value_bounds,
+    keep_top_rows,
+)
 
 
 def optimize(root: Node) -> Node:

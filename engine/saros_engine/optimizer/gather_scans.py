@@ -31,7 +31,7 @@ def _gathered(node: Node) -> Node:
     if not isinstance(node, WindowJoin) or len(node.children) < SCANS_MIN:
         return node
     scans = tuple([c for c in node.children if isinstance(c, AggregateScan)])
-    if len(scans) < len(node.children) or not _gatherable(scans):
+    if len(scans) < len(node.children) or not gatherable(scans):
         return node
     return AggregateScans(asking_statistics(scans), node.fields)
 
@@ -51,17 +51,18 @@ def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, 
     )
 
 
-def _gatherable(scans: tuple[AggregateScan, ...]) -> bool:
+def gatherable(scans: tuple[AggregateScan, ...]) -> bool:
+    """Whether one node may be for all of them."""
     windows = scans[0].windows
     if any(scan.windows is not windows and scan.windows != windows for scan in scans):
         return False
     if windows is None:
         return True
     rows_max = min(WINDOW_ROWS_MAX, *(scan.request.block_rows for scan in scans))
-    return 0 < _count(windows) <= rows_max and not any(scan.request.descending for scan in scans)
+    return 0 < windows_count(windows) <= rows_max and not any(scan.request.descending for scan in scans)
 
 
-def _count(windows: TimeWindows) -> int:
+def windows_count(windows: TimeWindows) -> int:
     """How many windows there are; 0 of those that overlap or follow the calendar."""
     if windows.interval_months or windows.step_months or windows.interval_ticks > windows.step_ticks:
         return 0

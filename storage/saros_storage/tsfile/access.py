@@ -96,7 +96,7 @@ class TsFileAccess(Protocol):
         ...
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
-        """Pages of chunk number `chunk`; reads headers only. Non-aligned: exactly one measurement."""
+        """Pages of chunk number `chunk`; reads headers only. Several series that are not aligned: see `same_pages`."""
         ...
 
     def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:

@@ -83,8 +83,8 @@ class TsFileReader:
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
         """See `TsFileAccess.pages`."""
         if device.time is None:
-            (measurement,) = measurements
-            return self.layout(device, device.series[measurement], chunk).spans
+            each = [layout.spans for layout in self._layouts_of(device, measurements, chunk)]
+            return each[0] if len(each) == 1 else [_spans_as_one(pages) for pages in zip(*each, strict=True)]
         time = self.layout(device, device.time, chunk)
         columns = []
         for measurement in measurements:
@@ -183,3 +183,9 @@ class TsFileReader:
         """At the runs of TimeseriesMetadata of a device."""
         spans = self._tree.series_spans(device)
         return [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
+
+
+def _spans_as_one(pages: Sequence[PageSpan]) -> PageSpan:
+    """A page of each of several series, all of the same count and span."""
+    lead = pages[0]
+    return PageSpan(lead.start, lead.end, lead.count, tuple([page.statistics[0] for page in pages]))

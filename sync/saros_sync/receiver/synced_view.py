@@ -45,6 +45,10 @@ class SyncedView:
         """See `ReaderFactory.open_together`."""
         return self._view(request.device).open_together(request)
 
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`."""
+        return self._view(request.device).open_in_step(request)
+
     def cuts(self, request: ScanRequest) -> Sequence[int]:
         """See `ReaderFactory.cuts`."""
         return self._view(request.device).cuts(request)
