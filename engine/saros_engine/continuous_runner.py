@@ -3,7 +3,7 @@
 On a cluster the node that leads the meta group runs them. When the lead changes, a query may run twice for a moment;
 what it writes the second time is what it wrote the first time. A moment for which a query failed by its own fault
 (a series of another type, a privilege that is gone) counts as done, and SHOW CONTINUOUS QUERIES tells of it; one that
-failed by the database's (no leader, a full disk) is tried again.
+failed by the database's (no leader, a full disk, too little memory for all queries) is tried again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from saros_engine.continuous import ContinuousQuery, continuous_queries, last_run, ran
 from saros_engine.database import Database
-from saros_engine.errors import EngineError
+from saros_engine.errors import EngineError, MemoryPoolExhausted
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 
@@ -78,11 +78,17 @@ class ContinuousRunner:
         problem = None
         try:
             self._run_query(query, moment)
+        except MemoryPoolExhausted as error:
+            return self._put_off(query, error.message)
         except (UserMistake, EngineError) as error:
             problem = error.message
             logger.warning("a continuous query failed", extra={"query": query.name, "why": problem})
         except StorageError as error:
-            logger.warning("a continuous query was put off", extra={"query": query.name, "why": error.message})
-            return False
+            return self._put_off(query, error.message)
         self._store.change_schema([ran(query.name, moment, problem)])
         return True
+
+    def _put_off(self, query: ContinuousQuery, why: str) -> bool:
+        """It is tried again; False."""
+        logger.warning("a continuous query was put off", extra={"query": query.name, "why": why})
+        return False

@@ -34,6 +34,7 @@ from saros_engine.extensions.triggers import Triggers
 from saros_engine.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.inserting import ColumnBatch, Inserting
 from saros_engine.loading import load_files
+from saros_engine.memory_pool import NO_MEMORY, PoolStatus
 from saros_engine.options import EngineOptions
 from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
@@ -86,6 +87,8 @@ class EngineCounters:
     #: Plans of SELECTs: made, and used again.
     plans_made: int = 0
     plans_reused: int = 0
+    #: What queries hold together.
+    memory: PoolStatus = NO_MEMORY
     #: How long queries took, and batches and INSERTs that were written.
     queries: Spread = NOTHING
     writes: Spread = NOTHING
@@ -233,8 +236,11 @@ class QueryEngine:
         """What was done so far."""
         made, reused = self._queries.plan_counts()
         queries, writes = self._queries.durations.spread(), self._writes.spread()
+        memory = self._queries.memory.status()
         with self._counting:
-            return replace(self._counters, plans_made=made, plans_reused=reused, queries=queries, writes=writes)
+            return replace(
+                self._counters, plans_made=made, plans_reused=reused, memory=memory, queries=queries, writes=writes
+            )
 
     @property
     def open_queries(self) -> int:

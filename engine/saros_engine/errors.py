@@ -4,6 +4,7 @@ EngineError            root: `code` (see `saros_wire.status`) and a sentence tha
  ├─ SemanticError      the statement does not fit the schema or itself: change it
  ├─ NotSupportedError  part of the dialect that is not built yet: use another way
  ├─ MemoryExceeded     the query holds too much: narrow it
+ │   └─ MemoryPoolExhausted   all queries together do: run it again later
  ├─ ExtensionFailed    a function that a user wrote raised, or answered what it may not
  ├─ QueryKilled        somebody ended the query
  └─ QueryNotFound      there is no such query
@@ -44,6 +45,12 @@ class MemoryExceeded(EngineError):
     """The query may not hold what it needs."""
 
     code = 709
+
+
+class MemoryPoolExhausted(MemoryExceeded):
+    """The node's queries together may not hold what the query needs, or held."""
+
+    code = 2033
 
 
 class ExtensionFailed(EngineError):

@@ -44,6 +44,7 @@ _QUERY_FIELDS = (
     Field("WaitTimeInServer", DataType.FLOAT),
     Field("ClientIp", _TEXT),
     Field("Timeout", DataType.INT64),
+    Field("MemoryBytes", DataType.INT64),
 )
 
 
@@ -212,6 +213,7 @@ class EveryNode:
                 r.execution.waited_ns() / 1e9,
                 r.asker.host,
                 r.limit_ms,
+                r.execution.memory_bytes(),
             )
             for r in self._running(question.user)
             for ticks in (r.started_ns * unit.value // 1_000_000_000,)
@@ -225,11 +227,13 @@ def _whose(access: Access) -> str | None:
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
     """In the place of what a node would tell."""
-    return (None, None, node, None, why, None, None, None) if kind is ShowKind.QUERIES else silent_row(kind, node, why)
+    if kind is not ShowKind.QUERIES:
+        return silent_row(kind, node, why)
+    return (None, None, node, None, why, *(None,) * len(_QUERY_FIELDS[5:]))
 
 
 def _query_row(told: Row) -> Row:
     """A row of `_QUERY_FIELDS` as a node tells it: five texts, of which old nodes tell no more; then what is newer."""
     _, query, node, elapsed, statement, *newer = told
-    ticks, waited, host, limit_ms = newer or (None,) * 4
-    return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms)
+    ticks, waited, host, limit_ms, held = [*newer, *(None,) * 5][:5]
+    return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms, held)

@@ -6,6 +6,9 @@
 Either end may leave: `finish` is the writer's "that was all", `fail` the query's end by an error, `leave` the reader's
 "enough", upon which the writer stops as well. What waits is a future; it is resolved outside the lock.
 
+What is in a buffer is queued in the query's account, and what the client took until it comes again. While the memory of
+all queries is short, a buffer takes one block at a time.
+
 Thread-safe, for one writer and one reader.
 """
 
@@ -16,7 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from saros_engine.operators.base import PullOperator
-from saros_engine.operators.operator import OperatorContext
+from saros_engine.operators.operator import MemoryAccount, OperatorContext, UnlimitedMemory
 from saros_engine.plan import ExchangeSource
 from saros_scheduler.task import Blocked
 from saros_storage.block import Block
@@ -30,11 +33,15 @@ _ROWS_TOGETHER = 8_192
 class ExchangeBuffer:
     """See the module."""
 
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX, memory: MemoryAccount | None = None) -> None:
+        """`memory`: None if nobody counts what waits."""
+        self._memory = UnlimitedMemory() if memory is None else memory
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._blocks: deque[Block] = deque()
         self._bytes = 0
+        #: Bytes that the client took last.
+        self._at_client = 0
         self._finished = False
         self._left = False
         self._failure: BaseException | None = None
@@ -50,21 +57,27 @@ class ExchangeBuffer:
 
     def writable(self) -> Blocked | None:
         """None if a block may be put, else what to wait for."""
+        bytes_max = 1 if self._memory.short else self._bytes_max
         with self._lock:
-            if self._left or self._bytes < self._bytes_max:
+            if self._left or self._bytes < bytes_max:
                 return None
             if self._for_writer is None:
                 self._for_writer = Blocked()
             return self._for_writer
 
     def put(self, block: Block) -> None:
-        """Append a block."""
+        """Append a block. Raises MemoryPoolExhausted."""
+        size = block.nbytes
+        self._memory.enqueue(size)
+        waiting = None
         with self._lock:
-            if self._left:
-                return
-            self._blocks.append(block)
-            self._bytes += block.nbytes
-            waiting, self._for_reader = self._for_reader, None
+            left = self._left
+            if not left:
+                self._blocks.append(block)
+                self._bytes += size
+                waiting, self._for_reader = self._for_reader, None
+        if left:
+            self._memory.dequeue(size)
         _resolve(waiting)
 
     def finish(self) -> None:
@@ -78,10 +91,10 @@ class ExchangeBuffer:
         """The query ended by `cause`: the reader gets it instead of what is left."""
         with self._lock:
             self._failure = cause
-            self._blocks.clear()
-            self._bytes = 0
+            gone = self._clear()
             waiting, self._for_reader = self._for_reader, None
             writer, self._for_writer = self._for_writer, None
+        self._dequeue(gone)
         _resolve(waiting)
         _resolve(writer)
 
@@ -103,7 +116,8 @@ class ExchangeBuffer:
 
     def take(self) -> Block | None:
         """The next block, or None if there is none now. Raises what `fail` was given."""
-        blocks = self._take(0)
+        blocks, size = self._take(0)
+        self._dequeue(size)
         return blocks[0] if blocks else None
 
     def wait_take(self) -> Block | None:
@@ -111,11 +125,13 @@ class ExchangeBuffer:
 
         Small blocks that are there already come as one: what the way to the client costs for each would count most.
         """
+        if self._at_client:
+            self._count_as_read()
         while True:
             future = self.readable()
             if future is not None:
                 future.result()
-            blocks = self._take(_ROWS_TOGETHER)
+            blocks, _ = self._take(_ROWS_TOGETHER, to_client=True)
             if blocks:
                 return Block.concat(blocks)
             if self.drained:
@@ -132,33 +148,57 @@ class ExchangeBuffer:
             return False
         return True
 
-    def _take(self, rows: int) -> list[Block]:
-        """The next block, and those behind it that make no more than so many rows with it; none if there is none."""
+    def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
+        """The next block, and those behind it that make no more than so many rows with it, and how many bytes it was.
+
+        None if there is none. `to_client`: they stay queued until it comes again, or leaves.
+        """
         with self._lock:
             if self._failure is not None:
                 raise self._failure
             taken: list[Block] = []
+            size = self._bytes
             while self._blocks and (not taken or self._blocks[0].rows <= rows):
                 block = self._blocks.popleft()
                 self._bytes -= block.nbytes
                 rows -= block.rows
                 taken.append(block)
+            size -= self._bytes
+            if to_client:
+                self._at_client += size
             waiting = None
             if taken and self._bytes < self._bytes_max:
                 waiting, self._for_writer = self._for_writer, None
         _resolve(waiting)
-        return taken
+        return taken, size
 
     def leave(self) -> None:
         """The reader wants no more. Idempotent."""
         with self._lock:
             self._left = True
-            self._blocks.clear()
-            self._bytes = 0
+            gone = self._clear() + self._at_client
+            self._at_client = 0
             reader, self._for_reader = self._for_reader, None
             writer, self._for_writer = self._for_writer, None
+        self._dequeue(gone)
         _resolve(reader)
         _resolve(writer)
+
+    def _count_as_read(self) -> None:
+        """The client has done with what it took."""
+        with self._lock:
+            read, self._at_client = self._at_client, 0
+        self._dequeue(read)
+
+    def _dequeue(self, count: int) -> None:
+        if count:
+            self._memory.dequeue(count)
+
+    def _clear(self) -> int:
+        """Drop all blocks; how many bytes they were. With the lock held."""
+        gone, self._bytes = self._bytes, 0
+        self._blocks.clear()
+        return gone
 
 
 def _resolve(future: Blocked | None) -> None:
@@ -210,7 +250,8 @@ class DeviceExchangeOperator(PullOperator):
     def blocked(self) -> Blocked | None:
         """See `Operator.blocked`."""
         place = self._turn % len(self._buffers)
-        return self._buffers[place].readable() if self._held[place] is None else None
+        readable = self._buffers[place].readable() if self._held[place] is None else None
+        return super().blocked() or readable
 
     def _next(self) -> Block | None:
         place = self._turn % len(self._buffers)
@@ -221,6 +262,7 @@ class DeviceExchangeOperator(PullOperator):
             self._held[place] = None
             return block
         self._held[place] = block
+        self._hold(sum(held.nbytes for held in self._held if held is not None))
         self._turn += 1
         self._finished = self._turn == len(self._devices)
         return None

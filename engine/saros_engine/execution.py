@@ -3,8 +3,9 @@
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-The listener's call is the one end of every query, however it came: then the view is closed, the account must be empty,
-and the registry forgets it. The client may still take what lies in the root's buffer after a good end.
+The listener's call is the one end of every query, however it came: then the view is closed, the account has only what
+lies in the root's buffer, and the registry forgets it. The client may still take that after a good end, unless memory
+is so short that it is taken back: then it gets the error that says so.
 
 Thread-safe: the client's thread and the scheduler's.
 """
@@ -12,6 +13,7 @@ Thread-safe: the client's thread and the scheduler's.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -75,7 +77,8 @@ class QueryExecution:
         self._ended = ended
         self._over = threading.Event()
         self._scheduler: DriverScheduler | None = None
-        self._buffers = [ExchangeBuffer(room) for room in _rooms(plan, memory)]
+        self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
+        memory.end_with(_weakly(self.fail))
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
@@ -139,6 +142,7 @@ class QueryExecution:
 
     def _end(self) -> None:
         self._view.close()
+        self.memory.close()
         self._ended(self)
         self._over.set()
 
@@ -168,6 +172,16 @@ class QueryExecution:
         since = self._waits_since_ns
         return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 
+    def fail(self, cause: BaseException) -> None:
+        """End the query with an error; if it has ended, take back the rows that its client has not read."""
+        assert self._scheduler is not None
+        if not self._scheduler.abort(self.query, cause) and not self._buffers[0].drained:
+            self._buffers[0].fail(cause)
+
+    def memory_bytes(self) -> int:
+        """See `Execution.memory_bytes`."""
+        return self.memory.held
+
     def cancel(self, reason: str) -> bool:
         """End the query, if it still runs; its client gets QueryKilled."""
         assert self._scheduler is not None
@@ -182,3 +196,14 @@ class QueryExecution:
             self.cancel("the client closed the result")
             self._over.wait()
         self._buffers[0].leave()
+
+
+def _weakly(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
+    """The method, for as long as its object is there."""
+    found = weakref.WeakMethod(method)
+
+    def call(cause: BaseException) -> None:
+        if (bound := found()) is not None:
+            bound(cause)
+
+    return call

@@ -45,3 +45,7 @@ class MergeExecution:
     def waited_ns(self) -> int:
         """Since the start: the client waits for nothing else."""
         return self._clock.monotonic_ns() - self._began_ns
+
+    def memory_bytes(self) -> int:
+        """None: what it reads is the store's."""
+        return 0

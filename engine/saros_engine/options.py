@@ -15,6 +15,8 @@ class EngineOptions:
     parallelism: int = 2
     #: What one query may hold in memory (code 709 beyond).
     query_memory_bytes_max: int = 512 << 20
+    #: What all queries may hold together (code 2033 beyond).
+    queries_memory_bytes_max: int = 2 << 30
     #: Where rows go that do not fit there, and how many bytes of them (then code 709); None: nowhere.
     spill_folder: str | None = None
     query_spill_bytes_max: int = 4 << 30

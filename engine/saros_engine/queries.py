@@ -21,6 +21,7 @@ from saros_engine.distribution import distribute
 from saros_engine.durations import Durations
 from saros_engine.execution import QueryExecution
 from saros_engine.memory import QueryMemory
+from saros_engine.memory_pool import MemoryPool
 from saros_engine.merging import MergeExecution
 from saros_engine.optimizer import optimize
 from saros_engine.options import EngineOptions
@@ -54,6 +55,8 @@ class Queries:
         self.registry = QueryRegistry(clock, node)
         #: Of those that are over.
         self.durations = Durations()
+        #: What all of them hold together.
+        self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
         self._idle = threading.Condition()
         self._open = 0
 
@@ -128,7 +131,7 @@ class Queries:
             self.registry.next_id(),
             plan,
             view,
-            QueryMemory(self._options.query_memory_bytes_max),
+            QueryMemory(self._options.query_memory_bytes_max, self.memory),
             self._clock,
             self._unit,
             self._ended,

@@ -30,6 +30,10 @@ class Execution(Protocol):
         """For how long its client has waited for it here."""
         ...
 
+    def memory_bytes(self) -> int:
+        """What it holds of the memory for queries."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Asker:

@@ -165,6 +165,7 @@ class Showing:
             ("Durability", options.durability),
             ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
             ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
+            ("QueriesMemoryBytes", str(self._options.queries_memory_bytes_max)),
             ("Parallelism", str(self._options.parallelism)),
             ("DataReplicationFactor", str(self._cluster.replicas)),
             *self._cluster.variables(),

@@ -139,6 +139,12 @@ class Configuration:
         64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."
     )
     query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
+    queries_memory_bytes: int = _option(
+        0,
+        _size,
+        "What all queries may hold together; past it, those that can go on in files, others wait, or the one that"
+        " holds most fails with code 2033. 0: a quarter of the memory of the machine or its cgroup, at least 64 MiB.",
+    )
     query_spill_bytes: int = _option(
         4 << 30, _size, "What one query may keep in files of the data folder when its memory is too small; 0: nothing."
     )

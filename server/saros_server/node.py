@@ -28,6 +28,7 @@ from saros_server.balancing import BalanceOptions
 from saros_server.certificate_files import WatchedFiles
 from saros_server.configuration import Configuration, ConfigurationError
 from saros_server.kept_mode import kept_mode
+from saros_server.machine_memory import queries_memory_bytes
 from saros_server.passwords import Cost, check_password, hash_password
 from saros_server.peer_certificates import peer_credentials
 from saros_server.read_points import ReadPoints
@@ -235,6 +236,7 @@ def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
     return EngineOptions(
         parallelism=configuration.worker_threads,
         query_memory_bytes_max=configuration.query_memory_bytes,
+        queries_memory_bytes_max=configuration.queries_memory_bytes or queries_memory_bytes(),
         spill_folder=folder,
         query_spill_bytes_max=configuration.query_spill_bytes,
         query_timeout_ms=configuration.query_timeout_ms,

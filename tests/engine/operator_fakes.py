@@ -7,9 +7,12 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from saros_engine.memory import QueryMemory
+from saros_engine.memory_pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan import Field
 from saros_storage.block import Block, Column
+from saros_storage.clock import SystemClock
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, Summary
 from saros_storage.types import DataType, Scalar
 
@@ -25,6 +28,11 @@ CONTEXT = OperatorContext()
 Piece = Block | Summary | Summaries
 #: A row: its time (or None) and its values.
 Row = tuple[Scalar, ...]
+
+
+def memory_of(bytes_max: int) -> QueryMemory:
+    """The account of a query that has its node for itself."""
+    return QueryMemory(bytes_max, MemoryPool(1 << 40, SystemClock()))
 
 
 def block(types: Sequence[DataType], rows: Sequence[Row], *, timed: bool = True) -> Block:

@@ -9,6 +9,7 @@ from engine.embedded_engine import Engine
 
 from saros_engine.continuous import ContinuousQuery
 from saros_engine.continuous_runner import ContinuousRunner
+from saros_engine.errors import MemoryPoolExhausted
 from saros_storage.clock import SystemClock
 from saros_storage.errors import StorageError
 
@@ -122,12 +123,13 @@ def test_a_query_that_fails_goes_on_and_tells(world: World) -> None:
     assert ["ACTIVE"] == [row[2] for row in world.rows("show cqs")]
 
 
-def test_what_the_database_cannot_do_now_is_tried_again(world: World) -> None:
+@pytest.mark.parametrize("error", [StorageError("no space left"), MemoryPoolExhausted("others hold too much")])
+def test_what_the_database_cannot_do_now_is_tried_again(world: World, error: Exception) -> None:
     failing = True
 
     def run(query: ContinuousQuery, moment: int) -> None:
         if failing:
-            raise StorageError("no space left")
+            raise error
         world.engine.engine.run_continuous(query, moment)
 
     world.engine.ask("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(10s) end")

@@ -216,7 +216,7 @@ def running(engine: Engine) -> Iterator[tuple[Result, Result]]:
 
 def test_queries_say_for_whom_they_run_and_how_long(engine: Engine, running: tuple[Result, Result]) -> None:
     header, rows = engine.ask("show queries")
-    assert header[4:] == ["Statement", "WaitTimeInServer", "ClientIp", "Timeout"]
+    assert header[4:] == ["Statement", "WaitTimeInServer", "ClientIp", "Timeout", "MemoryBytes"]
     first, second = (dict(zip(header, row, strict=True)) for row in rows)
     assert ("10.0.0.7", engine.options.query_timeout_ms) == (first["ClientIp"], first["Timeout"])
     assert (None, 123_456) == (second["ClientIp"], second["Timeout"])

@@ -6,11 +6,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from engine.operator_fakes import BOOL, DOUBLE, LONG, TEXT, Row, Source, block, blocks, fields, pull, rows_of
+from engine.operator_fakes import BOOL, DOUBLE, LONG, TEXT, Row, Source, block, blocks, fields, memory_of, pull, rows_of
 
 from saros_engine.errors import MemoryExceeded
 from saros_engine.expression import InputColumn, InputTime
-from saros_engine.memory import QueryMemory
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.sort import SortOperator
 from saros_engine.plan import Sort, SortItem
@@ -41,7 +40,7 @@ def sorted_rows(
 
 def in_files(folder: Path, memory: int) -> tuple[OperatorContext, QuerySpill]:
     spill = QuerySpill(str(folder), 1 << 30)
-    return OperatorContext(QueryMemory(memory), spill=spill), spill
+    return OperatorContext(memory_of(memory), spill=spill), spill
 
 
 @pytest.mark.parametrize("limit", [None, 10, 2_000])
@@ -79,7 +78,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_files_are_bounded(tmp_path: Path) -> None:
-    context = OperatorContext(QueryMemory(200_000), spill=QuerySpill(str(tmp_path), 60_000))
+    context = OperatorContext(memory_of(200_000), spill=QuerySpill(str(tmp_path), 60_000))
     key = SortItem(InputTime(), descending=True, nulls_first=False)
     source = Source(blocks(TYPES, drawn(Random(1)), 297))
     operator = SortOperator(Sort(None, (key,), fields(*TYPES)), source, context)  # type: ignore[arg-type]
@@ -93,7 +92,7 @@ def test_files_are_bounded(tmp_path: Path) -> None:
 
 def test_what_others_hold_makes_a_sort_put_its_rows_away(tmp_path: Path) -> None:
     rows = drawn(Random(2))
-    memory = QueryMemory(1 << 30)
+    memory = memory_of(1 << 30)
     memory.reserve((1 << 30) - 50_000)
     spill = QuerySpill(str(tmp_path), 1 << 30)
     keys = (SortItem(InputTime(), descending=True, nulls_first=False),)

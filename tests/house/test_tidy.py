@@ -39,6 +39,7 @@ PURE = (
     "storage/saros_storage/compaction/needless.py",
     "storage/saros_storage/compaction/pace.py",
     "storage/saros_storage/compaction/picker.py",
+    "engine/saros_engine/memory_ledger.py",
     "engine/saros_engine/plan.py",
     "engine/saros_engine/analysis",
     "engine/saros_engine/planner",

@@ -146,16 +146,18 @@ def test_caches_are_cleared_on_all_nodes_or_on_the_one_that_is_asked(
     assert cleared == [number for number in range(3) if made[number]]
 
 
-def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes) -> None:
+@pytest.mark.parametrize("newer", [[], [7, 0.5, "10.0.0.7", 60_000]])
+def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, newer: list[object]) -> None:
     class Older:
         def ask_each(self, _: bytes) -> list[tuple[NodeId, bytes | str]]:
-            row = ["2024-01-02T03:04:05.006Z", "20240102_030405_00001_2", "2", "0.125", "select *"]
+            row = ["2024-01-02T03:04:05.006Z", "20240102_030405_00001_2", "2", "0.125", "select *", *newer]
             return [(NodeId(2), json.dumps([row]).encode())]
 
     here, clock = NodeId(1), SystemClock()
     nodes = EveryNode(QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode())
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
-    assert [(None, "20240102_030405_00001_2", 2, 0.125, "select *", None, None, None)] == shown.rows
+    ticks, *others = newer or [None] * 4
+    assert [(ticks, "20240102_030405_00001_2", 2, 0.125, "select *", *others, None)] == shown.rows
 
 
 def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:

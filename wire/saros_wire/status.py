@@ -162,6 +162,12 @@ _ROWS = (
     ),
     Status(2032, "READ_POINT_GONE", ErrorClass.OPERATIONAL, "The node keeps that moment no longer: hold a new one."),
     Status(
+        2033,
+        "QUERIES_MEMORY_EXCEEDED",
+        ErrorClass.OPERATIONAL,
+        "Run it again when fewer heavy queries do, narrow it, or raise queries_memory_bytes.",
+    ),
+    Status(
         2040,
         "PASSWORD_MUST_CHANGE",
         ErrorClass.PROGRAMMING,

@@ -16,6 +16,8 @@ from saros_storage.block import Block
 #: What can be put into files may take this part of a query's memory: while rows are moved they are there twice, and
 #: other operators need some too.
 _SHARE = 4
+#: And this part while the memory of all queries is short.
+_SHARE_WHEN_SHORT = 64
 
 
 class PullOperator:
@@ -32,6 +34,8 @@ class PullOperator:
         self._closed = False
         #: Bytes reserved in the query's account.
         self._reserved = 0
+        #: Until when it takes nothing more, since the memory of all queries is short.
+        self._has_to_wait: Blocked | None = None
 
     @property
     def statistics(self) -> OperatorStatistics:
@@ -50,6 +54,10 @@ class PullOperator:
 
     def blocked(self) -> Blocked | None:
         """See `Operator.blocked`."""
+        if self._has_to_wait is not None:
+            if not self._has_to_wait.done():
+                return self._has_to_wait
+            self._has_to_wait = None
         for child in self._needed():
             if not child.finished:
                 future = child.blocked()
@@ -96,23 +104,24 @@ class PullOperator:
         """State how many bytes this operator keeps now; raises what the account raises."""
         more = count - self._reserved
         if more > 0:
-            self._context.memory.reserve(more)
+            self._has_to_wait = self._context.memory.reserve(more) or self._has_to_wait
         elif more < 0:
             self._context.memory.release(-more)
         self._reserved = count
 
     def _may_hold(self, count: int) -> bool:
         """`_hold`, of rows that could go into a file instead: False if they have to."""
-        context = self._context
-        if context.spill is not None and count > context.memory.bytes_max // _SHARE:
+        memory = self._context.memory
+        if self._context.spill is None:
+            self._hold(count)
+            return True
+        if count > memory.bytes_max // _SHARE:
             return False
         try:
             self._hold(count)
         except MemoryExceeded:
-            if context.spill is None:
-                raise
             return False
-        return True
+        return not memory.short or count <= memory.bytes_max // _SHARE_WHEN_SHORT
 
 
 class BlockwiseOperator(PullOperator):

@@ -34,15 +34,31 @@ class MemoryAccount(Protocol):
 
     @property
     def bytes_max(self) -> int:
-        """What the query may hold in all."""
+        """What the query's operators may hold in all."""
         ...
 
-    def reserve(self, count: int) -> None:
-        """Add `count` bytes; raises an error with code 709 if the query may not have them."""
+    @property
+    def short(self) -> bool:
+        """Whether all queries together have little left: who can do with less, should."""
+        ...
+
+    def reserve(self, count: int) -> Blocked | None:
+        """Add `count` bytes. The operator has them, but if a future comes back, it goes on when that is resolved.
+
+        Raises MemoryExceeded (709) if the query may not have them, MemoryPoolExhausted (2033) if all together may not.
+        """
         ...
 
     def release(self, count: int) -> None:
         """Give `count` reserved bytes back."""
+        ...
+
+    def enqueue(self, count: int) -> None:
+        """`count` bytes of rows are on their way to their reader. Raises MemoryPoolExhausted."""
+        ...
+
+    def dequeue(self, count: int) -> None:
+        """The reader has so many bytes of them."""
         ...
 
 
@@ -54,11 +70,23 @@ class UnlimitedMemory:
         """See `MemoryAccount.bytes_max`."""
         return sys.maxsize
 
-    def reserve(self, count: int) -> None:
+    @property
+    def short(self) -> bool:
+        """See `MemoryAccount.short`."""
+        return False
+
+    def reserve(self, count: int) -> Blocked | None:  # noqa: ARG002 (nobody counts)
         """See `MemoryAccount.reserve`."""
+        return None
 
     def release(self, count: int) -> None:
         """See `MemoryAccount.release`."""
+
+    def enqueue(self, count: int) -> None:
+        """See `MemoryAccount.enqueue`."""
+
+    def dequeue(self, count: int) -> None:
+        """See `MemoryAccount.dequeue`."""
 
 
 @dataclass(frozen=True, slots=True)
