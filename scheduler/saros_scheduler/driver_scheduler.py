@@ -204,8 +204,15 @@ class DriverScheduler:
     # ------------------------------------------------------------------ workers
 
     def _work(self) -> None:
-        while (task := self._ready.take()) is not None:
+        while self._run_next():
+            continue
+
+    def _run_next(self) -> bool:
+        """Run the next task; False if there will be none. A worker that waits for it keeps nothing of the last one."""
+        task = self._ready.take()
+        if task is not None:
             self.run_quantum(task)
+        return task is not None
 
     def _visit(self, task: DriverTask) -> None:
         """Run the first quantum of a task on this thread, if its turn is now."""

@@ -217,6 +217,16 @@ def test_a_writer_puts_one_block_at_a_time_while_memory_is_short(engine: Engine)
     assert_nothing_is_left(engine)
 
 
+def test_rows_that_nobody_will_read_are_gone_with_their_result(engine: Engine) -> None:
+    """No thread that ran the query keeps them."""
+    execution = execution_of(engine, "select n from root.a.d")
+    wait_equal(0, lambda: engine.engine.open_queries)
+    assert used(engine) > 4 * MIB
+    del execution
+    wait_until(lambda: gc.collect() >= 0 and used(engine) == 0)
+    assert_nothing_is_left(engine)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_queries_kills_and_failures_leave_nothing(engine: Engine, seed: int) -> None:
     patience(engine, 50_000_000)
