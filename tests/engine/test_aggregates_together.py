@@ -132,5 +132,5 @@ def test_explain_analyze_shows_one_node_and_what_it_read(engine: Engine) -> None
     engine.set_options(EngineOptions(parallelism=1))
     _, lines = engine.ask("explain analyze select count(*) from root.g.d0, root.g.d1, root.g.d2 align by device")
     text = "\n".join(str(line[-1]) for line in lines)
-    assert "AggregateScans  9 scans of 3 devices" in text
+    assert "AggregateScans [9 scans of 3 devices]" in text
     assert "MemTable rows 1800" in text
