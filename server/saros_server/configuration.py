@@ -24,7 +24,6 @@ from typing import Any
 from saros_server.command_parser import did_you_mean
 from saros_storage.layout import NODE_FILE
 from saros_storage.node_file import made_with
-from saros_storage.types import TimeUnit
 from saros_wire.protocol import DEFAULT_PORT
 
 
@@ -228,9 +227,14 @@ def load(
 
 
 def _fixed(folder: str) -> Mapping[str, object]:
-    unit, interval = made_with(folder) or (None, 0)
-    ticks = next((known.value for known in TimeUnit if known.suffix == unit), None)
-    return {} if ticks is None else {"time_unit": unit, "time_partition_interval_ms": interval * 1_000 // ticks}
+    made = made_with(folder)
+    if made is None:
+        return {}
+    from saros_storage.types import TIME_UNITS  # loads NumPy: only where a database is
+
+    suffix, interval = made
+    unit = TIME_UNITS.get(suffix)
+    return {} if unit is None else {"time_unit": suffix, "time_partition_interval_ms": interval * 1_000 // unit.value}
 
 
 def _read_file(path: str) -> Mapping[str, object]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from saros_storage.disk import Disk
 from saros_storage.errors import CorruptFile, StorageError
 from saros_storage.layout import NODE_FILE, write_durably
-from saros_storage.store_options import StoreOptions
+
+if TYPE_CHECKING:
+    from saros_storage.store_options import StoreOptions
 
 FOLDER_FORMAT = 1
 _MISMATCH = 2004
