@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.kernels.points import lz4_plain_points, pages_span, plain_decode, point_sections
+from saros_storage.encoding import encode
+from saros_storage.kernels.points import (
+    lz4_plain_points,
+    lz4_scaled_points,
+    pages_span,
+    plain_decode,
+    point_sections,
+)
 from saros_storage.tsfile.format import uvar
-from saros_storage.types import Int64Array
+from saros_storage.types import NUMPY_DTYPE, DataType, Encoding, Int64Array
 
 NOTHING = np.empty(0, np.int64)
 
@@ -125,6 +132,64 @@ def test_pages_of_lz4_and_plain_values_are_read_at_once(width: int, shapes: list
 def test_pages_that_are_damaged_or_too_large_are_refused_at_once(page: bytes, count: int, room: int, cut: int) -> None:
     whole = uvar(2) + b"tt" + bytes(16)
     assert [-1] * 2 == [found[0] for found in packed_points([whole, page], [2, count], 8, room=room, cut=cut)]
+
+
+def scaled_points(
+    pages: list[bytes], counts: list[int], width: int, *, cut: int = 0
+) -> list[tuple[int, bytes, list[int], list[int], list[int]]]:
+    """What kernel and twin make of pages: what they answer, the times, their lengths, digits, whole numbers."""
+    blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
+    blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
+    data = np.frombuffer(b"".join(blocks), np.uint8)
+    offsets, ends = bounds([len(block) for block in blocks])
+    sizes, rows = np.array([len(page) for page in pages], np.int64), np.array(counts, np.int64)
+    found = []
+    for run in (lz4_scaled_points, lz4_scaled_points.twin):
+        page, words = np.zeros(sizes.max(), np.uint8), np.zeros(sizes.max() // 8 + 3, np.uint64)
+        times, lengths = np.zeros(sizes.sum(), np.uint8), np.zeros(len(pages), np.int64)
+        digits, whole = np.zeros(len(pages), np.uint8), np.zeros(max(sum(counts), 0), np.int64)
+        used = run(data, offsets, ends - offsets, sizes, rows, width, page, words, times, lengths, digits, whole)
+        found.append((used, times[: max(used, 0)].tobytes(), lengths.tolist(), digits.tolist(), whole.tolist()))
+    return found
+
+
+@given(
+    st.sampled_from((DataType.INT32, DataType.INT64)),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=5),
+    st.integers(0, 30),
+)
+def test_pages_of_lz4_and_scaled_values_are_read_at_once(
+    type_: DataType, shapes: list[tuple[int, int]], seed: int
+) -> None:
+    rng, dtype = np.random.default_rng(seed), NUMPY_DTYPE[type_]
+    bits = rng.integers(1, dtype.itemsize * 8 - 1, len(shapes)).tolist()
+    parts = [rng.integers(-(1 << b), 1 << b, n, dtype) for b, (_, n) in zip(bits, shapes, strict=True)]
+    times = [bytes(n % 251 for n in range(size)) for size, _ in shapes]
+    values = [bytes((n,)) + encode(Encoding.TS_2DIFF, type_, part) for n, part in enumerate(parts)]
+    pages = [uvar(len(t)) + t + v for t, v in zip(times, values, strict=True)]
+    used, stream, lengths, digits, whole = scaled_points(pages, [n for _, n in shapes], dtype.itemsize)[0]
+    assert (used, stream) == (sum(map(len, times)), b"".join(times))
+    assert lengths == list(map(len, times))
+    assert digits == list(range(len(shapes)))
+    assert np.array(whole).astype(dtype).tolist() == np.concatenate(parts).tolist()
+    assert scaled_points(pages, [n for _, n in shapes], dtype.itemsize)[1][:4] == (used, stream, lengths, digits)
+
+
+@pytest.mark.parametrize(
+    ("page", "count", "cut"),
+    [
+        (uvar(3) + b"ttt", 1, 0),
+        (uvar(3) + b"ttt" + b"\2", 1, 0),
+        (uvar(30) + b"ttt" + b"\2" + bytes(24), 1, 0),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), -1, 0),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), 1, 3),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), 2, 0),
+    ],
+    ids=["no values", "no numbers", "times that do not end", "less than no rows", "cut off", "too few"],
+)
+def test_scaled_pages_that_are_damaged_are_refused_at_once(page: bytes, count: int, cut: int) -> None:
+    whole = uvar(2) + b"tt" + b"\2" + bytes(24)
+    assert [-1] * 2 == [found[0] for found in scaled_points([whole, page], [1, count], 8, cut=cut)]
 
 
 def test_pages_begin_and_end_with_their_times() -> None:

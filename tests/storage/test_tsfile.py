@@ -149,7 +149,10 @@ def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, in
 RNG = np.random.default_rng(7)
 #: What sensors tell, and the share of GORILLA's bytes that it may take at most.
 SENSORS = {
-    "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.PLAIN, 0.7),
+    "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.TS_2DIFF, 0.25),
+    "some that come again": (RNG.choice(RNG.normal(20, 5, 50), 10_000), Encoding.PLAIN, 0.7),
+    "every digit": (RNG.normal(20, 5, 10_000), Encoding.GORILLA, 1.0),
+    "decimals but for the last one": (np.append(np.round(RNG.normal(20, 5, 9_999), 2), 1 / 3), Encoding.PLAIN, 0.7),
     "a square wave": (np.where(np.arange(10_000) // 900 % 2 == 0, 0.1, -0.1), Encoding.GORILLA, 1.0),
     "zeros": (np.zeros(10_000), Encoding.GORILLA, 1.0),
 }
@@ -157,7 +160,7 @@ SENSORS = {
 
 @pytest.mark.parametrize("sensor", SENSORS)
 @pytest.mark.parametrize("aligned", [False, True])
-def test_of_gorilla_and_plain_numbers_get_what_is_smaller(sensor: str, aligned: bool) -> None:
+def test_numbers_get_the_encoding_that_is_smallest(sensor: str, aligned: bool) -> None:
     values, expected, share = SENSORS[sensor]
     gorilla = len(compress(LZ4, encode(Encoding.GORILLA, DataType.DOUBLE, values)))
     sheet, times = Sheet(page_rows=10_000), np.arange(10_000, dtype=np.int64)
@@ -179,7 +182,7 @@ def test_a_column_that_begins_with_nulls_is_judged_by_its_values() -> None:
     column = Column(DataType.DOUBLE, np.concatenate((np.zeros(10_000), decimals)), times >= 10_000)
     sheet = Sheet(page_rows=10_000)
     sheet.writer.write_aligned("root.d", times, [AlignedColumn("s", column.type, Encoding.GORILLA, LZ4, column)])
-    assert Encoding.PLAIN is chunks_of(sheet.reader(), "s")[0][0]
+    assert Encoding.TS_2DIFF is chunks_of(sheet.reader(), "s")[0][0]
 
 
 def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:

@@ -21,6 +21,7 @@ from saros_storage.block import Column
 from saros_storage.disk import LocalDisk
 from saros_storage.encoding import encodings_for
 from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.survey import survey
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
@@ -108,6 +109,23 @@ def test_it_reads_every_type_encoding_and_compressor_that_we_write(tmp_path: Any
     writer.finish()
     file.close()
     assert dumped(tmp_path, path) == expected
+
+
+@pytest.mark.parametrize("type_", [DataType.FLOAT, DataType.DOUBLE])
+def test_it_reads_decimals_that_we_write_as_whole_numbers(tmp_path: Any, type_: DataType) -> None:
+    path, times = str(tmp_path / "scaled.tsfile"), np.arange(200, dtype=np.int64)
+    file = LocalDisk().create(path)
+    writer = TsFileWriter(file, page_rows=10)
+    column = Column.of(type_, [(number**2 % 97 - 40) / 1_000 for number in range(200)])
+    writer.write_series("root.d", "s", type_, Encoding.GORILLA, Compressor.LZ4, times, column.values)
+    aligned = AlignedColumn("s", type_, Encoding.GORILLA, Compressor.LZ4, column)
+    writer.write_aligned("root.al", times, [aligned])
+    writer.finish()
+    file.close()
+    chunks = {s.measurement: s.chunks for device in survey(open_reader(path)) for s in device.series}
+    assert {Encoding.TS_2DIFF} == {chunk.encoding for chunk in chunks["s"]}
+    rows = as_json(column.to_list(), times.tolist())
+    assert dumped(tmp_path, path) == {"root.d": {"s": rows}, "root.al": {"s": rows}}
 
 
 @pytest.mark.parametrize("rows", [7, 25])

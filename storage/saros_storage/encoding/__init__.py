@@ -7,11 +7,13 @@
               BOOLEAN  INT32/DATE  INT64/TIMESTAMP  FLOAT  DOUBLE  TEXT/STRING  BLOB
     PLAIN     rw       rw          rw               rw     rw      rw           rw
     RLE       rw       rw          r
-    TS_2DIFF           rw          rw
+    TS_2DIFF           rw          rw               rw*    rw*
     GORILLA            rw          rw               rw     rw
     CHIMP              rw          rw               rw     rw
     ZIGZAG             r           r
     DICTIONARY                                                     rw
+
+    * only values of which every bit comes back (see `scaled`)
 
 What else the format knows is refused with `UnsupportedEncoding`. Every decoder checks its input: malformed bytes raise
 DecodeError, and nothing is allocated beyond what the count asks for (DICTIONARY: beyond `TEXT_BYTES_MAX`).
@@ -26,22 +28,29 @@ from saros_storage.encoding.codecs import (
     decode_pages_into,
     decode_times_into,
     encode,
+    encode_scaled,
     encode_times,
     encodings_for,
     is_turned_round,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+from saros_storage.encoding.scaled import SCALED_TYPES, can_unscale, scaled, unscale_into
 
 __all__ = [
+    "SCALED_TYPES",
     "TEXT_BYTES_MAX",
     "DecodeError",
     "UnsupportedEncoding",
+    "can_unscale",
     "decode",
     "decode_into",
     "decode_pages_into",
     "decode_times_into",
     "encode",
+    "encode_scaled",
     "encode_times",
     "encodings_for",
     "is_turned_round",
+    "scaled",
+    "unscale_into",
 ]

@@ -10,6 +10,7 @@ from saros_storage.block import TextArray, Values
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.foreign import foreign_decoder
 from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
+from saros_storage.encoding.scaled import SCALED_TYPES, can_unscale, scaled, unscale_into
 from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.points import plain_decode
@@ -31,8 +32,8 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
-_TURNED = _INT64 | {DataType.FLOAT, DataType.DOUBLE}
-_GORILLA = _INTEGERS | {DataType.FLOAT, DataType.DOUBLE}
+_TURNED = _INT64 | SCALED_TYPES
+_GORILLA = _INTEGERS | SCALED_TYPES
 #: End marks of a Gorilla page, as bit patterns.
 _SENTINELS = {
     DataType.INT32: 1 << 31,
@@ -53,7 +54,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
 
 
 def encodings_for(type_: DataType) -> frozenset[Encoding]:
-    """The encodings that `encode` writes for a type."""
+    """The encodings that `encode` writes for a type, whatever the values."""
     return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
 
 
@@ -61,7 +62,13 @@ def encodings_for(type_: DataType) -> frozenset[Encoding]:
 
 
 def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
-    """One page of values, without nulls. Raises UnsupportedEncoding."""
+    """One page of values, without nulls. Raises UnsupportedEncoding, also for values that have no such form."""
+    if encoding is Encoding.TS_2DIFF and type_ in SCALED_TYPES:
+        assert isinstance(values, np.ndarray)
+        page = encode_scaled(type_, values)
+        if page is None:
+            raise UnsupportedEncoding(encoding, type_)
+        return page
     if type_ not in _WRITABLE.get(encoding, ()):
         raise UnsupportedEncoding(encoding, type_)
     if isinstance(values, TextArray):
@@ -73,6 +80,15 @@ def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
     if encoding is Encoding.TS_2DIFF:
         return _encode_ts2diff(np.ascontiguousarray(values, np.int64), 4 if type_ in _INT32 else 8)
     return _encode_xor(encoding, type_, values)
+
+
+def encode_scaled(type_: DataType, values: NumericArray) -> bytes | None:
+    """One page of FLOAT or DOUBLE as TS_2DIFF; None where it would not be read as it is."""
+    found = scaled(type_, values)
+    if found is None:
+        return None
+    digits, whole = found
+    return uvar(digits) + _encode_ts2diff(whole, values.dtype.itemsize)
 
 
 def encode_times(times: Int64Array) -> bytes:
@@ -190,6 +206,8 @@ def decode_pages_into(
         _decode_xor(encoding, stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
         _decode_ts2diff(stream, starts, ends, counts, out)
+    elif encoding is Encoding.TS_2DIFF and type_ in SCALED_TYPES:
+        _decode_scaled(type_, stream, starts, ends, counts, out)
     elif is_turned_round(encoding, type_):
         if plain_decode(stream.data, starts, ends, counts, out.dtype.itemsize, out.view(np.uint8)) < 0:
             raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes")
@@ -242,6 +260,21 @@ def _decode_ts2diff(
         raise DecodeError("a TS_2DIFF page is damaged")
     if size < 8:
         out[:] = values.astype(np.int32)
+
+
+def _decode_scaled(
+    type_: DataType, stream: Stream, starts: Int64Array, ends: Int64Array, counts: Int64Array, out: NumericArray
+) -> None:
+    if (starts == ends).any():
+        raise DecodeError("a TS_2DIFF page is empty")
+    digits = stream.data[starts]
+    if not can_unscale(digits):
+        _decode_each(foreign_decoder(Encoding.TS_2DIFF, type_), stream.data, starts, ends, counts, out)
+        return
+    whole = np.empty(len(out), np.int64)
+    if ts2diff_decode(stream.words, starts + 1, ends, counts, out.dtype.itemsize, whole) < 0:
+        raise DecodeError("a TS_2DIFF page is damaged")
+    unscale_into(whole, digits, counts, out)
 
 
 def _decode_each(

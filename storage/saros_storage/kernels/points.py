@@ -4,8 +4,9 @@ page        uvar bytes of times | times | values          point_sections: where 
 values      PLAIN: big-endian, 4 or 8 bytes each          plain_decode
 times       one page's after the other's                  pages_span: each page's first and last time as it should be
 
-Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`: its caller asks once for the
-interpreter's lock, and a page is in the processor's cache when its values are turned round.
+Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with whole numbers and
+their decimals (`saros_storage.encoding.scaled`) by another, `lz4_scaled_points`: its caller asks once for the
+interpreter's lock, and a page is in the processor's cache when its values are decoded.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import numpy as np
 
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.lz4 import lz4_block, lz4_decode
+from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_page
 from saros_storage.kernels.wide import turn_4, turn_8
+from saros_storage.kernels.words import UInt64Array, words_of
 from saros_storage.types import ByteArray, Int64Array
 
 U = np.uint64
@@ -175,6 +178,100 @@ def lz4_plain_points(
         used += length
         filled += wanted
     return used
+
+
+def _lz4_scaled_twin(
+    data: ByteArray,
+    offsets: Int64Array,
+    stored: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
+    width: int,
+    page: ByteArray,
+    words: UInt64Array,
+    times: ByteArray,
+    lengths: Int64Array,
+    digits: ByteArray,
+    values: Int64Array,
+) -> int:
+    used, filled = 0, 0
+    begin, start = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for number, count in enumerate(counts.tolist()):
+        this = slice(number, number + 1)
+        whole = lz4_decode.twin(data, offsets[this], stored[this], sizes[this], page)
+        if not whole or not _sections_twin(page, np.zeros(1, np.int64), sizes[this], begin, start):
+            return -1
+        stream = page[int(begin[0]) : int(start[0])]
+        numbers = page[int(start[0]) : int(sizes[number])]
+        if len(stream) > len(times) - used or not 0 <= count <= len(values) - filled or not len(numbers):
+            return -1
+        words[: len(numbers) // 8 + 3] = words_of(numbers)
+        extent = np.array((1, len(numbers)))
+        out = values[filled : filled + count]
+        if ts2diff_decode.twin(words, extent[:1], extent[1:], counts[this], width, out) < 0:
+            return -1
+        times[used : used + len(stream)] = stream
+        lengths[number], digits[number] = len(stream), numbers[0]
+        used += len(stream)
+        filled += count
+    return used
+
+
+@kernel("i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, u8[], u64[], u8[], i64[], u8[], i64[])", twin=_lz4_scaled_twin)
+def lz4_scaled_points(
+    data: ByteArray,
+    offsets: Int64Array,
+    stored: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
+    width: int,
+    page: ByteArray,
+    words: UInt64Array,
+    times: ByteArray,
+    lengths: Int64Array,
+    digits: ByteArray,
+    values: Int64Array,
+) -> int:
+    """As `lz4_plain_points`; the values are whole numbers of `width` bytes behind a byte that is `digits[i]`.
+
+    `words` has room for a page and three more: what is decoded is read from there.
+    """
+    used, filled = 0, 0
+    for number in range(len(offsets)):
+        offset, size, wanted = offsets[number], sizes[number], counts[number]
+        if min(offset, size, stored[number], wanted) < 0 or stored[number] > len(data) - offset or size > len(page):
+            return -1
+        if not lz4_block(data, U(offset), U(offset + stored[number]), page, U(0), U(size)):
+            return -1
+        begin, start = _section(page, 0, size)
+        length, rest = start - begin, size - start
+        if start < 0 or rest == 0 or length > len(times) - used or wanted > len(values) - filled:
+            return -1
+        if rest >> 3 > len(words) - 3:
+            return -1
+        for i in range(length):
+            times[used + i] = page[begin + i]
+        for word in range(rest >> 3):
+            words[word] = _word(page, start + 8 * word, 8)
+        words[rest >> 3] = _word(page, start + (rest & ~7), rest & 7)
+        words[(rest >> 3) + 1] = U(0)
+        words[(rest >> 3) + 2] = U(0)
+        filled = ts2diff_page(words, U(8), U(8 * rest), wanted, width, values, filled)
+        if filled < 0:
+            return -1
+        lengths[number] = length
+        digits[number] = page[start]
+        used += length
+    return used
+
+
+@part
+def _word(data: ByteArray, at: int, count: int) -> np.uint64:
+    """Up to eight bytes as a word, the first one on top."""
+    word = U(0)
+    for i in range(count):
+        word |= U(data[at + i]) << U(56 - 8 * i)
+    return word
 
 
 def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from saros_storage.kernels.jit import kernel
+from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.words import UInt64Array
 from saros_storage.types import Int64Array
 
@@ -49,56 +49,67 @@ def _decode_twin(
     return filled
 
 
-@kernel("i64(u64r[], i64r[], i64r[], i64r[], i64, i64[])", twin=_decode_twin)
-def ts2diff_decode(
-    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
+@part
+def ts2diff_page(
+    words: UInt64Array, position: np.uint64, limit: np.uint64, count: int, size: int, out: Int64Array, filled: int
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values of `size` bytes; answers their number or -1.
+    """Decode `count` values of the page [position, limit), in bits, into `out` from `filled` on.
 
-    All is unsigned and in bits: an index that may be negative costs NumPy's wrap-around.
+    Answers where they end there, or -1: it is damaged. All is unsigned: an index that may be negative costs NumPy's
+    wrap-around.
     """
     one = U(1)
     field = U(8 * size)
     down = 64 - 8 * size
+    left = count
+    while left > 0:
+        if position + U(64) + field + field > limit:
+            return -1
+        word, offset = position >> U(6), position & U(63)
+        head = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+        deltas, width = head >> U(32), head & U(0xFFFFFFFF)
+        if deltas >= U(1 << 31) or width > field:
+            return -1
+        position += U(64)
+        word, offset = position >> U(6), position & U(63)
+        low = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
+        position += field
+        word, offset = position >> U(6), position & U(63)
+        value = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
+        position += field
+        if deltas * width > limit - position:
+            return -1
+        out[filled] = value
+        filled += 1
+        stop = filled + min(int(np.int64(deltas)), left - 1)
+        left -= stop - filled + 1
+        if width == U(0):
+            # Each by itself, not from the one before it: so several are made at a time.
+            for i in range(stop - filled):
+                out[filled + i] = value + low * (i + 1)
+        else:
+            bit = position
+            for i in range(filled, stop):
+                word, offset = bit >> U(6), bit & U(63)
+                packed = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+                value += low + np.int64(packed >> (U(64) - width))
+                out[i] = value
+                bit += width
+        filled = stop
+        position += (deltas * width + U(7)) & ~U(7)
+    return filled
+
+
+@kernel("i64(u64r[], i64r[], i64r[], i64r[], i64, i64[])", twin=_decode_twin)
+def ts2diff_decode(
+    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
+) -> int:
+    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values of `size` bytes; answers their number or -1."""
     filled = 0
     for page in range(len(starts)):
-        position, limit = U(starts[page]) * U(8), U(ends[page]) * U(8)
-        left = counts[page]
-        while left > 0:
-            if position + U(64) + field + field > limit:
-                return -1
-            word, offset = position >> U(6), position & U(63)
-            head = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
-            deltas, width = head >> U(32), head & U(0xFFFFFFFF)
-            if deltas >= U(1 << 31) or width > field:
-                return -1
-            position += U(64)
-            word, offset = position >> U(6), position & U(63)
-            low = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
-            position += field
-            word, offset = position >> U(6), position & U(63)
-            value = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
-            position += field
-            if deltas * width > limit - position:
-                return -1
-            out[filled] = value
-            filled += 1
-            stop = filled + min(int(np.int64(deltas)), left - 1)
-            left -= stop - filled + 1
-            if width == U(0):
-                # Each by itself, not from the one before it: so several are made at a time.
-                for i in range(stop - filled):
-                    out[filled + i] = value + low * (i + 1)
-            else:
-                bit = position
-                for i in range(filled, stop):
-                    word, offset = bit >> U(6), bit & U(63)
-                    packed = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
-                    value += low + np.int64(packed >> (U(64) - width))
-                    out[i] = value
-                    bit += width
-            filled = stop
-            position += (deltas * width + U(7)) & ~U(7)
+        filled = ts2diff_page(words, U(starts[page]) * U(8), U(ends[page]) * U(8), counts[page], size, out, filled)
+        if filled < 0:
+            return -1
     return filled
 
 

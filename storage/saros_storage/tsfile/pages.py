@@ -23,18 +23,23 @@ import numpy as np
 
 from saros_storage.block import Column, TextArray, Values
 from saros_storage.compression import decompress_pages_into
-from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into, is_turned_round
+from saros_storage.encoding import (
+    DecodeError,
+    UnsupportedEncoding,
+    decode,
+    decode_pages_into,
+)
 from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.kernels.merge import rises
-from saros_storage.kernels.points import lz4_plain_points, point_sections
+from saros_storage.kernels.points import point_sections
 from saros_storage.kernels.words import Stream
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
+from saros_storage.tsfile.points_at_once import reader_at_once
 from saros_storage.tsfile.same_times import check_bounds, decode_times
 from saros_storage.types import (
     NUMPY_DTYPE,
     BoolArray,
-    ByteArray,
     Compressor,
     DataType,
     Encoding,
@@ -52,7 +57,7 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
     assert layout.type is not None
     table = layout.table(first, stop)
     rows, size = _checked_size(layout, table)
-    found = _plain_points(layout, data, table, rows, size) or _any_points(layout, data, table, rows)
+    found = _points_at_once(layout, data, table, rows, size) or _any_points(layout, data, table, rows)
     try:
         times = decode_times(found.times, found.lengths, table.counts, table.firsts, table.lasts)
     except DecodeError as error:
@@ -175,41 +180,14 @@ class _Points(NamedTuple):
     values: Column
 
 
-def _plain_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
-    """The pages by one kernel, if it is for them; None, too, if they are damaged: `_any_points` tells how."""
-    type_ = layout.type
-    if layout.compressor is not Compressor.LZ4 or type_ is None or not is_turned_round(layout.encoding, type_):
+def _points_at_once(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
+    """The pages by one kernel, if there is one for them; None, too, if they are damaged: `_any_points` tells how."""
+    read = reader_at_once(layout)
+    if read is None or layout.type is None:
         return None
-    values: NumericArray = np.empty(rows, NUMPY_DTYPE[type_])
-    found = plain_points(data, table, size, layout.size_max, values)
-    return None if found is None else _Points(found[0].tobytes(), found[1], Column(type_, values))
-
-
-def plain_points(
-    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
-) -> tuple[ByteArray, Int64Array] | None:
-    """Fill `values` from pages that are LZ4 blocks and have PLAIN values, one page's behind the other's.
-
-    Answers the pages' times as they are stored, and how many bytes of each; None if the pages are damaged. `size`: of
-    all pages decompressed; `size_max`: of none more.
-    """
-    others = size - values.nbytes
-    if others < 0:
-        return None
-    page, times, lengths = np.empty(size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
-    used = lz4_plain_points(
-        np.frombuffer(data, np.uint8),
-        table.offsets,
-        table.stored,
-        table.sizes,
-        table.counts,
-        values.itemsize,
-        page,
-        times,
-        lengths,
-        values.view(np.uint8),
-    )
-    return None if used < 0 else (times[:used], lengths)
+    values: NumericArray = np.empty(rows, NUMPY_DTYPE[layout.type])
+    found = read(data, table, size, layout.size_max, values)
+    return None if found is None else _Points(found[0].tobytes(), found[1], Column(layout.type, values))
 
 
 def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points:

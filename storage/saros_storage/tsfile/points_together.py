@@ -1,7 +1,7 @@
 """Pages of several series, none of them aligned, whose chunks have the same pages: decoded together.
 
-    s0   page page page      one kernel call for all of one width      values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
-    s1   page page page      that are LZ4 blocks of PLAIN values       times    known by their bytes, decoded once
+    s0   page page page      one kernel call for all that are of one   values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
+    s1   page page page      type, for which there is a kernel         times    known by their bytes, decoded once
     s2   page page page
 
 What a call costs in Python is paid for many series at once, and a thread that decodes asks as seldom for the
@@ -18,17 +18,16 @@ from typing import TypeAlias
 import numpy as np
 
 from saros_storage.block import Column
-from saros_storage.encoding import DecodeError, is_turned_round
+from saros_storage.encoding import DecodeError
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
-from saros_storage.tsfile.pages import plain_points, read_points
+from saros_storage.tsfile.pages import read_points
+from saros_storage.tsfile.points_at_once import reader_at_once
 from saros_storage.tsfile.same_times import decode_times
-from saros_storage.types import NUMPY_DTYPE, Compressor, Int64Array
+from saros_storage.types import NUMPY_DTYPE, Int64Array
 
 #: Times, a column for each series, bytes decompressed.
 _Run: TypeAlias = tuple[Int64Array, list[Column], int]
-#: Numbers of which the bytes of a value are taken over as they are.
-_WORDS = {4: np.uint32, 8: np.uint64}
 
 
 class _TimesDiffer(Exception):
@@ -46,7 +45,7 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
     try:
         for places in _groups(layouts):
             chosen = [layouts[place] for place in places]
-            run = _plain(chosen, data, first, stop) if len(chosen) > 1 else None
+            run = _at_once(chosen, data, first, stop) if len(chosen) > 1 else None
             one, found, size = run or _one_by_one(chosen, data, first, stop)
             times.append(one)
             sizes += size
@@ -59,24 +58,25 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
 
 def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
     """Places of the series that one kernel call is for; the others one by one."""
-    groups: dict[int, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
-        plain = layout.compressor is Compressor.LZ4 and layout.type and is_turned_round(layout.encoding, layout.type)
-        width = NUMPY_DTYPE[layout.type].itemsize if plain and layout.type else -1 - place
-        groups.setdefault(width, []).append(place)
+        read = reader_at_once(layout)
+        one = read and layout.type and (read, NUMPY_DTYPE[layout.type].itemsize)
+        groups.setdefault(one or place, []).append(place)
     return groups.values()
 
 
-def _plain(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Series of LZ4 blocks and PLAIN values of one width; None if they are damaged, or too many at once."""
+def _at_once(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
+    """Series of one group; None if there is no kernel for them, they are damaged, or too many at once."""
+    read = reader_at_once(layouts[0])
     count, lead = len(layouts), layouts[0].table(first, stop)
     table = PageTable(*np.concatenate([layout.numbers[:, first:stop] for layout in layouts], axis=1))
     size = int(table.sizes.sum())
     types = [layout.type for layout in layouts if layout.type is not None]
-    if count * lead.rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
+    if read is None or count * lead.rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
         return None
-    values = np.empty(count * lead.rows, _WORDS[NUMPY_DTYPE[types[0]].itemsize])
-    found = plain_points(data, table, size, max(layout.size_max for layout in layouts), values)
+    values = np.empty(count * lead.rows, NUMPY_DTYPE[types[0]])
+    found = read(data, table, size, max(layout.size_max for layout in layouts), values)
     if found is None:
         return None
     streams, lengths = found[0], found[1].reshape(count, -1)

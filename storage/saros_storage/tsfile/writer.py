@@ -13,7 +13,7 @@ An aligned device's columns pair with its time column chunk by chunk, so each mu
 that a call leaves out gets an empty chunk there; one that first appears late gets its missing empty chunks in a chunk
 group of their own just before the call's. Give all columns from the start and neither happens.
 
-Of a declared encoding PLAIN may become what is written (`choice.py`); each chunk says what it has.
+Where GORILLA is declared, PLAIN or TS_2DIFF may be what is written (`choice.py`); each chunk says what it has.
 
 Memory: encoded data leaves in batches of about 1 MiB; what stays is statistics and offsets per chunk. Not here: syncing
 and closing the file. Belongs to one thread.

@@ -1,0 +1,44 @@
+"""TS_2DIFF of FLOAT and DOUBLE: whole numbers, and by which power of ten they are divided.
+
+    page    uvar m | TS_2DIFF of round(value * 10^m), as INT32 (FLOAT) or INT64 (DOUBLE)        value = whole / 10^m
+
+Other writers take an m that somebody declared, and lose digits. Here a page is written only if what will be read is
+what was written, bit by bit. All readers divide doubles, and round once more to have a FLOAT. Pure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_storage.kernels.decimals import scale_exactly
+from saros_storage.types import ByteArray, DataType, Int64Array, NumericArray
+
+SCALED_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
+#: Whole numbers up to here, times a power of ten, are rounded to the right one.
+_WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}
+#: More decimals than that leave nothing to gain.
+_DIGITS_WRITTEN_MAX = 15
+#: Powers of ten that a double holds exactly.
+_POWERS = np.array([10.0**digits for digits in range(23)])
+
+
+def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | None:
+    """The least m, and the whole numbers, of which `unscale_into` makes the same bits; None: there are none."""
+    whole = np.empty(len(values), np.int64)
+    doubles = np.ascontiguousarray(values, np.float64)
+    digits = scale_exactly(doubles, _DIGITS_WRITTEN_MAX, _WHOLE_MAX[type_], type_ is DataType.FLOAT, whole)
+    return None if digits < 0 else (digits, whole)
+
+
+def can_unscale(digits: ByteArray) -> bool:
+    """Whether the pages, at least one, have digits that divide exactly; what others wrote may have more."""
+    return int(digits.max()) < len(_POWERS)
+
+
+def unscale_into(whole: NumericArray, digits: ByteArray, counts: Int64Array, out: NumericArray) -> None:
+    """Divide whole numbers of pages, counts[i] of each, one behind the other, by 10^digits[i], which `can_unscale`."""
+    if out.dtype.itemsize < whole.itemsize:
+        whole = whole.astype(np.int32)  # arithmetic of its deltas wraps at this size
+    powers = _POWERS[digits]
+    divisor = powers[:1] if (digits == digits[0]).all() else np.repeat(powers, counts)
+    np.divide(whole, divisor, out=out, casting="same_kind")

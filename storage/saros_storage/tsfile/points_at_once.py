@@ -1,0 +1,79 @@
+"""Pages of series that are not aligned, read by one kernel: LZ4 blocks of PLAIN values, or of scaled whole numbers.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from saros_storage.encoding import SCALED_TYPES, can_unscale, is_turned_round, unscale_into
+from saros_storage.kernels.points import lz4_plain_points, lz4_scaled_points
+from saros_storage.tsfile.chunk import ChunkLayout, PageTable
+from saros_storage.types import ByteArray, Compressor, Encoding, Int64Array, NumericArray
+
+#: Fills an array of numbers from pages that are LZ4 blocks, one page's behind the other's. Answers the pages' times as
+#: they are stored, and how many bytes of each; None if the pages are damaged. The third and fourth argument: bytes of
+#: all pages decompressed, and of none more.
+ReadAtOnce: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
+
+
+def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
+    """What reads the pages of such a chunk by one kernel; None: nothing does."""
+    if layout.compressor is not Compressor.LZ4 or layout.type is None:
+        return None
+    if is_turned_round(layout.encoding, layout.type):
+        return _plain_points
+    return _scaled_points if layout.encoding is Encoding.TS_2DIFF and layout.type in SCALED_TYPES else None
+
+
+def _scaled_points(
+    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
+) -> tuple[ByteArray, Int64Array] | None:
+    whole = np.empty(len(values), np.int64)
+    page, words = np.empty(size_max, np.uint8), np.empty(size_max // 8 + 3, np.uint64)
+    times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
+    digits = np.empty(len(lengths), np.uint8)
+    used = lz4_scaled_points(
+        np.frombuffer(data, np.uint8),
+        table.offsets,
+        table.stored,
+        table.sizes,
+        table.counts,
+        values.itemsize,
+        page,
+        words,
+        times,
+        lengths,
+        digits,
+        whole,
+    )
+    if used < 0 or not can_unscale(digits):
+        return None
+    unscale_into(whole, digits, table.counts, values)
+    return times[:used], lengths
+
+
+def _plain_points(
+    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
+) -> tuple[ByteArray, Int64Array] | None:
+    others = size - values.nbytes
+    if others < 0:
+        return None
+    page, times, lengths = np.empty(size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
+    used = lz4_plain_points(
+        np.frombuffer(data, np.uint8),
+        table.offsets,
+        table.stored,
+        table.sizes,
+        table.counts,
+        values.itemsize,
+        page,
+        times,
+        lengths,
+        values.view(np.uint8),
+    )
+    return None if used < 0 else (times[:used], lengths)
