@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from saros_storage.encoding import encode
 from saros_storage.kernels.points import (
     lz4_plain_points,
-    lz4_scaled_points,
+    lz4_ts2diff_points,
     pages_span,
     plain_decode,
     point_sections,
@@ -134,8 +134,8 @@ def test_pages_that_are_damaged_or_too_large_are_refused_at_once(page: bytes, co
     assert [-1] * 2 == [found[0] for found in packed_points([whole, page], [2, count], 8, room=room, cut=cut)]
 
 
-def scaled_points(
-    pages: list[bytes], counts: list[int], width: int, *, cut: int = 0
+def ts2diff_points(
+    pages: list[bytes], counts: list[int], width: int, *, head: int = 1, cut: int = 0
 ) -> list[tuple[int, bytes, list[int], list[int], list[int]]]:
     """What kernel and twin make of pages: what they answer, the times, their lengths, digits, whole numbers."""
     blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
@@ -144,35 +144,38 @@ def scaled_points(
     offsets, ends = bounds([len(block) for block in blocks])
     sizes, rows = np.array([len(page) for page in pages], np.int64), np.array(counts, np.int64)
     found = []
-    for run in (lz4_scaled_points, lz4_scaled_points.twin):
+    for run in (lz4_ts2diff_points, lz4_ts2diff_points.twin):
         page, words = np.zeros(sizes.max(), np.uint8), np.zeros(sizes.max() // 8 + 3, np.uint64)
         times, lengths = np.zeros(sizes.sum(), np.uint8), np.zeros(len(pages), np.int64)
         digits, whole = np.zeros(len(pages), np.uint8), np.zeros(max(sum(counts), 0), np.int64)
-        used = run(data, offsets, ends - offsets, sizes, rows, width, page, words, times, lengths, digits, whole)
+        used = run(data, offsets, ends - offsets, sizes, rows, width, head, page, words, times, lengths, digits, whole)
         found.append((used, times[: max(used, 0)].tobytes(), lengths.tolist(), digits.tolist(), whole.tolist()))
     return found
 
 
 @given(
     st.sampled_from((DataType.INT32, DataType.INT64)),
+    st.integers(0, 1),
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=5),
     st.integers(0, 30),
 )
-def test_pages_of_lz4_and_scaled_values_are_read_at_once(
-    type_: DataType, shapes: list[tuple[int, int]], seed: int
+def test_pages_of_lz4_and_ts2diff_values_are_read_at_once(
+    type_: DataType, head: int, shapes: list[tuple[int, int]], seed: int
 ) -> None:
     rng, dtype = np.random.default_rng(seed), NUMPY_DTYPE[type_]
     bits = rng.integers(1, dtype.itemsize * 8 - 1, len(shapes)).tolist()
     parts = [rng.integers(-(1 << b), 1 << b, n, dtype) for b, (_, n) in zip(bits, shapes, strict=True)]
     times = [bytes(n % 251 for n in range(size)) for size, _ in shapes]
-    values = [bytes((n,)) + encode(Encoding.TS_2DIFF, type_, part) for n, part in enumerate(parts)]
+    values = [bytes((n,) * head) + encode(Encoding.TS_2DIFF, type_, part) for n, part in enumerate(parts)]
     pages = [uvar(len(t)) + t + v for t, v in zip(times, values, strict=True)]
-    used, stream, lengths, digits, whole = scaled_points(pages, [n for _, n in shapes], dtype.itemsize)[0]
+    found = ts2diff_points(pages, [n for _, n in shapes], dtype.itemsize, head=head)
+    used, stream, lengths, digits, whole = found[0]
     assert (used, stream) == (sum(map(len, times)), b"".join(times))
     assert lengths == list(map(len, times))
-    assert digits == list(range(len(shapes)))
+    assert digits == [n * head for n in range(len(shapes))]
     assert np.array(whole).astype(dtype).tolist() == np.concatenate(parts).tolist()
-    assert scaled_points(pages, [n for _, n in shapes], dtype.itemsize)[1][:4] == (used, stream, lengths, digits)
+    assert found[0][:4] == found[1][:4]
+    assert np.array(found[1][4]).astype(dtype).tolist() == np.array(whole).astype(dtype).tolist()
 
 
 @pytest.mark.parametrize(
@@ -187,9 +190,9 @@ def test_pages_of_lz4_and_scaled_values_are_read_at_once(
     ],
     ids=["no values", "no numbers", "times that do not end", "less than no rows", "cut off", "too few"],
 )
-def test_scaled_pages_that_are_damaged_are_refused_at_once(page: bytes, count: int, cut: int) -> None:
+def test_ts2diff_pages_that_are_damaged_are_refused_at_once(page: bytes, count: int, cut: int) -> None:
     whole = uvar(2) + b"tt" + b"\2" + bytes(24)
-    assert [-1] * 2 == [found[0] for found in scaled_points([whole, page], [1, count], 8, cut=cut)]
+    assert [-1] * 2 == [found[0] for found in ts2diff_points([whole, page], [1, count], 8, cut=cut)]
 
 
 def test_pages_begin_and_end_with_their_times() -> None:

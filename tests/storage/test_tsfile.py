@@ -193,6 +193,47 @@ def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:
     assert Encoding.CHIMP is chunks_of(sheet.reader(), "s")[0][0]
 
 
+#: Each type that has whole numbers in its pages, once as they are, twice with decimals.
+TOGETHER: dict[str, tuple[DataType, Encoding, list[Scalar]]] = {
+    "i32": (DataType.INT32, Encoding.TS_2DIFF, [(-(2**31), 2**31 - 1, i)[i % 3] for i in range(500)]),
+    "day": (DataType.DATE, Encoding.TS_2DIFF, [20240101 + i % 28 for i in range(500)]),
+    "i64": (DataType.INT64, Encoding.TS_2DIFF, [(-(2**63), 2**63 - 1, i)[i % 3] for i in range(500)]),
+    "at": (DataType.TIMESTAMP, Encoding.TS_2DIFF, [2**61 + i * i for i in range(500)]),
+    "f32": (DataType.FLOAT, Encoding.GORILLA, [float(np.float32(n / 10)) for n in RNG.integers(0, 900, 500)]),
+    "f64": (DataType.DOUBLE, Encoding.GORILLA, (RNG.integers(0, 9_000, 500) / 1_000).tolist()),
+    "one": (DataType.DOUBLE, Encoding.GORILLA, (RNG.integers(0, 900, 500) / 10).tolist()),
+    "raw": (DataType.DOUBLE, Encoding.PLAIN, RNG.normal(20, 5, 500).tolist()),
+}
+
+
+def test_series_of_all_types_of_numbers_are_read_together() -> None:
+    sheet = Sheet(page_rows=100)
+    for name, (type_, encoding, values) in TOGETHER.items():
+        sheet.series("root.d", name, type_, 0, values, encoding=encoding)
+    reader = sheet.reader()
+    scaled = [name for name in TOGETHER if chunks_of(reader, name)[0][0] is Encoding.TS_2DIFF]
+    assert scaled == ["i32", "day", "i64", "at", "f32", "f64", "one"]
+    index = reader.device("root.d")
+    assert index is not None
+    for first, stop in [(0, 5), (1, 3)]:
+        found = reader.read_together(index, list(TOGETHER), 0, first, stop)
+        assert found is not None
+        assert [values[100 * first : 100 * stop] for _, _, values in TOGETHER.values()] == [
+            column.to_list() for column in found[0].columns
+        ]
+
+
+@pytest.mark.parametrize("type_", [DataType.BOOLEAN, DataType.TEXT, DataType.BLOB])
+def test_an_encoding_that_a_type_does_not_have_is_unsupported(type_: DataType) -> None:
+    sheet = Sheet().series("root.sg.d1", "s", type_, 0, SAMPLES[type_] * 100)
+    sheet.finish()
+    raw = bytearray(sheet.file.content)
+    _, ids = chunk_header(bytes(raw), "root.sg.d1", "s")
+    raw[ids + 2] = Encoding.TS_2DIFF
+    with pytest.raises(UnsupportedFile, match=f"TS_2DIFF of {type_.name}"):
+        rows_of(TsFileReader("f", memoryview(bytes(raw))), "root.sg.d1", "s")
+
+
 def test_page_ranges_can_be_read_alone() -> None:
     values: list[Scalar] = [i * 10 for i in range(35)]
     sheet = Sheet().series("root.sg.d1", "s", DataType.INT64, 0, values)

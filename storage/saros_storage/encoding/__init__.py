@@ -31,6 +31,7 @@ from saros_storage.encoding.codecs import (
     encode_scaled,
     encode_times,
     encodings_for,
+    is_differences,
     is_turned_round,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
@@ -50,6 +51,7 @@ __all__ = [
     "encode_scaled",
     "encode_times",
     "encodings_for",
+    "is_differences",
     "is_turned_round",
     "scaled",
     "unscale_into",

@@ -220,6 +220,11 @@ def is_turned_round(encoding: Encoding, type_: DataType) -> bool:
     return encoding is Encoding.PLAIN and type_ in _TURNED
 
 
+def is_differences(encoding: Encoding, type_: DataType) -> bool:
+    """Whether values are stored as whole numbers, by what they differ: behind their digits, if `type_` is scaled."""
+    return encoding is Encoding.TS_2DIFF and type_ in _INTEGERS | SCALED_TYPES
+
+
 def _check_bounds(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int, size: int) -> None:
     """Kernels rely on what is asserted here."""
     begins, stops, lengths = starts.tolist(), ends.tolist(), counts.tolist()

@@ -31,8 +31,8 @@ def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | No
 
 
 def can_unscale(digits: ByteArray) -> bool:
-    """Whether the pages, at least one, have digits that divide exactly; what others wrote may have more."""
-    return int(digits.max()) < len(_POWERS)
+    """Whether the pages have digits that divide exactly; what others wrote may have more."""
+    return bool((digits < len(_POWERS)).all())
 
 
 def unscale_into(whole: NumericArray, digits: ByteArray, counts: Int64Array, out: NumericArray) -> None:
@@ -40,5 +40,5 @@ def unscale_into(whole: NumericArray, digits: ByteArray, counts: Int64Array, out
     if out.dtype.itemsize < whole.itemsize:
         whole = whole.astype(np.int32)  # arithmetic of its deltas wraps at this size
     powers = _POWERS[digits]
-    divisor = powers[:1] if (digits == digits[0]).all() else np.repeat(powers, counts)
+    divisor = powers[:1] if (digits[1:] == digits[:-1]).all() else np.repeat(powers, counts)
     np.divide(whole, divisor, out=out, casting="same_kind")

@@ -4,8 +4,8 @@ page        uvar bytes of times | times | values          point_sections: where 
 values      PLAIN: big-endian, 4 or 8 bytes each          plain_decode
 times       one page's after the other's                  pages_span: each page's first and last time as it should be
 
-Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with whole numbers and
-their decimals (`saros_storage.encoding.scaled`) by another, `lz4_scaled_points`: its caller asks once for the
+Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with TS_2DIFF
+values by another, `lz4_ts2diff_points`: its caller asks once for the
 interpreter's lock, and a page is in the processor's cache when its values are decoded.
 """
 
@@ -180,13 +180,14 @@ def lz4_plain_points(
     return used
 
 
-def _lz4_scaled_twin(
+def _lz4_ts2diff_twin(
     data: ByteArray,
     offsets: Int64Array,
     stored: Int64Array,
     sizes: Int64Array,
     counts: Int64Array,
     width: int,
+    head: int,
     page: ByteArray,
     words: UInt64Array,
     times: ByteArray,
@@ -203,28 +204,33 @@ def _lz4_scaled_twin(
             return -1
         stream = page[int(begin[0]) : int(start[0])]
         numbers = page[int(start[0]) : int(sizes[number])]
-        if len(stream) > len(times) - used or not 0 <= count <= len(values) - filled or not len(numbers):
+        if len(stream) > len(times) - used or not 0 <= count <= len(values) - filled or len(numbers) < head:
             return -1
         words[: len(numbers) // 8 + 3] = words_of(numbers)
-        extent = np.array((1, len(numbers)))
+        extent = np.array((head, len(numbers)))
         out = values[filled : filled + count]
         if ts2diff_decode.twin(words, extent[:1], extent[1:], counts[this], width, out) < 0:
             return -1
         times[used : used + len(stream)] = stream
-        lengths[number], digits[number] = len(stream), numbers[0]
+        lengths[number] = len(stream)
+        digits[number : number + head] = numbers[:head]
         used += len(stream)
         filled += count
     return used
 
 
-@kernel("i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, u8[], u64[], u8[], i64[], u8[], i64[])", twin=_lz4_scaled_twin)
-def lz4_scaled_points(
+@kernel(
+    "i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, i64, u8[], u64[], u8[], i64[], u8[], i64[])",
+    twin=_lz4_ts2diff_twin,
+)
+def lz4_ts2diff_points(
     data: ByteArray,
     offsets: Int64Array,
     stored: Int64Array,
     sizes: Int64Array,
     counts: Int64Array,
     width: int,
+    head: int,
     page: ByteArray,
     words: UInt64Array,
     times: ByteArray,
@@ -232,7 +238,7 @@ def lz4_scaled_points(
     digits: ByteArray,
     values: Int64Array,
 ) -> int:
-    """As `lz4_plain_points`; the values are whole numbers of `width` bytes behind a byte that is `digits[i]`.
+    """As `lz4_plain_points`; the values are TS_2DIFF, of `width` bytes. `head` 1: behind a byte that is `digits[i]`.
 
     `words` has room for a page and three more: what is decoded is read from there.
     """
@@ -245,7 +251,7 @@ def lz4_scaled_points(
             return -1
         begin, start = _section(page, 0, size)
         length, rest = start - begin, size - start
-        if start < 0 or rest == 0 or length > len(times) - used or wanted > len(values) - filled:
+        if start < 0 or rest < head or length > len(times) - used or wanted > len(values) - filled:
             return -1
         if rest >> 3 > len(words) - 3:
             return -1
@@ -256,11 +262,12 @@ def lz4_scaled_points(
         words[rest >> 3] = _word(page, start + (rest & ~7), rest & 7)
         words[(rest >> 3) + 1] = U(0)
         words[(rest >> 3) + 2] = U(0)
-        filled = ts2diff_page(words, U(8), U(8 * rest), wanted, width, values, filled)
+        filled = ts2diff_page(words, U(8 * head), U(8 * rest), wanted, width, values, filled)
         if filled < 0:
             return -1
         lengths[number] = length
-        digits[number] = page[start]
+        if head:
+            digits[number] = page[start]
         used += length
     return used
 

@@ -1,4 +1,4 @@
-"""Pages of series that are not aligned, read by one kernel: LZ4 blocks of PLAIN values, or of scaled whole numbers.
+"""Pages of series that are not aligned, read by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
 
 Pure: any thread.
 """
@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from saros_storage.encoding import SCALED_TYPES, can_unscale, is_turned_round, unscale_into
-from saros_storage.kernels.points import lz4_plain_points, lz4_scaled_points
+from saros_storage.encoding import can_unscale, is_differences, is_turned_round, unscale_into
+from saros_storage.kernels.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.types import ByteArray, Compressor, Encoding, Int64Array, NumericArray
+from saros_storage.types import ByteArray, Compressor, Int64Array, NumericArray
 
 #: Fills an array of numbers from pages that are LZ4 blocks, one page's behind the other's. Answers the pages' times as
 #: they are stored, and how many bytes of each; None if the pages are damaged. The third and fourth argument: bytes of
@@ -27,23 +27,25 @@ def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
         return None
     if is_turned_round(layout.encoding, layout.type):
         return _plain_points
-    return _scaled_points if layout.encoding is Encoding.TS_2DIFF and layout.type in SCALED_TYPES else None
+    return _ts2diff_points if is_differences(layout.encoding, layout.type) else None
 
 
-def _scaled_points(
+def _ts2diff_points(
     data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
 ) -> tuple[ByteArray, Int64Array] | None:
-    whole = np.empty(len(values), np.int64)
+    scaled = values.dtype.kind == "f"
+    whole = values if values.dtype == np.int64 else np.empty(len(values), np.int64)
     page, words = np.empty(size_max, np.uint8), np.empty(size_max // 8 + 3, np.uint64)
     times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
     digits = np.empty(len(lengths), np.uint8)
-    used = lz4_scaled_points(
+    used = lz4_ts2diff_points(
         np.frombuffer(data, np.uint8),
         table.offsets,
         table.stored,
         table.sizes,
         table.counts,
         values.itemsize,
+        int(scaled),
         page,
         words,
         times,
@@ -51,9 +53,12 @@ def _scaled_points(
         digits,
         whole,
     )
-    if used < 0 or not can_unscale(digits):
+    if used < 0 or (scaled and not can_unscale(digits)):
         return None
-    unscale_into(whole, digits, table.counts, values)
+    if scaled:
+        unscale_into(whole, digits, table.counts, values)
+    elif whole is not values:
+        values[:] = whole.astype(np.int32)  # arithmetic of its deltas wraps at this size
     return times[:used], lengths
 
 

@@ -61,7 +61,7 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
         read = reader_at_once(layout)
-        one = read and layout.type and (read, NUMPY_DTYPE[layout.type].itemsize)
+        one = read and layout.type and (read, NUMPY_DTYPE[layout.type])
         groups.setdefault(one or place, []).append(place)
     return groups.values()
 
@@ -88,7 +88,7 @@ def _at_once(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop:
     except DecodeError as error:
         raise layouts[0].corrupt(str(error)) from error
     rows = values.reshape(count, -1)
-    return times, [Column(t, row.view(NUMPY_DTYPE[t])) for t, row in zip(types, rows, strict=True)], size
+    return times, [Column(t, row) for t, row in zip(types, rows, strict=True)], size
 
 
 def _one_by_one(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run:
