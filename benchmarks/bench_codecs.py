@@ -20,6 +20,7 @@ CASES = [
     ("time, regular", Encoding.TS_2DIFF, DataType.INT64, np.arange(ROWS) * 1_000),
     ("time, jitter", Encoding.TS_2DIFF, DataType.INT64, np.arange(ROWS) * 1_000 + RNG.integers(0, 50, ROWS)),
     ("walk, 2 decimals", Encoding.GORILLA, DataType.DOUBLE, WALK),
+    ("walk, 2 decimals", Encoding.TS_2DIFF, DataType.DOUBLE, WALK),
     ("full precision", Encoding.GORILLA, DataType.DOUBLE, RNG.normal(0, 1, ROWS)),
     ("walk, 2 decimals", Encoding.CHIMP, DataType.DOUBLE, WALK),
     ("walk, 2 decimals", Encoding.PLAIN, DataType.DOUBLE, WALK),

@@ -2,8 +2,8 @@
 
 GORILLA removes what neighbours share; what is left lies across the bytes, so that a compressor finds little in it.
 Numbers that come again are smaller as they are (PLAIN). Numbers of a few decimals are whole ones with a point, whose
-differences take a few bits each (TS_2DIFF): of what plants record, files are a third as large. That is for numbers only
-of which every bit comes back.
+differences take a few bits each (TS_2DIFF): files of what plants record are half as large. That is for numbers only of
+which every bit comes back.
 
 Judged by the first rows of the chunk: a trial costs less than to write them. Pure: any thread.
 """
