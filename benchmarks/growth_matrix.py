@@ -142,7 +142,7 @@ class Matrix:
             self._file(node, f"befall.{point}").unlink(missing_ok=True)
         there = there or self._stopped(armed, point)
         for node in self._stopped(armed, point):
-            self._cluster.stop(node)  # it has done so itself
+            self._cluster.await_stopped(node)  # it says so just before it does
             self._file(node, f"befallen.{point}").unlink()
             if node != there[0]:
                 self._cluster.resume(node)

@@ -143,8 +143,12 @@ class LocalCluster:
 
     def processor_s(self, node: int) -> float:
         """Seconds of processor that a node's process has used."""
-        words = Path(f"/proc/{self._processes[node].pid}/stat").read_text().rpartition(")")[2].split()
+        words = self._stat(node)
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _stat(self, node: int) -> list[str]:
+        """What the kernel says of a node's process, from its state on (proc(5))."""
+        return Path(f"/proc/{self._processes[node].pid}/stat").read_text().rpartition(")")[2].split()
 
     @property
     def up(self) -> list[int]:
@@ -262,6 +266,15 @@ class LocalCluster:
     def stop(self, node: int) -> None:
         """SIGSTOP: the process keeps its connections and does nothing."""
         self._processes[node].send_signal(signal.SIGSTOP)
+        self._stopped.add(node)
+
+    def await_stopped(self, node: int) -> None:
+        """Wait until a process has stopped itself; a SIGCONT before that would be lost. Raises NodeFailed."""
+        limit = time.monotonic() + _END_SECONDS
+        while self._stat(node)[0] != "T":
+            if time.monotonic() > limit:
+                raise NodeFailed(f"node {node} goes on where it was to stop itself")
+            time.sleep(_POLL_SECONDS)
         self._stopped.add(node)
 
     def resume(self, node: int) -> None:
