@@ -71,26 +71,25 @@ _small_schema = lru_cache(_SHAPES_CACHED)(_schema)
 
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
     """The block under `schema` (of `arrow_schema`)."""
-    arrays = []
-    types = list(schema.types)
-    if len(types) > len(block.columns):
+    first = len(schema) - len(block.columns)
+    arrays = [_array(column, schema, place) for place, column in enumerate(block.columns, first)]
+    if first:
         times = pa.py_buffer(np.ascontiguousarray(block.times))
-        arrays.append(pa.Array.from_buffers(types[0], block.rows, [None, times]))
-        types = types[1:]
-    arrays += [_array(column, type_) for column, type_ in zip(block.columns, types, strict=True)]
+        arrays.insert(0, pa.Array.from_buffers(schema.field(0).type, block.rows, [None, times]))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _array(column: Column, type_: pa.DataType) -> pa.Array:
-    if column.type.is_text:
-        return text_to_arrow(column.text, column.valid, binary=column.type is DataType.BLOB)
+def _array(column: Column, schema: pa.Schema, place: int) -> pa.Array:
+    values = column.values
+    if isinstance(values, TextArray):
+        return text_to_arrow(values, column.valid, binary=column.type is DataType.BLOB)
     validity = None if column.valid is None else pa.py_buffer(np.packbits(column.valid, bitorder="little"))
-    values = column.numbers
+    rows, type_ = len(values), _SIMPLE.get(column.type) or schema.field(place).type
     if column.type is DataType.BOOLEAN:
         values = np.packbits(values, bitorder="little")
     elif column.type is DataType.DATE:
         values = days_of(values).astype(np.int32)
-    return pa.Array.from_buffers(type_, len(column), [validity, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(type_, rows, [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 # ---------------------------------------------------------------------------------------------- from clients

@@ -19,6 +19,8 @@ from saros_storage.types import BoolArray, ByteArray, DataType, NumericArray
 
 #: An Arrow array or a module of Arrow: it has no types of its own that mypy could see.
 Arrow = Any
+#: Bytes from here on are parts of characters. To look for them takes a twentieth of Arrow's cast, which looks closer.
+_NOT_ASCII = 128
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -41,8 +43,9 @@ def to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = 
         mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
     offsets = pa.py_buffer(np.ascontiguousarray(text.offsets))
     data = pa.py_buffer(np.ascontiguousarray(text.data))
-    array = pa.Array.from_buffers(pa.binary(), len(text), [mask, offsets, data])
-    if binary:
+    ascii_only = not binary and text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _NOT_ASCII
+    array = pa.Array.from_buffers(pa.string() if ascii_only else pa.binary(), len(text), [mask, offsets, data])
+    if binary or ascii_only:
         return array
     try:
         return array.cast(pa.string())

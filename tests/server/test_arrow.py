@@ -49,6 +49,21 @@ def test_a_slice_of_text_is_that_slice() -> None:
     assert ["bb"] == to_column("s", pa.array(["a", "bb", "c"]).slice(1, 1), MS).to_list()
 
 
+def test_text_is_that_text_whatever_characters_lie_in_it_or_beside_it() -> None:
+    plain, foreign = Column.of(DataType.TEXT, ["a", None, "b"]), Column.of(DataType.TEXT, ["a", "温度", "\x7f", "\x80"])
+    schema = arrow_schema(["s"], [DataType.TEXT], timed=False, unit=MS, zone="UTC")
+    for column, expected in (
+        (plain, ["a", None, "b"]),
+        (foreign, ["a", "温度", "\x7f", "\x80"]),
+        (foreign.slice(2, 3), ["\x7f"]),
+        (foreign.slice(3, 4), ["\x80"]),
+        (foreign.slice(1, 1), []),
+    ):
+        batch = to_arrow(Block.untimed([column]), schema)
+        batch.validate(full=True)
+        assert expected == batch.column(0).to_pylist()
+
+
 def test_bytes_that_are_no_text_are_shown_as_u_fffd_and_the_values_beside_them_as_they_are() -> None:
     column = Column(DataType.TEXT, TextArray.of([b"a\xffb", "温度", b"", b"\xf0"]), np.array([True, True, False, True]))
     schema = arrow_schema(["t", "b"], [DataType.TEXT, DataType.BLOB], timed=False, unit=MS, zone="UTC")

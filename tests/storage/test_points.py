@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import cramjam
 import numpy as np
 import pytest
@@ -79,26 +82,49 @@ def test_a_plain_page_with_too_few_bytes_is_refused() -> None:
         assert run(data, starts, ends, np.array([2, 1]), 8, np.empty(24, np.uint8)) < 0
 
 
-def packed_points(
-    pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0
-) -> list[tuple[int, bytes, list[int], bytes]]:
-    """What kernel and twin make of pages: what they answer, the times, their lengths, the values.
+Points = tuple[int, bytes, list[int], bytes]
 
-    `room`: bytes more or less for times than the pages have; `cut`: so many bytes of the last page are missing.
+
+def points_at_once(
+    read: Callable[..., int], pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0
+) -> Points:
+    """What a kernel makes of pages: what it answers, the times, their lengths, the values.
+
+    `read` gets what both kernels get. `room`: bytes more or less for times than the
+    pages have; `cut`: so many bytes of the last page are missing.
     """
     blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
     blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
     data = np.frombuffer(b"".join(blocks), np.uint8)
     offsets, ends = bounds([len(block) for block in blocks])
     sizes, rows = np.array([len(page) for page in pages], np.int64), np.array(counts, np.int64)
-    found = []
-    for run in (lz4_plain_points, lz4_plain_points.twin):
-        values = np.zeros(width * sum(counts), np.uint8)
-        page, times = np.zeros(sizes.max(), np.uint8), np.zeros(max(int(sizes.sum()) + room, 0), np.uint8)
-        lengths = np.zeros(len(pages), np.int64)
-        used = run(data, offsets, ends - offsets, sizes, rows, width, page, times, lengths, values)
-        found.append((used, times[: max(used, 0)].tobytes(), lengths.tolist(), values.tobytes()))
-    return found
+    page, times = np.zeros(sizes.max(), np.uint8), np.zeros(max(int(sizes.sum()) + room, 0), np.uint8)
+    lengths, values = np.zeros(len(pages), np.int64), np.zeros(max(width * sum(counts), 0), np.uint8)
+    used = read(data, offsets, ends - offsets, sizes, rows, width, page, times, lengths, values)
+    return used, times[: max(used, 0)].tobytes(), lengths.tolist(), values.tobytes()
+
+
+def plain_points(pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0) -> list[Points]:
+    """What kernel and twin make of pages of PLAIN values."""
+    kernels = lz4_plain_points, lz4_plain_points.twin
+    return [points_at_once(kernel, pages, counts, width, room=room, cut=cut) for kernel in kernels]
+
+
+def ts2diff_points(
+    pages: list[bytes], counts: list[int], width: int, *, powers: Sequence[float] = (), room: int = 0, cut: int = 0
+) -> list[Points]:
+    """What kernel and twin make of pages of TS_2DIFF values; whole numbers where there are no powers."""
+
+    def reader(kernel: Callable[..., int]) -> Callable[..., int]:
+        def read(*given: Any) -> int:
+            *extents, page, times, lengths, values = given
+            words, whole = np.zeros(len(page) // 8 + 3, np.uint64), np.zeros(max(counts), np.int64)
+            return kernel(*extents, np.array(powers, float), page, words, whole, times, lengths, values)
+
+        return read
+
+    kernels = lz4_ts2diff_points, lz4_ts2diff_points.twin
+    return [points_at_once(reader(kernel), pages, counts, width, room=room, cut=cut) for kernel in kernels]
 
 
 @given(
@@ -114,7 +140,7 @@ def test_pages_of_lz4_and_plain_values_are_read_at_once(width: int, shapes: list
     pages = [uvar(len(t)) + t + part.tobytes() + b"x" * spare for t, part in zip(times, parts, strict=True)]
     stream = b"".join(times)
     expected = (len(stream), stream, [len(t) for t in times], values.astype(f"u{width}").tobytes())
-    assert [expected] * 2 == packed_points(pages, counts, width)
+    assert [expected] * 2 == plain_points(pages, counts, width)
 
 
 @pytest.mark.parametrize(
@@ -131,68 +157,71 @@ def test_pages_of_lz4_and_plain_values_are_read_at_once(width: int, shapes: list
 )
 def test_pages_that_are_damaged_or_too_large_are_refused_at_once(page: bytes, count: int, room: int, cut: int) -> None:
     whole = uvar(2) + b"tt" + bytes(16)
-    assert [-1] * 2 == [found[0] for found in packed_points([whole, page], [2, count], 8, room=room, cut=cut)]
+    assert [-1] * 2 == [found[0] for found in plain_points([whole, page], [2, count], 8, room=room, cut=cut)]
 
 
-def ts2diff_points(
-    pages: list[bytes], counts: list[int], width: int, *, head: int = 1, cut: int = 0
-) -> list[tuple[int, bytes, list[int], list[int], list[int]]]:
-    """What kernel and twin make of pages: what they answer, the times, their lengths, digits, whole numbers."""
-    blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
-    blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
-    data = np.frombuffer(b"".join(blocks), np.uint8)
-    offsets, ends = bounds([len(block) for block in blocks])
-    sizes, rows = np.array([len(page) for page in pages], np.int64), np.array(counts, np.int64)
-    found = []
-    for run in (lz4_ts2diff_points, lz4_ts2diff_points.twin):
-        page, words = np.zeros(sizes.max(), np.uint8), np.zeros(sizes.max() // 8 + 3, np.uint64)
-        times, lengths = np.zeros(sizes.sum(), np.uint8), np.zeros(len(pages), np.int64)
-        digits, whole = np.zeros(len(pages), np.uint8), np.zeros(max(sum(counts), 0), np.int64)
-        used = run(data, offsets, ends - offsets, sizes, rows, width, head, page, words, times, lengths, digits, whole)
-        found.append((used, times[: max(used, 0)].tobytes(), lengths.tolist(), digits.tolist(), whole.tolist()))
-    return found
+Shapes = list[tuple[int, int]]
 
 
-@given(
-    st.sampled_from((DataType.INT32, DataType.INT64)),
-    st.integers(0, 1),
-    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=5),
-    st.integers(0, 30),
-)
-def test_pages_of_lz4_and_ts2diff_values_are_read_at_once(
-    type_: DataType, head: int, shapes: list[tuple[int, int]], seed: int
-) -> None:
+def differences(type_: DataType, shapes: Shapes, seed: int) -> tuple[list[np.ndarray], list[bytes]]:
+    """Whole numbers of one page each, of more bits or fewer, and as TS_2DIFF; a page's shape is (bytes, values)."""
     rng, dtype = np.random.default_rng(seed), NUMPY_DTYPE[type_]
     bits = rng.integers(1, dtype.itemsize * 8 - 1, len(shapes)).tolist()
     parts = [rng.integers(-(1 << b), 1 << b, n, dtype) for b, (_, n) in zip(bits, shapes, strict=True)]
+    return parts, [encode(Encoding.TS_2DIFF, type_, part) for part in parts]
+
+
+SHAPES = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=5)
+
+
+@given(st.sampled_from((DataType.INT32, DataType.INT64)), SHAPES, st.integers(0, 30))
+def test_pages_of_lz4_and_ts2diff_values_are_read_at_once(type_: DataType, shapes: Shapes, seed: int) -> None:
+    parts, values = differences(type_, shapes, seed)
     times = [bytes(n % 251 for n in range(size)) for size, _ in shapes]
-    values = [bytes((n,) * head) + encode(Encoding.TS_2DIFF, type_, part) for n, part in enumerate(parts)]
     pages = [uvar(len(t)) + t + v for t, v in zip(times, values, strict=True)]
-    found = ts2diff_points(pages, [n for _, n in shapes], dtype.itemsize, head=head)
-    used, stream, lengths, digits, whole = found[0]
-    assert (used, stream) == (sum(map(len, times)), b"".join(times))
-    assert lengths == list(map(len, times))
-    assert digits == [n * head for n in range(len(shapes))]
-    assert np.array(whole).astype(dtype).tolist() == np.concatenate(parts).tolist()
-    assert found[0][:4] == found[1][:4]
-    assert np.array(found[1][4]).astype(dtype).tolist() == np.array(whole).astype(dtype).tolist()
+    stream, numbers = b"".join(times), np.concatenate(parts).tobytes()
+    expected = (len(stream), stream, [len(t) for t in times], numbers)
+    assert [expected] * 2 == ts2diff_points(pages, [n for _, n in shapes], NUMPY_DTYPE[type_].itemsize)
+
+
+@given(st.sampled_from((DataType.FLOAT, DataType.DOUBLE)), SHAPES, st.integers(0, 30))
+def test_numbers_of_ts2diff_are_divided_by_each_pages_power(type_: DataType, shapes: Shapes, seed: int) -> None:
+    whole = DataType.INT32 if type_ is DataType.FLOAT else DataType.INT64
+    parts, values = differences(whole, shapes, seed)
+    pages = [uvar(0) + bytes((m,)) + v for m, v in enumerate(values)]
+    divided = [(part / 10.0**m).astype(NUMPY_DTYPE[type_]) for m, part in enumerate(parts)]
+    expected = (0, b"", [0] * len(pages), np.concatenate(divided).tobytes())
+    counts, width = [n for _, n in shapes], NUMPY_DTYPE[type_].itemsize
+    assert [expected] * 2 == ts2diff_points(pages, counts, width, powers=[1.0, 10.0, 100.0, 1e3, 1e4])
 
 
 @pytest.mark.parametrize(
-    ("page", "count", "cut"),
+    ("page", "count", "room", "cut"),
     [
-        (uvar(3) + b"ttt", 1, 0),
-        (uvar(3) + b"ttt" + b"\2", 1, 0),
-        (uvar(30) + b"ttt" + b"\2" + bytes(24), 1, 0),
-        (uvar(3) + b"ttt" + b"\2" + bytes(24), -1, 0),
-        (uvar(3) + b"ttt" + b"\2" + bytes(24), 1, 3),
-        (uvar(3) + b"ttt" + b"\2" + bytes(24), 2, 0),
+        (uvar(3) + b"ttt", 1, 0, 0),
+        (uvar(3) + b"ttt" + b"\2", 1, 0, 0),
+        (uvar(3) + b"ttt" + b"\3" + bytes(24), 1, 0, 0),
+        (uvar(30) + b"ttt" + b"\2" + bytes(24), 1, 0, 0),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), -1, 0, 0),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), 1, 0, 3),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), 1, -53, 0),
+        (uvar(3) + b"ttt" + b"\2" + bytes(24), 2, 0, 0),
     ],
-    ids=["no values", "no numbers", "times that do not end", "less than no rows", "cut off", "too few"],
+    ids=[
+        "no values",
+        "no numbers",
+        "a power that is not there",
+        "times that do not end",
+        "less than no rows",
+        "cut off",
+        "no room for times",
+        "too few",
+    ],
 )
-def test_ts2diff_pages_that_are_damaged_are_refused_at_once(page: bytes, count: int, cut: int) -> None:
+def test_ts2diff_pages_that_are_damaged_are_refused_at_once(page: bytes, count: int, room: int, cut: int) -> None:
     whole = uvar(2) + b"tt" + b"\2" + bytes(24)
-    assert [-1] * 2 == [found[0] for found in ts2diff_points([whole, page], [1, count], 8, cut=cut)]
+    found = ts2diff_points([whole, page], [1, count], 8, powers=[1.0, 10.0, 100.0], room=room, cut=cut)
+    assert [-1] * 2 == [answer for answer, *_ in found]
 
 
 def test_pages_begin_and_end_with_their_times() -> None:

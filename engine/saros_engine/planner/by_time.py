@@ -91,7 +91,7 @@ def _level_scope(select: Select, scope: Scope) -> MergedScope | None:
 def _having(having: Expression | None, scope: Scope, levels: MergedScope | None) -> list[Expression]:
     if levels is None or having is None:
         return _condition(having, scope)
-    return [expression for part in conjuncts(having) for expression in levels.expand(part)]
+    return [expression for part in conjuncts(having) for expression in levels.expand_known(part)]
 
 
 def _outputs(select: Select, scope: Scope | MergedScope) -> list[Output]:

@@ -83,17 +83,27 @@ class MergedScope:
         """What the expression stands for, with merged calls in place of calls over series."""
         if self._counts_all and isinstance(expression, Call) and _counts_all(expression):
             return list(self._grouped(expression, lambda path: _anything(self._name(path))))
-        return self._expand(expression)
+        return self._expand(expression, known=False)
 
-    def _expand(self, expression: Expression) -> list[Expression]:
+    def expand_known(self, condition: Expression) -> list[Expression]:
+        """The same of a condition: calls over paths that mean no series stay as they are, to be those of nulls."""
+        return self.expand(condition) or self._expand(condition, known=True)
+
+    def _expand(self, expression: Expression, *, known: bool) -> list[Expression]:
         if isinstance(expression, Call) and self._is_aggregate(expression):
-            return list(self._grouped(expression, self._name))
+            found = list(self._grouped(expression, self._name))
+            return found if found or not known else [self._alone(expression)]
         children = children_of(expression)
         if not children:
             if isinstance(expression, PathExpression):
                 raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
             return [expression]
-        return [rebuilt(expression, choice) for choice in itertools.product(*map(self._expand, children))]
+        parts = [self._expand(child, known=known) for child in children]
+        return [rebuilt(expression, choice) for choice in itertools.product(*parts)]
+
+    def _alone(self, call: Call) -> Call:
+        self.members[call] = [call]
+        return call
 
     def _grouped(self, call: Call, name: Callable[[PathExpression], PathExpression]) -> list[Call]:
         """The merged calls, in order of their first series."""

@@ -35,14 +35,14 @@ from saros_storage.encoding.codecs import (
     is_turned_round,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
-from saros_storage.encoding.scaled import SCALED_TYPES, can_unscale, scaled, unscale_into
+from saros_storage.encoding.scaled import EXACT_POWERS, SCALED_TYPES, scaled
 
 __all__ = [
+    "EXACT_POWERS",
     "SCALED_TYPES",
     "TEXT_BYTES_MAX",
     "DecodeError",
     "UnsupportedEncoding",
-    "can_unscale",
     "decode",
     "decode_into",
     "decode_pages_into",
@@ -54,5 +54,4 @@ __all__ = [
     "is_differences",
     "is_turned_round",
     "scaled",
-    "unscale_into",
 ]

@@ -264,7 +264,7 @@ def _decode_ts2diff(
     if ts2diff_decode(stream.words, starts, ends, counts, size, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
     if size < 8:
-        out[:] = values.astype(np.int32)
+        out[:] = values
 
 
 def _decode_scaled(

@@ -19,7 +19,7 @@ _WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}
 #: More decimals than that leave nothing to gain.
 _DIGITS_WRITTEN_MAX = 15
 #: Powers of ten that a double holds exactly.
-_POWERS = np.array([10.0**digits for digits in range(23)])
+EXACT_POWERS = np.array([10.0**digits for digits in range(23)])
 
 
 def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | None:
@@ -32,13 +32,11 @@ def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | No
 
 def can_unscale(digits: ByteArray) -> bool:
     """Whether the pages have digits that divide exactly; what others wrote may have more."""
-    return bool((digits < len(_POWERS)).all())
+    return bool((digits < len(EXACT_POWERS)).all())
 
 
-def unscale_into(whole: NumericArray, digits: ByteArray, counts: Int64Array, out: NumericArray) -> None:
+def unscale_into(whole: Int64Array, digits: ByteArray, counts: Int64Array, out: NumericArray) -> None:
     """Divide whole numbers of pages, counts[i] of each, one behind the other, by 10^digits[i], which `can_unscale`."""
-    if out.dtype.itemsize < whole.itemsize:
-        whole = whole.astype(np.int32)  # arithmetic of its deltas wraps at this size
-    powers = _POWERS[digits]
+    powers = EXACT_POWERS[digits]
     divisor = powers[:1] if (digits[1:] == digits[:-1]).all() else np.repeat(powers, counts)
     np.divide(whole, divisor, out=out, casting="same_kind")

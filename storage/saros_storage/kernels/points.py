@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from saros_storage.kernels.decimals import Float64Array
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.lz4 import lz4_block, lz4_decode
 from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_page
@@ -110,6 +111,42 @@ def plain_decode(
     return filled
 
 
+@part
+def _opened(
+    data: ByteArray, offset: int, stored: int, size: int, page: ByteArray, times: ByteArray, used: int
+) -> tuple[int, int]:
+    """Decompress a page into `page`, and copy its times, as they are stored, into `times` from `used` on.
+
+    Answers where these end in `times`, and where values begin in `page`; -1 there: the page is damaged, or there is no
+    room.
+    """
+    if min(offset, stored, size) < 0 or stored > len(data) - offset or size > len(page):
+        return used, -1
+    if not lz4_block(data, U(offset), U(offset + stored), page, U(0), U(size)):
+        return used, -1
+    begin, start = _section(page, 0, size)
+    if start < 0 or start - begin > len(times) - used:
+        return used, -1
+    for i in range(start - begin):
+        times[used + i] = page[begin + i]
+    return used + start - begin, start
+
+
+def _opened_twin(
+    data: ByteArray, offset: int, stored: int, size: int, page: ByteArray, times: ByteArray, used: int
+) -> tuple[int, int]:
+    extent = np.array((offset, stored, size))
+    begin, start = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    whole = lz4_decode.twin(data, extent[:1], extent[1:2], extent[2:], page)
+    if not whole or not _sections_twin(page, np.zeros(1, np.int64), extent[2:], begin, start):
+        return used, -1
+    stream = page[int(begin[0]) : int(start[0])]
+    if len(stream) > len(times) - used:
+        return used, -1
+    times[used : used + len(stream)] = stream
+    return used + len(stream), int(start[0])
+
+
 def _lz4_plain_twin(
     data: ByteArray,
     offsets: Int64Array,
@@ -123,20 +160,15 @@ def _lz4_plain_twin(
     values: ByteArray,
 ) -> int:
     used, filled = 0, 0
-    begin, start = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for number, count in enumerate(counts.tolist()):
-        this = slice(number, number + 1)
-        whole = lz4_decode.twin(data, offsets[this], stored[this], sizes[this], page)
-        if not whole or not _sections_twin(page, np.zeros(1, np.int64), sizes[this], begin, start):
+    extents = zip(offsets.tolist(), stored.tolist(), sizes.tolist(), counts.tolist(), strict=True)
+    for number, (offset, length, size, count) in enumerate(extents):
+        end, start = _opened_twin(data, offset, length, size, page, times, used)
+        if start < 0 or not 0 <= width * count <= min(size - start, len(values) - filled):
             return -1
-        stream = page[int(begin[0]) : int(start[0])]
-        if len(stream) > len(times) - used or count < 0 or width * count > len(values) - filled:
-            return -1
-        if _plain_twin(page, start, sizes[this], counts[this], width, values[filled:]) < 0:
-            return -1
-        times[used : used + len(stream)] = stream
-        lengths[number] = len(stream)
-        used += len(stream)
+        content = page[start : start + width * count]
+        values[filled : filled + width * count] = content.reshape(-1, width)[:, ::-1].ravel()
+        lengths[number] = end - used
+        used = end
         filled += width * count
     return used
 
@@ -162,20 +194,13 @@ def lz4_plain_points(
     """
     used, filled = 0, 0
     for number in range(len(offsets)):
-        offset, size, wanted = offsets[number], sizes[number], width * counts[number]
-        if min(offset, size, stored[number], wanted) < 0 or stored[number] > len(data) - offset or size > len(page):
+        wanted = width * counts[number]
+        end, start = _opened(data, offsets[number], stored[number], sizes[number], page, times, used)
+        if start < 0 or wanted < 0 or wanted > min(sizes[number] - start, len(values) - filled):
             return -1
-        if not lz4_block(data, U(offset), U(offset + stored[number]), page, U(0), U(size)):
-            return -1
-        begin, start = _section(page, 0, size)
-        length = start - begin
-        if start < 0 or wanted > size - start or length > len(times) - used or wanted > len(values) - filled:
-            return -1
-        for i in range(length):
-            times[used + i] = page[begin + i]
         _turn(page, U(start), width, counts[number], values, U(filled))
-        lengths[number] = length
-        used += length
+        lengths[number] = end - used
+        used = end
         filled += wanted
     return used
 
@@ -187,40 +212,38 @@ def _lz4_ts2diff_twin(
     sizes: Int64Array,
     counts: Int64Array,
     width: int,
-    head: int,
+    powers: Float64Array,
     page: ByteArray,
     words: UInt64Array,
+    whole: Int64Array,
     times: ByteArray,
     lengths: Int64Array,
-    digits: ByteArray,
-    values: Int64Array,
+    values: ByteArray,
 ) -> int:
     used, filled = 0, 0
-    begin, start = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for number, count in enumerate(counts.tolist()):
-        this = slice(number, number + 1)
-        whole = lz4_decode.twin(data, offsets[this], stored[this], sizes[this], page)
-        if not whole or not _sections_twin(page, np.zeros(1, np.int64), sizes[this], begin, start):
+    head = int(len(powers) > 0)
+    out = values.view(f"{'f' if head else 'i'}{width}")
+    extents = zip(offsets.tolist(), stored.tolist(), sizes.tolist(), counts.tolist(), strict=True)
+    for number, (offset, length, size, count) in enumerate(extents):
+        end, start = _opened_twin(data, offset, length, size, page, times, used)
+        room = min(len(whole), len(out) - filled)
+        if start < 0 or size - start < head or not 0 <= count <= room or (head and page[start] >= len(powers)):
             return -1
-        stream = page[int(begin[0]) : int(start[0])]
-        numbers = page[int(start[0]) : int(sizes[number])]
-        if len(stream) > len(times) - used or not 0 <= count <= len(values) - filled or len(numbers) < head:
+        content = page[start + head : size]
+        words[: len(content) // 8 + 3] = words_of(content)
+        extent = np.array((0, len(content)))
+        if ts2diff_decode.twin(words, extent[:1], extent[1:], np.array([count]), width, whole) < 0:
             return -1
-        words[: len(numbers) // 8 + 3] = words_of(numbers)
-        extent = np.array((head, len(numbers)))
-        out = values[filled : filled + count]
-        if ts2diff_decode.twin(words, extent[:1], extent[1:], counts[this], width, out) < 0:
-            return -1
-        times[used : used + len(stream)] = stream
-        lengths[number] = len(stream)
-        digits[number : number + head] = numbers[:head]
-        used += len(stream)
+        numbers = whole[:count]
+        out[filled : filled + count] = numbers / powers[page[start]] if head else numbers
+        lengths[number] = end - used
+        used = end
         filled += count
     return used
 
 
 @kernel(
-    "i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, i64, u8[], u64[], u8[], i64[], u8[], i64[])",
+    "i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, f64r[], u8[], u64[], i64[], u8[], i64[], u8[])",
     twin=_lz4_ts2diff_twin,
 )
 def lz4_ts2diff_points(
@@ -230,55 +253,78 @@ def lz4_ts2diff_points(
     sizes: Int64Array,
     counts: Int64Array,
     width: int,
-    head: int,
+    powers: Float64Array,
     page: ByteArray,
     words: UInt64Array,
+    whole: Int64Array,
     times: ByteArray,
     lengths: Int64Array,
-    digits: ByteArray,
-    values: Int64Array,
+    values: ByteArray,
 ) -> int:
-    """As `lz4_plain_points`; the values are TS_2DIFF, of `width` bytes. `head` 1: behind a byte that is `digits[i]`.
+    """As `lz4_plain_points`, of pages of TS_2DIFF values.
 
-    `words` has room for a page and three more: what is decoded is read from there.
+    Where there are `powers`, values are floating numbers, of which a page has m in a byte before them: whole numbers,
+    which are divided by powers[m]; -1, too, if there is no such power. `words` has room for a page and three more,
+    `whole` for the values of a page.
     """
     used, filled = 0, 0
+    head = 1 if len(powers) else 0
     for number in range(len(offsets)):
-        offset, size, wanted = offsets[number], sizes[number], counts[number]
-        if min(offset, size, stored[number], wanted) < 0 or stored[number] > len(data) - offset or size > len(page):
+        count = counts[number]
+        end, start = _opened(data, offsets[number], stored[number], sizes[number], page, times, used)
+        rest = sizes[number] - start - head
+        if start < 0 or rest < 0 or rest >> 3 > len(words) - 3:
             return -1
-        if not lz4_block(data, U(offset), U(offset + stored[number]), page, U(0), U(size)):
+        if count < 0 or count > min(len(whole), len(values) // width - filled) or (head and page[start] >= len(powers)):
             return -1
-        begin, start = _section(page, 0, size)
-        length, rest = start - begin, size - start
-        if start < 0 or rest < head or length > len(times) - used or wanted > len(values) - filled:
+        _words_into(words, page, start + head, rest)
+        if ts2diff_page(words, U(0), U(8 * rest), count, width, whole, 0) < 0:
             return -1
-        if rest >> 3 > len(words) - 3:
-            return -1
-        for i in range(length):
-            times[used + i] = page[begin + i]
-        for word in range(rest >> 3):
-            words[word] = _word(page, start + 8 * word, 8)
-        words[rest >> 3] = _word(page, start + (rest & ~7), rest & 7)
-        words[(rest >> 3) + 1] = U(0)
-        words[(rest >> 3) + 2] = U(0)
-        filled = ts2diff_page(words, U(8 * head), U(8 * rest), wanted, width, values, filled)
-        if filled < 0:
-            return -1
-        lengths[number] = length
-        if head:
-            digits[number] = page[start]
-        used += length
+        _numbers_into(values, filled, whole, count, width, powers[page[start]] if head else 0.0)
+        lengths[number] = end - used
+        used = end
+        filled += count
     return used
 
 
 @part
-def _word(data: ByteArray, at: int, count: int) -> np.uint64:
-    """Up to eight bytes as a word, the first one on top."""
-    word = U(0)
-    for i in range(count):
-        word |= U(data[at + i]) << U(56 - 8 * i)
-    return word
+def _words_into(words: UInt64Array, data: ByteArray, at: int, count: int) -> None:
+    """`count` bytes as words, the first byte on top, and two words of zeros behind the last one."""
+    last = U(count >> 3)
+    word, place = U(0), U(at)
+    turned = words.view(np.uint8)
+    while word < last:
+        turn_8(turned, U(8) * word, data, place)
+        word += U(1)
+        place += U(8)
+    tail = U(0)
+    for i in range(count & 7):
+        tail |= U(data[place + U(i)]) << U(56 - 8 * i)
+    words[last] = tail
+    words[last + U(1)] = U(0)
+    words[last + U(2)] = U(0)
+
+
+@part
+def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
+    """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
+    if power == 0.0:
+        if width == 8:
+            longs = values.view(np.int64)
+            for i in range(count):
+                longs[filled + i] = whole[i]
+        else:
+            ints = values.view(np.int32)
+            for i in range(count):
+                ints[filled + i] = np.int32(whole[i])
+    elif width == 8:
+        doubles = values.view(np.float64)
+        for i in range(count):
+            doubles[filled + i] = np.true_divide(whole[i], power)
+    else:
+        singles = values.view(np.float32)
+        for i in range(count):
+            singles[filled + i] = np.float32(np.true_divide(whole[i], power))
 
 
 def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:

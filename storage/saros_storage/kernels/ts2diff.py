@@ -2,7 +2,7 @@
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
-Arithmetic wraps at the value's size; 32-bit values are sign-extended by the caller. As Apache TsFile writes it.
+Arithmetic wraps at the value's size. As Apache TsFile writes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _decode_twin(
             wanted = min(deltas, left - 1)
             steps = [low + (packed >> (total - (i + 1) * width) & ((1 << width) - 1)) for i in range(wanted)]
             wrapped = [(s + 2**63) % 2**64 - 2**63 for s in steps]
-            out[filled : filled + wanted + 1] = np.cumsum(np.array([first, *wrapped], np.int64))
+            values = np.cumsum(np.array([first, *wrapped], np.int64))
+            out[filled : filled + wanted + 1] = values if size == 8 else values.astype(np.int32)
             filled += wanted + 1
             left -= wanted + 1
             position += (deltas * width + 7) // 8
@@ -61,7 +62,7 @@ def ts2diff_page(
     one = U(1)
     field = U(8 * size)
     down = 64 - 8 * size
-    left = count
+    left, start = count, filled
     while left > 0:
         if position + U(64) + field + field > limit:
             return -1
@@ -97,6 +98,9 @@ def ts2diff_page(
                 bit += width
         filled = stop
         position += (deltas * width + U(7)) & ~U(7)
+    if size == 4:
+        for i in range(start, filled):
+            out[i] = (out[i] << 32) >> 32
     return filled
 
 

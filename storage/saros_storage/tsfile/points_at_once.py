@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from saros_storage.encoding import can_unscale, is_differences, is_turned_round, unscale_into
+from saros_storage.encoding import EXACT_POWERS, is_differences, is_turned_round
 from saros_storage.kernels.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 from saros_storage.types import ByteArray, Compressor, Int64Array, NumericArray
@@ -33,11 +33,9 @@ def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
 def _ts2diff_points(
     data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
 ) -> tuple[ByteArray, Int64Array] | None:
-    scaled = values.dtype.kind == "f"
-    whole = values if values.dtype == np.int64 else np.empty(len(values), np.int64)
     page, words = np.empty(size_max, np.uint8), np.empty(size_max // 8 + 3, np.uint64)
+    whole = np.empty(int(table.counts.max(initial=0)), np.int64)
     times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
-    digits = np.empty(len(lengths), np.uint8)
     used = lz4_ts2diff_points(
         np.frombuffer(data, np.uint8),
         table.offsets,
@@ -45,21 +43,15 @@ def _ts2diff_points(
         table.sizes,
         table.counts,
         values.itemsize,
-        int(scaled),
+        EXACT_POWERS if values.dtype.kind == "f" else EXACT_POWERS[:0],
         page,
         words,
+        whole,
         times,
         lengths,
-        digits,
-        whole,
+        values.view(np.uint8),
     )
-    if used < 0 or (scaled and not can_unscale(digits)):
-        return None
-    if scaled:
-        unscale_into(whole, digits, table.counts, values)
-    elif whole is not values:
-        values[:] = whole.astype(np.int32)  # arithmetic of its deltas wraps at this size
-    return times[:used], lengths
+    return None if used < 0 else (times[:used], lengths)
 
 
 def _plain_points(

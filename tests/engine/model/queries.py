@@ -97,7 +97,7 @@ def _by_time(query: Query, database: Database) -> Answer:
             columns += [(item.name(one), one) for one in found]
     if not columns:
         return Answer(True, [])
-    having = _all([] if query.having is None else expanded(query.having, find))
+    having = _all([] if query.having is None else expanded(query.having, find, keep=True))
     where = _all([one for part in query.where for one in expanded(part, find, keep=True)])
     windows = query.windows
     if windows is not None and windows.controls:
