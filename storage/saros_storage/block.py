@@ -18,7 +18,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -213,6 +213,8 @@ class Block:
     time: Int64Array | None
     columns: tuple[Column, ...]
     rows: int
+    #: Counted when it is asked for: everybody through whose hands a block goes asks.
+    _nbytes: int | None = field(default=None, init=False, repr=False)
 
     @staticmethod
     def timed(time: Int64Array, columns: Iterable[Column]) -> Block:
@@ -233,7 +235,11 @@ class Block:
     @property
     def nbytes(self) -> int:
         """Bytes held, for memory accounts."""
-        return (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
+        found = self._nbytes
+        if found is None:
+            found = (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
+            object.__setattr__(self, "_nbytes", found)
+        return found
 
     def slice(self, start: int, stop: int) -> Block:
         """Rows [start, stop), without a copy."""

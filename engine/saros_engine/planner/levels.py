@@ -91,7 +91,7 @@ class MergedScope:
 
     def _expand(self, expression: Expression, *, known: bool) -> list[Expression]:
         if isinstance(expression, Call) and self._is_aggregate(expression):
-            found = list(self._grouped(expression, self._name))
+            found: list[Expression] = list(self._grouped(expression, self._name))
             return found if found or not known else [self._alone(expression)]
         children = children_of(expression)
         if not children:
