@@ -9,7 +9,8 @@ and on stored statistics:
 
 A state is a row of columns (`state_types`), and states travel as blocks. The state of no rows is null (for counts: 0)
 and merging it changes nothing. Sums are DOUBLE and added in row order; min, max and extreme pass over NaN unless there
-is nothing else; `count` of nothing is 0, everything else null.
+is nothing else, and of zeros they give 0.0: which of the two statistics have is chance. `count` of nothing is 0,
+everything else null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time
@@ -49,6 +50,7 @@ from saros_storage.slices import (
 )
 from saros_storage.types import NUMPY_DTYPE, DataType, Int64Array
 
+_FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _ORDERED = NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
 
 
@@ -197,7 +199,10 @@ class _Extremum(Aggregate):
         return [pick(states[0], least if self.name == "min_value" else most)]
 
     def final(self, states: Sequence[Column]) -> Column:
-        return states[0]
+        (value,) = states
+        if value.type not in _FLOATING:
+            return value
+        return Column(value.type, value.numbers + 0.0, value.valid)  # -0.0 + 0.0 is 0.0
 
     def summary(self, statistics: SpanStatistics) -> States:
         value = statistics.minimum if self.name == "min_value" else statistics.maximum

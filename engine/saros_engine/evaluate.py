@@ -6,7 +6,7 @@
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`
 and `%` of whole numbers are whole (`whole_division.py`). Integers are compared exactly; a FLOAT column is compared with
-a constant as FLOAT; text by bytes, which is code point order.
+a constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
 
 What can fail, a CAST or a division of whole numbers, is computed only for the rows that ask for it, so that it can be
 guarded: from left to right, the right side of AND for rows that the left one leaves open, of OR likewise; conditions of
@@ -228,7 +228,31 @@ def _comparison(expression: Operation) -> Compiled:
     if expression.left.type.is_text or expression.right.type.is_text:
         return _text_comparison(expression)
     sides = _number_side(expression.left), _number_side(expression.right)
-    return _of_numbers(_COMPARISON[expression.operator][0], *sides, DataType.BOOLEAN)
+    function: Callable[..., object] = _COMPARISON[expression.operator][0]
+    if expression.signed_zeros and _may_be_zero(expression.left) and _may_be_zero(expression.right):
+        function = _with_signed_zeros(function)
+    return _of_numbers(function, *sides, DataType.BOOLEAN)
+
+
+def _may_be_zero(side: Bound) -> bool:
+    """Whether it is not a constant that is another number, even as FLOAT."""
+    if not isinstance(side, Constant) or not isinstance(side.value, (int, float)):
+        return True
+    with np.errstate(over="ignore"):
+        return bool(np.float32(side.value) == 0)
+
+
+def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
+    """The comparison with -0.0 below 0.0. Numbers that are equal and differ in sign are zeros."""
+
+    def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
+        values = np.asarray(function(a, b))
+        a_signed, b_signed = np.signbit(a), np.signbit(b)
+        zeros = np.equal(a, b) & (a_signed != b_signed)
+        # Turned round: of the two zeros the lesser has the sign.
+        return np.where(zeros, function(b_signed, a_signed), values) if zeros.any() else values
+
+    return run
 
 
 def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
@@ -340,7 +364,17 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     kept = [item for item in items if dtype.kind != "i" or _is_integer(item, np.iinfo(dtype))]
     with np.errstate(over="ignore"):  # what is too large for FLOAT is infinite there, as in `=`
         wanted = np.array(kept, dtype)
-    return lambda column: np.isin(column.numbers, wanted)
+    signs = set(np.signbit(wanted[wanted == 0]).tolist()) if expression.signed_zeros else set()
+    if len(signs) != 1:  # no zero is wanted, or both are
+        return lambda column: np.isin(column.numbers, wanted)
+    (negative,) = signs
+
+    def found(column: Column) -> BoolArray:
+        numbers = column.numbers
+        other_zero: BoolArray = (numbers == 0) & (np.signbit(numbers) != negative)
+        return np.isin(numbers, wanted) & ~other_zero
+
+    return found
 
 
 def _is_integer(item: Scalar, bounds: np.iinfo[np.signedinteger[Any]]) -> bool:

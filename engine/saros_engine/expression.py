@@ -4,6 +4,10 @@ A bound expression knows its result type and refers to its input by column numbe
 Evaluation is in `evaluate.py`, scalar functions in `functions.py`. Null logic is three-valued; arithmetic gives DOUBLE,
 but `/` and `%` of whole numbers INT64.
 
+Two zeros: where a side of a comparison is floating and computed, -0.0 is less than 0.0, as in Java's `Double.compare`;
+else they are equal, as storage has them. Binding decides it (`signed_zeros`), from what the statement says: a plan may
+put a column in the place of what was computed before, or a constant.
+
 Pure data: any thread.
 """
 
@@ -74,6 +78,8 @@ class Operation:
     left: Bound
     right: Bound
     type: DataType
+    #: Of a comparison: whether -0.0 is less than 0.0.
+    signed_zeros: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,8 @@ class Membership:
     items: tuple[Scalar, ...]
     negated: bool
     type: DataType = DataType.BOOLEAN
+    #: Whether -0.0 and 0.0 are two.
+    signed_zeros: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from saros_engine.analysis.scope import (
 )
 from saros_engine.analysis.sources import column_numbers, joined, sources_of
 from saros_engine.errors import SemanticError
-from saros_engine.expression import InputColumn
+from saros_engine.expression import InputColumn, Membership, Operation
 from saros_engine.plan import TimeJoin
 from saros_engine.time_filter import constant_time, split_time, time_range
 from saros_grammar.ast import PathExpression
@@ -266,8 +266,78 @@ def test_types_and_columns(text: str, type_: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "signed"),
+    [
+        ("d = 0", False),
+        ("0 = d", False),
+        ("(d) = 0", False),
+        ("+d = 0", False),
+        ("d = -0.0", False),
+        ("d = i", False),
+        ("d = 0 * -1.5", False),
+        ("d > sin(0)", False),
+        ("d > cast('0' as DOUBLE)", False),
+        ("d in (0)", False),
+        ("1 - 1 = -0.0", False),
+        ("-d = 0", True),
+        ("0 = -d", True),
+        ("-d = d", True),
+        ("d = -d", True),
+        ("-d = -i", True),
+        ("i + 1 > 0", True),
+        ("time * 2 > 0", True),
+        ("abs(d) != 5", True),
+        ("cast(i as FLOAT) < 0", True),
+        ("case when b then d end >= 0", True),
+        ("-d in (0)", True),
+        ("round(d) not in (1, null)", True),
+        ("-i = d", False),
+        ("i / 2 = d", False),
+        ("length(t) = d", False),
+        ("abs(i) in (0)", False),
+        ("time > 5", False),
+        ("t = upper(t)", False),
+        ("concat(t, s) in ('a')", False),
+    ],
+)
+def test_zeros_are_two_where_one_side_is_floating_and_computed(text: str, signed: bool) -> None:
+    bound = bind(expression_of(text), COLUMNS)
+    assert isinstance(bound, Operation | Membership)
+    assert signed == bound.signed_zeros
+
+
+@pytest.mark.parametrize(
+    ("text", "signed"),
+    [("max_value(d) = 0", False), ("max_value(d) in (0)", False), ("-max_value(d) = 0", True), ("count(d) = 0", False)],
+)
+def test_what_an_aggregate_gives_is_not_computed_and_what_is_made_of_it_is(text: str, signed: bool) -> None:
+    calls = {expression_of(text): InputColumn(0, DataType.DOUBLE) for text in ("max_value(d)", "count(d)")}
+    bound = bind(expression_of(text), Columns(MOMENT, aggregates=calls))
+    assert isinstance(bound, Operation | Membership)
+    assert signed == bound.signed_zeros
+
+
+def test_points_that_a_function_makes_are_computed_though_they_are_a_column() -> None:
+    points = {expression_of("valuefill(d)"): InputColumn(0, DataType.DOUBLE)}
+    bound = bind(expression_of("valuefill(d) = 0"), Columns(MOMENT, points=points))
+    assert isinstance(bound, Operation)
+    assert isinstance(bound.left, InputColumn)
+    assert bound.signed_zeros
+
+
+@pytest.mark.parametrize(
     "text",
-    ["none", "none > 1", "-none", "none + 1", "sin(none)", "none in (1)", "none like 'x'", "concat(t, none) = 'x'"],
+    [
+        "none",
+        "none > 1",
+        "-none",
+        "none + 1",
+        "sin(none)",
+        "none in (1)",
+        "none like 'x'",
+        "concat(t, none) = 'x'",
+        "case when b then none end > d",
+    ],
 )
 def test_what_is_made_of_a_missing_series_is_null_whatever_its_type_might_be(text: str) -> None:
     assert written(bind(expression_of(text), COLUMNS)).startswith("null")

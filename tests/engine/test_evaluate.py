@@ -29,10 +29,11 @@ from saros_storage.block import Block, Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Scalar
 
-BOOL, INT, LONG, DOUBLE, TEXT = (
+BOOL, INT, LONG, FLOAT, DOUBLE, TEXT = (
     DataType.BOOLEAN,
     DataType.INT32,
     DataType.INT64,
+    DataType.FLOAT,
     DataType.DOUBLE,
     DataType.TEXT,
 )
@@ -100,6 +101,94 @@ def test_comparisons_of_numbers_and_texts(operator: Op, expected: list[Scalar]) 
 def test_large_integers_are_compared_exactly() -> None:
     values = column(LONG, 2**53, 2**53 + 1)
     assert [False, True] == run(Operation(Op.EQUAL, InputColumn(0, LONG), Constant(2**53 + 1, LONG), BOOL), values)
+
+
+#: The zeros, beside what must stay as it is.
+NUMBERS = (-1.0, -0.0, 0.0, 1.0, math.nan, None)
+ORDERED = {
+    Op.EQUAL: [False, False, True, False, False, None],
+    Op.NOT_EQUAL: [True, True, False, True, True, None],
+    Op.LESS: [True, True, False, False, False, None],
+    Op.LESS_EQUAL: [True, True, True, False, False, None],
+    Op.GREATER: [False, False, False, True, False, None],
+    Op.GREATER_EQUAL: [False, False, True, True, False, None],
+}
+TURNED = {Op.LESS: Op.GREATER, Op.LESS_EQUAL: Op.GREATER_EQUAL, Op.GREATER: Op.LESS, Op.GREATER_EQUAL: Op.LESS_EQUAL}
+
+
+def compared(operator: Op, left: Bound, right: Bound) -> Operation:
+    return Operation(operator, left, right, BOOL, signed_zeros=True)
+
+
+@pytest.mark.parametrize("type_", [FLOAT, DOUBLE])
+@pytest.mark.parametrize("zero", [Constant(0, LONG), Constant(0.0, DOUBLE), Constant(1e-60, DOUBLE)], ids=str)
+@pytest.mark.parametrize("operator", list(ORDERED))
+def test_signed_zeros_are_ordered_beside_a_constant(operator: Op, zero: Constant, type_: DataType) -> None:
+    numbers, value = column(type_, *NUMBERS), InputColumn(0, type_)
+    if zero.value == 1e-60 and type_ is DOUBLE:
+        expected = [operator in (Op.LESS, Op.LESS_EQUAL, Op.NOT_EQUAL)] * 3
+        assert expected == run(compared(operator, value, zero), numbers)[:3]
+        return
+    assert ORDERED[operator] == run(compared(operator, value, zero), numbers)
+    assert ORDERED[operator] == run(compared(TURNED.get(operator, operator), zero, value), numbers)
+
+
+@pytest.mark.parametrize("type_", [FLOAT, DOUBLE])
+def test_signed_zeros_are_ordered_beside_the_constant_that_has_the_sign(type_: DataType) -> None:
+    numbers, value, zero = column(type_, *NUMBERS), InputColumn(0, type_), Constant(-0.0, DOUBLE)
+    assert [False, True, False, False, False, None] == run(compared(Op.EQUAL, value, zero), numbers)
+    assert [True, False, False, False, False, None] == run(compared(Op.LESS, value, zero), numbers)
+    assert [False, False, True, True, False, None] == run(compared(Op.LESS, zero, value), numbers)
+
+
+@pytest.mark.parametrize("right", [INT, LONG, FLOAT, DOUBLE])
+@pytest.mark.parametrize("left", [FLOAT, DOUBLE])
+@pytest.mark.parametrize("operator", list(ORDERED))
+def test_signed_zeros_are_ordered_beside_other_numbers(operator: Op, left: DataType, right: DataType) -> None:
+    zeros = column(right, *[0] * len(NUMBERS))
+    sides = InputColumn(0, left), InputColumn(1, right)
+    assert ORDERED[operator] == run(compared(operator, *sides), column(left, *NUMBERS), zeros)
+    turned = compared(TURNED.get(operator, operator), *sides[::-1])
+    assert ORDERED[operator] == run(turned, column(left, *NUMBERS), zeros)
+
+
+def test_signed_zeros_of_both_sides_are_ordered() -> None:
+    a, b = column(DOUBLE, -0.0, -0.0, 0.0, 0.0, None), column(FLOAT, -0.0, 0.0, -0.0, 0.0, 0.0)
+    sides = InputColumn(0, DOUBLE), InputColumn(1, FLOAT)
+    assert [True, False, False, True, None] == run(compared(Op.EQUAL, *sides), a, b)
+    assert [False, True, False, False, None] == run(compared(Op.LESS, *sides), a, b)
+    assert [True, False, True, True, None] == run(compared(Op.GREATER_EQUAL, *sides), a, b)
+
+
+def test_signed_zeros_of_constants_and_of_no_rows() -> None:
+    zeros = Constant(-0.0, DOUBLE), Constant(0, LONG)
+    assert [True] == run(compared(Op.LESS, *zeros))
+    assert [False] == run(compared(Op.EQUAL, *zeros))
+    assert [] == run(compared(Op.LESS, InputColumn(0, DOUBLE), zeros[1]), column(DOUBLE))
+
+
+def test_zeros_are_one_where_nothing_else_is_said() -> None:
+    zeros, value = column(DOUBLE, -0.0, 0.0), InputColumn(0, DOUBLE)
+    assert [True, True] == run(Operation(Op.EQUAL, value, Constant(0, LONG), BOOL), zeros)
+    assert [True, True] == run(Membership(value, (-0.0,), negated=False), zeros)
+
+
+@pytest.mark.parametrize("type_", [FLOAT, DOUBLE])
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ((0, 7), [False, False, True, False, False, None]),
+        ((-0.0, 1), [False, True, False, True, False, None]),
+        ((0, -0.0), [False, True, True, False, False, None]),
+        ((1, 7), [False, False, False, True, False, None]),
+        ((0.0, None), [None, None, True, None, None, None]),
+    ],
+)
+def test_signed_zeros_are_two_items(items: tuple[Scalar, ...], expected: list[Scalar], type_: DataType) -> None:
+    numbers, value = column(type_, *NUMBERS), InputColumn(0, type_)
+    assert expected == run(Membership(value, items, negated=False, signed_zeros=True), numbers)
+    inverse = [None if found is None else not found for found in expected]
+    assert inverse == run(Membership(value, items, negated=True, signed_zeros=True), numbers)
 
 
 def test_time_null_membership_and_patterns() -> None:

@@ -80,7 +80,8 @@ def comparisons(draw: st.DrawFn) -> tuple[DataType, list[int | float], Operation
         constant = Constant(draw(st.sampled_from(FLOATS)), DataType.DOUBLE)
     sides = (InputColumn(0, type_), constant)
     left, right = sides if draw(st.booleans()) else sides[::-1]
-    return type_, values, Operation(draw(st.sampled_from(COMPARISONS)), left, right, DataType.BOOLEAN)
+    operator, signed_zeros = draw(st.sampled_from(COMPARISONS)), draw(st.booleans())
+    return type_, values, Operation(operator, left, right, DataType.BOOLEAN, signed_zeros)
 
 
 def equal(type_: DataType, constant: Constant) -> Operation:

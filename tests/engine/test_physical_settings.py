@@ -113,7 +113,11 @@ def where(chance: Random, *, values: bool) -> str:
     start = chance.randrange(2 * END)
     parts = [f"time >= {start} and time < {start + chance.choice([10, 150, 900])}"] * (chance.random() < 0.5)
     if values and chance.random() < 0.3:
-        parts.append(chance.choice(["x > 0", "i < 20", "f >= -10 and f <= 30", "i > 0 or x < 3"]))
+        parts.append(
+            chance.choice(
+                ["x > 0", "i < 20", "f >= -10 and f <= 30", "i > 0 or x < 3", "round(x) < 0", "ceil(f / 9) in (0, 1)"]
+            )
+        )
     return f" where {' and '.join(f'({part})' for part in parts)}" if parts else ""
 
 

@@ -33,6 +33,7 @@ CONDITIONS = (
     "time between 3 and 8",
     "time in (4) and s1 in (1, 2)",
     "s1 + 1 > 3 * 2 and -s1 < 5",
+    "round(s2) = -0.0 or s2 = 0",
     "time > now() - 10 and s1 > 2",
     "s1 > now() - 10",
     "tx like '%a%' and s1 != 4",

@@ -5,6 +5,9 @@
 What a path or an aggregate means is the `Columns`' business: before an aggregation paths are the scans' columns, after
 it aggregates are its results. Messages name expressions as they stand, as IoTDB's do.
 
+How a comparison takes the two zeros (see `expression.py`) is decided here, by the expression and not by what it is
+bound to: a call that makes points is computed, though its values are a column by then.
+
 Pure: any thread.
 """
 
@@ -18,6 +21,7 @@ from datetime import date
 from typing import Any
 
 from saros_engine.aggregates import AGGREGATES, aggregate_named
+from saros_engine.analysis.scope import any_part
 from saros_engine.errors import NotSupportedError, SemanticError
 from saros_engine.expression import (
     Bound,
@@ -74,6 +78,7 @@ _ARITHMETIC = frozenset(
 )
 #: Arithmetic that is whole where both sides are.
 _WHOLE = frozenset({BinaryOperator.DIVIDE, BinaryOperator.MODULO})
+_FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
@@ -235,7 +240,7 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
             return Constant(None, DataType.DOUBLE)
         whole = operator in _WHOLE and left.type in _INTEGERS and right.type in _INTEGERS
         return Operation(operator, left, right, DataType.INT64 if whole else DataType.DOUBLE)
-    return _compare(operator, expression.left, left, expression.right, right, columns.moment)
+    return _compare(operator, expression.left, left, expression.right, right, columns)
 
 
 def _compare(
@@ -244,16 +249,33 @@ def _compare(
     left: Bound,
     right_text: Expression,
     right: Bound,
-    moment: Moment,
+    columns: Columns,
 ) -> Bound:
     if is_null(left) or is_null(right):
         return NULL
-    left, right = _as_like(left, right.type, moment), _as_like(right, left.type, moment)
+    left, right = _as_like(left, right.type, columns.moment), _as_like(right, left.type, columns.moment)
     if not _comparable(left.type, right.type):
         if isinstance(left, Constant) and not isinstance(right, Constant):
             raise _wrong_type(right_text, right.type, _class_of(left.type))
         raise _wrong_type(left_text, left.type, _class_of(right.type))
-    return Operation(operator, left, right, DataType.BOOLEAN)
+    signed_zeros = _is_computed(left_text, left.type, columns) or _is_computed(right_text, right.type, columns)
+    return Operation(operator, left, right, DataType.BOOLEAN, signed_zeros)
+
+
+def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> bool:
+    """Whether it makes floating numbers of a row: neither a constant, nor what a series or an aggregate gives as it is.
+
+    What names no series is a constant, however it is written.
+    """
+    if type_ not in _FLOATING or isinstance(expression, (Literal, PathExpression)):
+        return False
+    if columns.aggregates is not None and expression in columns.aggregates:
+        return False
+    return any_part(expression, lambda part: isinstance(part, _OF_A_ROW))
+
+
+#: What has another value in each row.
+_OF_A_ROW = (PathExpression, TimeReference, EndTimeReference)
 
 
 def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
@@ -310,7 +332,8 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
         if constant.value is not None and not _comparable(constant.type, operand.type):
             raise _wrong_type(expression.operand, operand.type, _class_of(constant.type))
         items.append(constant.value)
-    return Membership(operand, tuple(items), expression.negated)
+    signed_zeros = _is_computed(expression.operand, operand.type, columns)
+    return Membership(operand, tuple(items), expression.negated, signed_zeros=signed_zeros)
 
 
 def _read_as(item: Expression, type_: DataType) -> Expression:
@@ -351,6 +374,8 @@ def _case(expression: Case, columns: Columns) -> Bound:
     otherwise = None if expression.otherwise is None else bind(expression.otherwise, columns)
     results = [result for _, result in whens] + ([] if otherwise is None else [otherwise])
     type_ = _common_type([r.type for r in results if not is_null(r)])
+    if all(map(is_null, results)):
+        return Constant(None, type_)
     return Choice(
         tuple((condition, _retyped(result, type_)) for condition, result in whens),
         None if otherwise is None else _retyped(otherwise, type_),

@@ -32,8 +32,15 @@ def _ordered(points: Points) -> list[Any]:
     return [value for value in values if value == value] or values
 
 
-def _extreme(points: Points) -> Any:
-    values = _ordered(points)
+def _extremum(choose: Callable[[list[Any]], Any]) -> Callable[[Points], Any]:
+    def run(points: Points) -> Any:
+        value = choose(_ordered(points))
+        return value + 0.0 if isinstance(value, float) else value  # of zeros it is 0.0
+
+    return run
+
+
+def _furthest(values: list[Any]) -> Any:
     return max(values, key=lambda value: (abs(value), value))
 
 
@@ -75,9 +82,9 @@ AGGREGATES: dict[str, Callable[[Points], Any]] = {
     "count": len,
     "sum": _total,
     "avg": lambda points: _total(points) / len(points),
-    "min_value": lambda points: min(_ordered(points)),
-    "max_value": lambda points: max(_ordered(points)),
-    "extreme": _extreme,
+    "min_value": _extremum(min),
+    "max_value": _extremum(max),
+    "extreme": _extremum(_furthest),
     "first_value": lambda points: points[0][1],
     "last_value": lambda points: points[-1][1],
     "min_time": lambda points: points[0][0],

@@ -37,10 +37,14 @@ SOURCES = (*DEVICES, "root.**", "root.g.*", "root.*.*", "root.h.**", "root.none.
 TEXTS = ("", "a", "b", "ä", "B", "Zebra", "a longer text")
 #: Most times are below.
 END = 300
-_STRANGE = (float("nan"), float("inf"), float("-inf"), 1e100, -0.0)
+_STRANGE = (float("nan"), float("inf"), float("-inf"), 1e100)
+#: The zeros, and what is rounded to them.
+_ABOUT_ZERO = (0.0, -0.0, 0.25, -0.25)
 
 
 def draw_value(chance: Random, type_: str) -> Value:
+    if type_ in ("DOUBLE", "FLOAT") and chance.random() < 0.2:
+        return chance.choice(_ABOUT_ZERO)
     match type_:
         case "TEXT":
             return chance.choice(TEXTS)
@@ -92,6 +96,8 @@ def _defined(division: Binary) -> Expression:
 
 #: Aggregates that divide.
 _ROUNDED = ("stddev_pop", "var_pop", "variance", "stddev_samp")
+#: Aggregates that give one of the values.
+_EXACT = ("min_value", "max_value", "extreme", "first_value", "last_value")
 
 
 class QueryDrawing:
@@ -139,9 +145,12 @@ class QueryDrawing:
         having = None
         if aggregated and chance.random() < 0.2:
             having = Binary(chance.choice(("<", ">=")), items[0].expression, Constant(chance.randrange(5)))
-            having = (
-                having if isinstance(items[0].expression, Aggregate) and items[0].expression.name == "count" else None
-            )
+            first = items[0].expression
+            name = first.name if isinstance(first, Aggregate) else ""
+            if name in _EXACT and kind_of(first) == "real":
+                having = Binary(chance.choice(("<", ">=", "=")), Negative(first), Constant(self._zero()))
+            elif name != "count":
+                having = None
         if levels:
             having = None
         end_time = windows is not None and not levels and chance.random() < 0.2
@@ -272,7 +281,7 @@ class QueryDrawing:
     def _comparison(self) -> Expression:
         chance = self._chance
         operator = chance.choice(("=", "!=", "<", "<=", ">", ">="))
-        match chance.randrange(9):
+        match chance.randrange(12):
             case 0:
                 return IsNull(self._series(chance.choice(list(TYPES))), chance.random() < 0.5)
             case 1:
@@ -290,8 +299,45 @@ class QueryDrawing:
                 return Binary(operator, self._series(chance.choice(NUMERIC)), self._series(chance.choice(NUMERIC)))
             case 6:
                 return Binary(operator, Constant(self._constant()), self._series(chance.choice(NUMERIC)))
+            case 7 | 8 | 9:
+                return self._computed_comparison(operator)
             case _:
                 return Binary(operator, self._series(chance.choice(NUMERIC)), Constant(self._constant()))
+
+    def _computed_comparison(self, operator: str) -> Expression:
+        """Where zeros have signs."""
+        chance = self._chance
+        computed = self._computed()
+        match chance.randrange(6):
+            case 0:
+                items = (self._zero(), *chance.sample((-1, 0, -0.0, 1.0, 2, 7.5, None), 2))
+                return In(computed, items, chance.random() < 0.3)
+            case 1:
+                low, high = chance.choice(((0, 3), (-0.0, 0), (0.0, 1), (-2, -0.0), (-2, 0)))
+                return Between(computed, Constant(low), Constant(high), chance.random() < 0.3)
+            case 2:
+                return Binary(operator, computed, self._computed())
+            case 3:
+                sides = computed, self._series(chance.choice(NUMERIC))
+            case _:
+                sides = computed, Constant(self._zero())
+        return Binary(operator, *(sides if chance.random() < 0.5 else sides[::-1]))
+
+    def _computed(self) -> Expression:
+        chance = self._chance
+        match chance.randrange(4):
+            case 0:
+                return Function(chance.choice(("ceil", "floor", "round")), self._series(chance.choice(("x", "f"))))
+            case 1:
+                return Negative(self._series(chance.choice(NUMERIC)))
+            case 2:
+                return Binary("*", self._series(chance.choice(NUMERIC)), Constant(chance.choice((0, -0.0, -1, 0.5))))
+            case _:
+                return self._number(1)
+
+    def _zero(self) -> int | float:
+        chance = self._chance
+        return chance.choice((0, 0.0, -0.0)) if chance.random() < 0.8 else self._constant()
 
     # ------------------------------------------------------------------ what follows
 

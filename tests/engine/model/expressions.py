@@ -101,10 +101,12 @@ class Binary(Expression):
             if kind_of(self) == "whole":
                 return _WHOLE_ARITHMETIC[self.operator](int(left), int(right))
             return _ARITHMETIC[self.operator](float(left), float(right))
-        if isinstance(self.left, Series) and isinstance(self.right, Constant) and self.left.type == "FLOAT":
+        if is_single(self.left) and isinstance(self.right, Constant):
             right = single(right)
-        if isinstance(self.right, Series) and isinstance(self.left, Constant) and self.right.type == "FLOAT":
+        if is_single(self.right) and isinstance(self.left, Constant):
             left = single(left)
+        if is_computed(self.left) or is_computed(self.right):
+            left, right = told_apart(left, right)
         return _COMPARED[self.operator](left, right)
 
 
@@ -154,8 +156,16 @@ class In(Expression):
         return f"({self.inner.text()} {'not ' * self.negated}in ({', '.join(Constant(i).text() for i in self.items)}))"
 
     def of(self, row: Row) -> Value:
-        value = self.inner.of(row)
-        return None if value is None else (value in self.items) != self.negated
+        value, items = self.inner.of(row), list(self.items)
+        if value is None:
+            return None
+        if is_single(self.inner):
+            items = [single(item) for item in items]
+        pairs = [(value, item) for item in items if item is not None]
+        if is_computed(self.inner):
+            pairs = [told_apart(*pair) for pair in pairs]
+        found = any(one == other for one, other in pairs)
+        return None if None in items and not found else found != self.negated
 
 
 @dataclass(frozen=True)
@@ -185,9 +195,9 @@ class Case(Expression):
         return f"case when {self.condition.text()} then {self.then.text()}{tail} end"
 
     def of(self, row: Row) -> Value:
-        if self.condition.of(row) is True:
-            return self.then.of(row)
-        return None if self.otherwise is None else self.otherwise.of(row)
+        chosen = self.then if self.condition.of(row) is True else self.otherwise
+        value = None if chosen is None else chosen.of(row)
+        return float(value) if kind_of(self) == "real" and isinstance(value, int) else value
 
 
 @dataclass(frozen=True)
@@ -227,6 +237,31 @@ def single(value: Value) -> Value:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def is_single(expression: Expression) -> bool:
+    """Whether its values are FLOATs."""
+    match expression:
+        case Series(type=type_):
+            return type_ == "FLOAT"
+        case Negative(inner) | Function("abs", inner):
+            return is_single(inner)
+        case _:
+            return False
+
+
+def is_computed(expression: Expression) -> bool:
+    """Whether its values are real numbers that are neither constant nor stored nor an aggregate's."""
+    if isinstance(expression, (Series, Aggregate)) or kind_of(expression) != "real":
+        return False
+    return any(isinstance(part, (Series, Time)) for part in parts(expression))
+
+
+def told_apart(one: Value, other: Value) -> tuple[Value, Value]:
+    """Two zeros as their signs, which order them; what else is compared as it is."""
+    assert isinstance(one, (int, float))
+    assert isinstance(other, (int, float))
+    return (math.copysign(1, one), math.copysign(1, other)) if one == other == 0 else (one, other)
 
 
 def _and(left: Value, right: Value) -> Value:

@@ -17,7 +17,6 @@ from engine.model.bodies import Body
 from engine.model.expressions import (
     Aggregate,
     Binary,
-    Constant,
     Expression,
     Series,
     Value,
@@ -154,7 +153,7 @@ def _by_device(query: Query, database: Database) -> Answer:
         if not any(found):
             continue
         where = _all([one for part in query.where for one in expanded(part, find, keep=True)])
-        having = None if query.having is None else _all(expanded(query.having, find)) or Constant(None)
+        having = None if query.having is None else _all(expanded(query.having, find, keep=True))
         body = Body(found, where, query.windows, having, query.end_time)
         rows = body.rows(_Measurements(database, device), query.aggregated)
         blocks.append([(device, row) for row in rows])
