@@ -127,8 +127,9 @@ def _opened(
     begin, start = _section(page, 0, size)
     if start < 0 or start - begin > len(times) - used:
         return used, -1
-    for i in range(start - begin):
-        times[used + i] = page[begin + i]
+    stream, copied = page[begin:start], times[used : used + start - begin]
+    for i in range(len(stream)):
+        copied[i] = stream[i]
     return used + start - begin, start
 
 
@@ -310,21 +311,21 @@ def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int,
     """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
     if power == 0.0:
         if width == 8:
-            longs = values.view(np.int64)
+            longs = values.view(np.int64)[filled : filled + count]
             for i in range(count):
-                longs[filled + i] = whole[i]
+                longs[i] = whole[i]
         else:
-            ints = values.view(np.int32)
+            ints = values.view(np.int32)[filled : filled + count]
             for i in range(count):
-                ints[filled + i] = np.int32(whole[i])
+                ints[i] = np.int32(whole[i])
     elif width == 8:
-        doubles = values.view(np.float64)
+        doubles = values.view(np.float64)[filled : filled + count]
         for i in range(count):
-            doubles[filled + i] = np.true_divide(whole[i], power)
+            doubles[i] = np.true_divide(whole[i], power)
     else:
-        singles = values.view(np.float32)
+        singles = values.view(np.float32)[filled : filled + count]
         for i in range(count):
-            singles[filled + i] = np.float32(np.true_divide(whole[i], power))
+            singles[i] = np.float32(np.true_divide(whole[i], power))
 
 
 def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:
