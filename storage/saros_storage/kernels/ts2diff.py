@@ -84,17 +84,18 @@ def ts2diff_page(
         filled += 1
         stop = filled + min(int(np.int64(deltas)), left - 1)
         left -= stop - filled + 1
+        made = out[filled:stop]
         if width == U(0):
             # Each by itself, not from the one before it: so several are made at a time.
-            for i in range(stop - filled):
-                out[filled + i] = value + low * (i + 1)
+            for i in range(len(made)):
+                made[i] = value + low * (i + 1)
         else:
             bit = position
-            for i in range(filled, stop):
+            for i in range(len(made)):
                 word, offset = bit >> U(6), bit & U(63)
                 packed = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
                 value += low + np.int64(packed >> (U(64) - width))
-                out[i] = value
+                made[i] = value
                 bit += width
         filled = stop
         position += (deltas * width + U(7)) & ~U(7)
