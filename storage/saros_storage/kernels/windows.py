@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.kernels.jit import kernel
+from saros_storage.kernels.jit import kernel, part
 from saros_storage.types import BoolArray, Float64Array, Int64Array
 
 
@@ -100,22 +100,58 @@ def window_moments(
     squares: Float64Array,
 ) -> None:
     """Count, mean and sum of squared deviations from the mean, of each slice's present rows; of a NaN all is NaN."""
-    masked = len(valid) > 0
+    if len(valid) == 0:
+        for k in range(len(starts)):
+            rows = values[starts[k] : stops[k]]
+            counts[k] = len(rows)
+            means[k] = _total(rows) / len(rows) if len(rows) else 0.0
+            squares[k] = _squares(rows, means[k])
+        return
     for k in range(len(starts)):
         total = 0.0
         count = 0
         for i in range(starts[k], stops[k]):
-            if not masked or valid[i]:
+            if valid[i]:
                 total += values[i]
                 count += 1
         mean = total / count if count > 0 else 0.0
         square = 0.0
         for i in range(starts[k], stops[k]):
-            if not masked or valid[i]:
+            if valid[i]:
                 square += (values[i] - mean) * (values[i] - mean)
         counts[k] = count
         means[k] = mean
         squares[k] = square
+
+
+@part
+def _total(values: Float64Array) -> float:
+    """Their sum, of four: one sum would wait for itself at each value."""
+    a = b = c = d = 0.0
+    whole = len(values) & ~3
+    for i in range(0, whole, 4):
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+    for i in range(whole, len(values)):
+        a += values[i]
+    return (a + b) + (c + d)
+
+
+@part
+def _squares(values: Float64Array, mean: float) -> float:
+    """The sum of the squares of what they differ from the mean, of four as `_total`."""
+    a = b = c = d = 0.0
+    whole = len(values) & ~3
+    for i in range(0, whole, 4):
+        a += (values[i] - mean) * (values[i] - mean)
+        b += (values[i + 1] - mean) * (values[i + 1] - mean)
+        c += (values[i + 2] - mean) * (values[i + 2] - mean)
+        d += (values[i + 3] - mean) * (values[i + 3] - mean)
+    for i in range(whole, len(values)):
+        a += (values[i] - mean) * (values[i] - mean)
+    return (a + b) + (c + d)
 
 
 def _edges_plain(valid: BoolArray, starts: Int64Array, stops: Int64Array, first: Int64Array, last: Int64Array) -> None:

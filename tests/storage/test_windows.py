@@ -1,0 +1,71 @@
+"""Kernels over slices of rows, beside their twins: with nulls and without, slices that are empty or overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from saros_storage.kernels.windows import (
+    window_edges,
+    window_extremes_f64,
+    window_extremes_i64,
+    window_moments,
+    window_sums,
+)
+from saros_storage.types import BoolArray, Float64Array, Int64Array
+
+FLOATS = st.floats(-1e6, 1e6) | st.sampled_from([float("nan"), 0.0, -0.0])
+Slices = tuple[Int64Array, Int64Array]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> tuple[Float64Array, BoolArray, Slices]:
+    """Values, which of them are there (all, if there is no mask), and slices of them."""
+    values = draw(hnp.arrays(np.float64, st.integers(0, 40), elements=FLOATS))
+    mask = draw(hnp.arrays(np.bool_, len(values) if draw(st.booleans()) else 0))
+    bounds = st.tuples(st.integers(0, len(values)), st.integers(0, len(values)))
+    slices = np.array(draw(st.lists(bounds, min_size=1, max_size=5)), np.int64)
+    return values, mask, (np.ascontiguousarray(slices[:, 0]), np.ascontiguousarray(slices[:, 1]))
+
+
+@given(rows())
+def test_sums_and_moments_are_their_twins(drawn: tuple[Float64Array, BoolArray, Slices]) -> None:
+    values, mask, (starts, stops) = drawn
+    for kernel, results in ((window_sums, 1), (window_moments, 2)):
+        found = []
+        for run in (kernel, kernel.twin):
+            counts, out = np.full(len(starts), -1, np.int64), [np.zeros(len(starts)) for _ in range(results)]
+            run(values, mask, starts, stops, counts, *out)
+            found.append((counts, out))
+        assert found[0][0].tolist() == found[1][0].tolist()
+        for one, other in zip(found[0][1], found[1][1], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-3)
+
+
+@given(rows())
+def test_positions_are_those_of_the_twins(drawn: tuple[Float64Array, BoolArray, Slices]) -> None:
+    values, mask, (starts, stops) = drawn
+    whole = np.where(np.isnan(values), 0, values).astype(np.int64)
+    everywhere = mask if len(mask) else np.ones(len(values), np.bool_)
+    for kernel, arguments in (
+        (window_extremes_f64, (values, mask)),
+        (window_extremes_i64, (whole, mask)),
+        (window_edges, (everywhere,)),
+    ):
+        found = []
+        for run in (kernel, kernel.twin):
+            first, last = np.full(len(starts), -7, np.int64), np.full(len(starts), -7, np.int64)
+            run(*arguments, starts, stops, first, last)
+            found.append((first.tolist(), last.tolist()))
+        assert found[0] == found[1]
+
+
+def test_deviations_of_large_numbers_are_not_lost() -> None:
+    """Numbers that differ by little, far from zero: what squares of the numbers themselves would not show."""
+    values = 1e9 + np.arange(1_001) % 3
+    counts, means, squares = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
+    window_moments(values, np.zeros(0, np.bool_), np.zeros(1, np.int64), np.array([1_001]), counts, means, squares)
+    expected = sum((value % 3 - 1_000 / 1_001) ** 2 for value in range(1_001))
+    assert abs(squares[0] - expected) < 1e-3
