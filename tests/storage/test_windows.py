@@ -26,7 +26,7 @@ def rows(draw: st.DrawFn) -> tuple[Float64Array, BoolArray, Slices]:
     values = draw(hnp.arrays(np.float64, st.integers(0, 40), elements=FLOATS))
     mask = draw(hnp.arrays(np.bool_, len(values) if draw(st.booleans()) else 0))
     bounds = st.tuples(st.integers(0, len(values)), st.integers(0, len(values)))
-    slices = np.array(draw(st.lists(bounds, min_size=1, max_size=5)), np.int64)
+    slices = np.array(draw(st.lists(bounds, min_size=1, max_size=9)), np.int64)
     return values, mask, (np.ascontiguousarray(slices[:, 0]), np.ascontiguousarray(slices[:, 1]))
 
 

@@ -21,6 +21,8 @@ import numpy as np
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.types import BoolArray, Float64Array, Int64Array
 
+U = np.uint64
+
 
 def _present(valid: BoolArray, start: int, stop: int) -> Int64Array:
     """Positions of the present rows of a slice."""
@@ -55,12 +57,13 @@ def window_sums(
 ) -> None:
     """Count and sum of each slice's present rows."""
     if len(valid) == 0:
+        together = len(starts) & ~3
+        for k in range(0, together, 4):
+            _four_sums(values, starts, stops, k, sums)
+        for k in range(together, len(starts)):
+            sums[k] = _sum(values, U(starts[k]), U(stops[k]), 0.0)
         for k in range(len(starts)):
-            total = 0.0
-            for i in range(starts[k], stops[k]):
-                total += values[i]
             counts[k] = max(stops[k] - starts[k], 0)
-            sums[k] = total
         return
     for k in range(len(starts)):
         total = 0.0
@@ -71,6 +74,38 @@ def window_sums(
                 count += 1
         counts[k] = count
         sums[k] = total
+
+
+@part
+def _sum(values: Float64Array, row: np.uint64, stop: np.uint64, total: float) -> float:
+    """Add rows to a sum, in their order."""
+    while row < stop:
+        total += values[row]
+        row += U(1)
+    return total
+
+
+@part
+def _four_sums(values: Float64Array, starts: Int64Array, stops: Int64Array, k: int, sums: Float64Array) -> None:
+    """Sums of slices k to k + 3, each in the order of its rows, side by side: one alone waits for itself at each value.
+
+    All is unsigned: an index that may be negative costs NumPy's wrap-around.
+    """
+    first, second, third, fourth = U(starts[k]), U(starts[k + 1]), U(starts[k + 2]), U(starts[k + 3])
+    shortest = min(stops[k] - starts[k], stops[k + 1] - starts[k + 1], stops[k + 2] - starts[k + 2])
+    common = U(max(min(shortest, stops[k + 3] - starts[k + 3]), 0))
+    a = b = c = d = 0.0
+    row = U(0)
+    while row < common:
+        a += values[first + row]
+        b += values[second + row]
+        c += values[third + row]
+        d += values[fourth + row]
+        row += U(1)
+    sums[k] = _sum(values, first + common, U(stops[k]), a)
+    sums[k + 1] = _sum(values, second + common, U(stops[k + 1]), b)
+    sums[k + 2] = _sum(values, third + common, U(stops[k + 2]), c)
+    sums[k + 3] = _sum(values, fourth + common, U(stops[k + 3]), d)
 
 
 def _moments_plain(
