@@ -24,7 +24,7 @@ from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuf
 from saros_engine.memory import QueryMemory
 from saros_engine.operators.build import build
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import ExchangeSource, FragmentInstance, QueryPlan, width
+from saros_engine.plan import DeviceMerge, ExchangeSource, FragmentInstance, QueryPlan, width
 from saros_engine.spill import QuerySpill
 from saros_engine.time_slices import in_slices
 from saros_scheduler import DriverScheduler
@@ -34,8 +34,8 @@ from saros_storage.clock import Clock
 from saros_storage.reading import ReadView
 from saros_storage.types import TimeUnit
 
-#: What waits between fragments may take this part of the query's memory in all. A join's blocks are of 16 MB; and of a
-#: device whose turn to be exported has not come, half should be there when it comes, or its writer waits for the other.
+#: Devices that wait for their turn to be exported may take this part of the query's memory in all: half of a device
+#: should be there when its turn comes, or its writer waits for the other.
 _WAITING_SHARE = 4
 #: Up to so many columns, a block of a plan is made in a few milliseconds: the client's thread, which waits for nothing
 #: else, may make the first ones itself.
@@ -43,10 +43,10 @@ _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """Bytes of each instance's buffer; what the client takes from has the usual room."""
-    writers = max(len(plan.instances) - 1, 1)
-    room = max(memory.bytes_max // _WAITING_SHARE // writers, BYTES_MAX)
-    return [BYTES_MAX if instance.sink is None else room for instance in plan.instances]
+    """Bytes of each instance's buffer."""
+    dealt = [i.sink is not None and isinstance(i.fragment.root, DeviceMerge) for i in plan.instances]
+    room = max(memory.bytes_max // _WAITING_SHARE // max(sum(dealt), 1), BYTES_MAX)
+    return [room if waits else BYTES_MAX for waits in dealt]
 
 
 class QueryExecution:
