@@ -209,11 +209,26 @@ def test_ts2diff_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, 
     zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
     for decoder in (ts2diff_decode, ts2diff_decode.twin):
         out = np.zeros(len(values), np.int64)
-        assert len(values) == decoder(words_of(page), zero, end, count, size, out)
+        assert len(values) == decoder(page, zero, end, count, size, out)
         assert (
             values.astype(np.int64 if wide else np.int32).tolist()
             == out.astype(np.int64 if wide else np.int32).tolist()
         )
+
+
+@pytest.mark.parametrize("width", range(1, 65))
+@pytest.mark.parametrize("behind", [0, 1, 20])
+def test_ts2diff_of_every_width_is_read_to_the_last_bit(width: int, behind: int) -> None:
+    deltas = np.random.default_rng(width).integers(0, 2**width, 300, np.uint64, endpoint=False)
+    deltas[[0, 150, 299]], deltas[[1, 151, 298]] = 0, 2**width - 1
+    values = np.cumsum(deltas.view(np.int64))
+    words = np.zeros(len(values) + 40, np.uint64)
+    page = bytes_of(words, ts2diff_encode(values, 8, words))
+    data, zero = np.frombuffer(page + b"\xff" * behind, np.uint8), np.zeros(1, np.int64)
+    for decoder in (ts2diff_decode, ts2diff_decode.twin):
+        out = np.zeros(300, np.int64)
+        assert decoder(data, zero, np.array([len(page)]), np.array([300]), 8, out) == 300
+        assert values.tolist() == out.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**20 - 1), st.integers(1, 20)), min_size=1, max_size=40))

@@ -118,8 +118,8 @@ def ts2diff_points(
     def reader(kernel: Callable[..., int]) -> Callable[..., int]:
         def read(*given: Any) -> int:
             *extents, page, times, lengths, values = given
-            words, whole = np.zeros(len(page) // 8 + 3, np.uint64), np.zeros(max(counts), np.int64)
-            return kernel(*extents, np.array(powers, float), page, words, whole, times, lengths, values)
+            whole = np.zeros(max(counts), np.int64)
+            return kernel(*extents, np.array(powers, float), page, whole, times, lengths, values)
 
         return read
 

@@ -261,7 +261,7 @@ def _decode_ts2diff(
 ) -> None:
     size = out.dtype.itemsize
     values: Int64Array = out if size == 8 else np.empty(len(out), np.int64)
-    if ts2diff_decode(stream.words, starts, ends, counts, size, values) < 0:
+    if ts2diff_decode(stream.data, starts, ends, counts, size, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
     if size < 8:
         out[:] = values
@@ -277,7 +277,7 @@ def _decode_scaled(
         _decode_each(foreign_decoder(Encoding.TS_2DIFF, type_), stream.data, starts, ends, counts, out)
         return
     whole = np.empty(len(out), np.int64)
-    if ts2diff_decode(stream.words, starts + 1, ends, counts, out.dtype.itemsize, whole) < 0:
+    if ts2diff_decode(stream.data, starts + 1, ends, counts, out.dtype.itemsize, whole) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
     unscale_into(whole, digits, counts, out)
 

@@ -98,7 +98,7 @@ def _scaled(encoding: Encoding, type_: DataType, data: ByteArray, out: NumericAr
 def _differences(data: ByteArray, size: int, count: int) -> Int64Array:
     values = np.empty(count, np.int64)
     page = np.array((0, len(data), count))
-    if ts2diff_decode(words_of(data), page[:1], page[1:2], page[2:], size, values) < 0:
+    if ts2diff_decode(data, page[:1], page[1:2], page[2:], size, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
     return values
 

@@ -18,7 +18,6 @@ from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.lz4 import lz4_block, lz4_decode
 from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_page
 from saros_storage.kernels.wide import turn_4, turn_8
-from saros_storage.kernels.words import UInt64Array, words_of
 from saros_storage.types import ByteArray, Int64Array
 
 U = np.uint64
@@ -215,7 +214,6 @@ def _lz4_ts2diff_twin(
     width: int,
     powers: Float64Array,
     page: ByteArray,
-    words: UInt64Array,
     whole: Int64Array,
     times: ByteArray,
     lengths: Int64Array,
@@ -230,10 +228,8 @@ def _lz4_ts2diff_twin(
         room = min(len(whole), len(out) - filled)
         if start < 0 or size - start < head or not 0 <= count <= room or (head and page[start] >= len(powers)):
             return -1
-        content = page[start + head : size]
-        words[: len(content) // 8 + 3] = words_of(content)
-        extent = np.array((0, len(content)))
-        if ts2diff_decode.twin(words, extent[:1], extent[1:], np.array([count]), width, whole) < 0:
+        extent = np.array((start + head, size))
+        if ts2diff_decode.twin(page, extent[:1], extent[1:], np.array([count]), width, whole) < 0:
             return -1
         numbers = whole[:count]
         out[filled : filled + count] = numbers / powers[page[start]] if head else numbers
@@ -244,7 +240,7 @@ def _lz4_ts2diff_twin(
 
 
 @kernel(
-    "i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, f64r[], u8[], u64[], i64[], u8[], i64[], u8[])",
+    "i64(u8r[], i64r[], i64r[], i64r[], i64r[], i64, f64r[], u8[], i64[], u8[], i64[], u8[])",
     twin=_lz4_ts2diff_twin,
 )
 def lz4_ts2diff_points(
@@ -256,7 +252,6 @@ def lz4_ts2diff_points(
     width: int,
     powers: Float64Array,
     page: ByteArray,
-    words: UInt64Array,
     whole: Int64Array,
     times: ByteArray,
     lengths: Int64Array,
@@ -265,45 +260,24 @@ def lz4_ts2diff_points(
     """As `lz4_plain_points`, of pages of TS_2DIFF values.
 
     Where there are `powers`, values are floating numbers, of which a page has m in a byte before them: whole numbers,
-    which are divided by powers[m]; -1, too, if there is no such power. `words` has room for a page and three more,
-    `whole` for the values of a page.
+    which are divided by powers[m]; -1, too, if there is no such power. `whole` has room for the values of a page.
     """
     used, filled = 0, 0
     head = 1 if len(powers) else 0
     for number in range(len(offsets)):
         count = counts[number]
         end, start = _opened(data, offsets[number], stored[number], sizes[number], page, times, used)
-        rest = sizes[number] - start - head
-        if start < 0 or rest < 0 or rest >> 3 > len(words) - 3:
+        if start < 0 or sizes[number] - start < head:
             return -1
         if count < 0 or count > min(len(whole), len(values) // width - filled) or (head and page[start] >= len(powers)):
             return -1
-        _words_into(words, page, start + head, rest)
-        if ts2diff_page(words, U(0), U(8 * rest), count, width, whole, 0) < 0:
+        if ts2diff_page(page, U(start + head), U(sizes[number]), count, width, whole, 0) < 0:
             return -1
         _numbers_into(values, filled, whole, count, width, powers[page[start]] if head else 0.0)
         lengths[number] = end - used
         used = end
         filled += count
     return used
-
-
-@part
-def _words_into(words: UInt64Array, data: ByteArray, at: int, count: int) -> None:
-    """`count` bytes as words, the first byte on top, and two words of zeros behind the last one."""
-    last = U(count >> 3)
-    word, place = U(0), U(at)
-    turned = words.view(np.uint8)
-    while word < last:
-        turn_8(turned, U(8) * word, data, place)
-        word += U(1)
-        place += U(8)
-    tail = U(0)
-    for i in range(count & 7):
-        tail |= U(data[place + U(i)]) << U(56 - 8 * i)
-    words[last] = tail
-    words[last + U(1)] = U(0)
-    words[last + U(2)] = U(0)
 
 
 @part

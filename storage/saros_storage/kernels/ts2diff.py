@@ -12,32 +12,35 @@ from itertools import pairwise
 import numpy as np
 
 from saros_storage.kernels.jit import kernel, part
+from saros_storage.kernels.wide import number_8
 from saros_storage.kernels.words import UInt64Array
-from saros_storage.types import Int64Array
+from saros_storage.types import ByteArray, Int64Array
 
 U = np.uint64
 #: Deltas per block: Java's own block size.
 BLOCK_DELTAS = 128
+#: A delta of so many bits lies within eight bytes, wherever it begins.
+_ONE_READ = 57
 
 
 def _decode_twin(
-    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
+    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
 ) -> int:
-    data = words.astype(np.dtype(">u8")).tobytes()
+    content = data.tobytes()
     filled = 0
     for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
         position, left = start, count
         while left > 0:
             if position + 8 + 2 * size > end:
                 return -1
-            deltas = int.from_bytes(data[position : position + 4], "big")
-            width = int.from_bytes(data[position + 4 : position + 8], "big")
-            low = int.from_bytes(data[position + 8 : position + 8 + size], "big", signed=True)
-            first = int.from_bytes(data[position + 8 + size : position + 8 + 2 * size], "big", signed=True)
+            deltas = int.from_bytes(content[position : position + 4], "big")
+            width = int.from_bytes(content[position + 4 : position + 8], "big")
+            low = int.from_bytes(content[position + 8 : position + 8 + size], "big", signed=True)
+            first = int.from_bytes(content[position + 8 + size : position + 8 + 2 * size], "big", signed=True)
             position += 8 + 2 * size
             if width > 8 * size or deltas >= 1 << 31 or position + (deltas * width + 7) // 8 > end:
                 return -1
-            packed = int.from_bytes(data[position : position + (deltas * width + 7) // 8], "big")
+            packed = int.from_bytes(content[position : position + (deltas * width + 7) // 8], "big")
             total = (deltas * width + 7) // 8 * 8
             wanted = min(deltas, left - 1)
             steps = [low + (packed >> (total - (i + 1) * width) & ((1 << width) - 1)) for i in range(wanted)]
@@ -52,67 +55,85 @@ def _decode_twin(
 
 @part
 def ts2diff_page(
-    words: UInt64Array, position: np.uint64, limit: np.uint64, count: int, size: int, out: Int64Array, filled: int
+    data: ByteArray, position: np.uint64, limit: np.uint64, count: int, size: int, out: Int64Array, filled: int
 ) -> int:
-    """Decode `count` values of the page [position, limit), in bits, into `out` from `filled` on.
+    """Decode `count` values of the page [position, limit) of the data into `out` from `filled` on.
 
     Answers where they end there, or -1: it is damaged. All is unsigned: an index that may be negative costs NumPy's
     wrap-around.
     """
-    one = U(1)
-    field = U(8 * size)
-    down = 64 - 8 * size
-    left, start = count, filled
+    one, byte = U(1), U(8)
+    left, begin = count, filled
     while left > 0:
-        if position + U(64) + field + field > limit:
+        if position + byte + U(2 * size) > limit:
             return -1
-        word, offset = position >> U(6), position & U(63)
-        head = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
+        head = number_8(data, position)
         deltas, width = head >> U(32), head & U(0xFFFFFFFF)
-        if deltas >= U(1 << 31) or width > field:
+        if deltas >= U(1 << 31) or width > U(8 * size):
             return -1
-        position += U(64)
-        word, offset = position >> U(6), position & U(63)
-        low = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
-        position += field
-        word, offset = position >> U(6), position & U(63)
-        value = np.int64((words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))) >> down
-        position += field
-        if deltas * width > limit - position:
+        position += byte
+        if size == 8:
+            low, value = np.int64(number_8(data, position)), np.int64(number_8(data, position + byte))
+        else:
+            both = np.int64(number_8(data, position))
+            low, value = both >> 32, (both << 32) >> 32
+        position += U(2 * size)
+        taken = (deltas * width + U(7)) >> U(3)
+        if taken > limit - position:
             return -1
         out[filled] = value
-        filled += 1
-        stop = filled + min(int(np.int64(deltas)), left - 1)
-        left -= stop - filled + 1
-        made = out[filled:stop]
+        made = out[filled + 1 : filled + 1 + min(int(np.int64(deltas)), left - 1)]
         if width == U(0):
             # Each by itself, not from the one before it: so several are made at a time.
             for i in range(len(made)):
                 made[i] = value + low * (i + 1)
         else:
-            bit = position
-            for i in range(len(made)):
-                word, offset = bit >> U(6), bit & U(63)
-                packed = (words[word] << offset) | ((words[word + one] >> one) >> (U(63) - offset))
-                value += low + np.int64(packed >> (U(64) - width))
+            wide = _wide(len(data), position, width, len(made))
+            bit, shift = U(0), U(64) - width
+            if width <= U(_ONE_READ):
+                for i in range(wide):
+                    value += low + np.int64((number_8(data, position + (bit >> U(3))) << (bit & U(7))) >> shift)
+                    made[i] = value
+                    bit += width
+            else:
+                for i in range(wide):
+                    place, offset = position + (bit >> U(3)), bit & U(7)
+                    word = (number_8(data, place) << offset) | (U(data[place + byte]) >> (byte - offset))
+                    value += low + np.int64(word >> shift)
+                    made[i] = value
+                    bit += width
+            for i in range(wide, len(made)):
+                packed = U(0)
+                for _ in range(np.int64(width)):
+                    packed = (packed << one) | ((U(data[position + (bit >> U(3))]) >> (U(7) - (bit & U(7)))) & one)
+                    bit += one
+                value += low + np.int64(packed)
                 made[i] = value
-                bit += width
-        filled = stop
-        position += (deltas * width + U(7)) & ~U(7)
+        filled += len(made) + 1
+        left -= len(made) + 1
+        position += taken
     if size == 4:
-        for i in range(start, filled):
-            out[i] = (out[i] << 32) >> 32
+        whole = out[begin:filled]
+        for i in range(len(whole)):
+            whole[i] = (whole[i] << 32) >> 32
     return filled
 
 
-@kernel("i64(u64r[], i64r[], i64r[], i64r[], i64, i64[])", twin=_decode_twin)
+@part
+def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
+    """How many of the deltas at a position of so much data have nine bytes there from their first on."""
+    room = size - np.int64(position) - 9
+    return min(count, int((8 * room + 7) // np.int64(width)) + 1) if room >= 0 else 0
+
+
+@kernel("i64(u8r[], i64r[], i64r[], i64r[], i64, i64[])", twin=_decode_twin)
 def ts2diff_decode(
-    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
+    data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values of `size` bytes; answers their number or -1."""
+    """Decode pages [starts[i], ends[i]) of counts[i] values of `size` bytes; answers their number or -1."""
     filled = 0
     for page in range(len(starts)):
-        filled = ts2diff_page(words, U(starts[page]) * U(8), U(ends[page]) * U(8), counts[page], size, out, filled)
+        filled = ts2diff_page(data, U(starts[page]), U(ends[page]), counts[page], size, out, filled)
         if filled < 0:
             return -1
     return filled

@@ -1,4 +1,4 @@
-"""Copies of a few bytes within kernels, in one instruction each: what a copying loop costs, short copies cannot pay.
+"""A few bytes copied or read within kernels, in one instruction each: what a loop costs, short copies cannot pay.
 
 Compiled they read and write without looking at the arrays' ends, so that a caller must know that all bytes are there.
 Pieces of one array that overlap are copied as if all were read first.
@@ -41,6 +41,11 @@ def turn_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
     out[to : int(to) + 8] = data[at : int(at) + 8][::-1].copy()
 
 
+def number_8(data: ByteArray, at: Place) -> np.uint64:
+    """Eight bytes as a number, the first on top."""
+    return np.uint64(int.from_bytes(data[at : int(at) + 8].tobytes(), "big"))
+
+
 def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None:
     out[to : to + count] = data[at : at + count].copy()
 
@@ -59,10 +64,11 @@ _taught: list[Any] = []
 def teach_copies() -> None:
     """Let kernels that are compiled from now on call the functions above. Idempotent; the caller holds a lock."""
     if not _taught:
-        _taught.extend(_overloaded(function, order) for function, order in _ORDERS.items())
+        _taught.extend(_copying(function, order) for function, order in _ORDERS.items())
+        _taught.append(_reading())
 
 
-def _overloaded(function: Any, order: range) -> Any:
+def _copying(function: Any, order: range) -> Any:
     numba: Any = importlib.import_module("numba")
     extending: Any = importlib.import_module("numba.extending")
     ir: Any = importlib.import_module("llvmlite.ir")
@@ -87,3 +93,25 @@ def _overloaded(function: Any, order: range) -> Any:
         return move(out, to, data, at)
 
     return extending.overload(function, strict=False)(lambda *_types: call)
+
+
+def _reading() -> Any:
+    numba: Any = importlib.import_module("numba")
+    extending: Any = importlib.import_module("numba.extending")
+    ir: Any = importlib.import_module("llvmlite.ir")
+    number = ir.IntType(64).as_pointer()
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        loaded = builder.load(builder.bitcast(builder.gep(array.data, [values[1]]), number), align=1)
+        return builder.bswap(loaded)
+
+    def typed(_context: Any, data: Any, at: Any) -> Any:
+        return numba.types.uint64(data, at), generate
+
+    read = extending.intrinsic(typed)
+
+    def call(data: Any, at: Any) -> Any:
+        return read(data, at)
+
+    return extending.overload(number_8, strict=False)(lambda *_types: call)

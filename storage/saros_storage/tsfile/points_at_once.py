@@ -33,8 +33,7 @@ def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
 def _ts2diff_points(
     data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
 ) -> tuple[ByteArray, Int64Array] | None:
-    page, words = np.empty(size_max, np.uint8), np.empty(size_max // 8 + 3, np.uint64)
-    whole = np.empty(int(table.counts.max(initial=0)), np.int64)
+    page, whole = np.empty(size_max, np.uint8), np.empty(int(table.counts.max(initial=0)), np.int64)
     times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
     used = lz4_ts2diff_points(
         np.frombuffer(data, np.uint8),
@@ -45,7 +44,6 @@ def _ts2diff_points(
         values.itemsize,
         EXACT_POWERS if values.dtype.kind == "f" else EXACT_POWERS[:0],
         page,
-        words,
         whole,
         times,
         lengths,
