@@ -24,9 +24,8 @@ from saros_engine.plan import ExchangeSource
 from saros_scheduler.task import Blocked
 from saros_storage.block import Block
 
-#: A writer that has put more than this waits until the reader took some: as much as one and a half of the largest
-#: blocks, so that the next one is made while the last one waits.
-BYTES_MAX = 24 << 20
+#: A writer that has put more than this waits until the reader took some.
+BYTES_MAX = 8 << 20
 #: Rows that go to the client at a time, if they come in smaller blocks.
 _ROWS_TOGETHER = 8_192
 

@@ -37,16 +37,25 @@ from saros_storage.types import TimeUnit
 #: Devices that wait for their turn to be exported may take this part of the query's memory in all: half of a device
 #: should be there when its turn comes, or its writer waits for the other.
 _WAITING_SHARE = 4
+#: What is joined waits for a reader that comes soon: one and a half of the largest blocks, so that the next one is made
+#: meanwhile. More would only be written to memory that the processors' caches have not.
+_JOINED_BYTES = 24 << 20
 #: Up to so many columns, a block of a plan is made in a few milliseconds: the client's thread, which waits for nothing
 #: else, may make the first ones itself.
 _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """Bytes of each instance's buffer."""
-    dealt = [i.sink is not None and isinstance(i.fragment.root, DeviceMerge) for i in plan.instances]
-    room = max(memory.bytes_max // _WAITING_SHARE // max(sum(dealt), 1), BYTES_MAX)
-    return [room if waits else BYTES_MAX for waits in dealt]
+    """Bytes of each instance's buffer; what the client takes from has the usual room."""
+    dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
+    waiting = max(memory.bytes_max // _WAITING_SHARE // max(dealt, 1), BYTES_MAX)
+
+    def room(instance: FragmentInstance) -> int:
+        if instance.sink is None:
+            return BYTES_MAX
+        return waiting if isinstance(instance.fragment.root, DeviceMerge) else min(waiting, _JOINED_BYTES)
+
+    return [room(instance) for instance in plan.instances]
 
 
 class QueryExecution:

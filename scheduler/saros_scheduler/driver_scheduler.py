@@ -59,8 +59,9 @@ class SchedulerOptions:
     """Fixed while the scheduler lives."""
 
     worker_threads: int = 2
-    #: A driver runs about this long before another gets its turn.
-    quantum_ns: int = 100_000_000
+    #: A driver runs about this long before another gets its turn: a block of rows or a few. What is short waits so
+    #: long at most for what is not, and so does a driver that others would have to wait for if it had no turn.
+    quantum_ns: int = 5_000_000
     #: Queries with a deadline that may run at once.
     queries_max: int = 1_000
     #: Threads that submitted a query and run its first quantum, for each worker. With two, workers that run something
