@@ -83,4 +83,5 @@ def looking_seconds(count: int) -> float:
 
 def test_what_a_flush_looks_at_grows_with_the_series_and_not_with_their_square() -> None:
     """Of so many more series, eight times the work, where all pairs of them are sixty-four times."""
-    assert looking_seconds(4_000) < 24 * min(looking_seconds(500) for _ in range(3))
+    many, few = (min(looking_seconds(count) for _ in range(3)) for count in (4_000, 500))
+    assert many < 24 * few

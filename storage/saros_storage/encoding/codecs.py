@@ -10,12 +10,12 @@ from saros_storage.block import TextArray, Values
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.foreign import foreign_decoder
 from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
-from saros_storage.encoding.scaled import SCALED_TYPES, can_unscale, scaled, unscale_into
+from saros_storage.encoding.scaled import EXACT_POWERS, SCALED_TYPES, scaled
 from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.points import plain_decode
 from saros_storage.kernels.rle import rle_bytes_max, rle_encode
-from saros_storage.kernels.ts2diff import BLOCK_DELTAS, ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.ts2diff import BLOCK_DELTAS, scaled_decode, ts2diff_decode, ts2diff_encode
 from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
 from saros_storage.kernels.words import Stream, UInt64Array, bytes_of
 from saros_storage.types import (
@@ -273,13 +273,12 @@ def _decode_scaled(
     if (starts == ends).any():
         raise DecodeError("a TS_2DIFF page is empty")
     digits = stream.data[starts]
-    if not can_unscale(digits):
+    if (digits >= len(EXACT_POWERS)).any():
         _decode_each(foreign_decoder(Encoding.TS_2DIFF, type_), stream.data, starts, ends, counts, out)
         return
-    whole = np.empty(len(out), np.int64)
-    if ts2diff_decode(stream.data, starts + 1, ends, counts, out.dtype.itemsize, whole) < 0:
+    whole, values = np.empty(counts.max(initial=0), np.int64), out.view(np.uint8)
+    if scaled_decode(stream.data, starts, ends, counts, out.dtype.itemsize, EXACT_POWERS, whole, values) < 0:
         raise DecodeError("a TS_2DIFF page is damaged")
-    unscale_into(whole, digits, counts, out)
 
 
 def _decode_each(

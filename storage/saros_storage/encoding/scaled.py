@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_storage.kernels.decimals import scale_exactly
-from saros_storage.types import ByteArray, DataType, Int64Array, NumericArray
+from saros_storage.types import DataType, Int64Array, NumericArray
 
 SCALED_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
 #: Whole numbers up to here, times a power of ten, are rounded to the right one.
@@ -23,20 +23,8 @@ EXACT_POWERS = np.array([10.0**digits for digits in range(23)])
 
 
 def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | None:
-    """The least m, and the whole numbers, of which `unscale_into` makes the same bits; None: there are none."""
+    """The least m, and the whole numbers, that divided by 10^m give the same bits; None: there are none."""
     whole = np.empty(len(values), np.int64)
     doubles = np.ascontiguousarray(values, np.float64)
     digits = scale_exactly(doubles, _DIGITS_WRITTEN_MAX, _WHOLE_MAX[type_], type_ is DataType.FLOAT, whole)
     return None if digits < 0 else (digits, whole)
-
-
-def can_unscale(digits: ByteArray) -> bool:
-    """Whether the pages have digits that divide exactly; what others wrote may have more."""
-    return bool((digits < len(EXACT_POWERS)).all())
-
-
-def unscale_into(whole: Int64Array, digits: ByteArray, counts: Int64Array, out: NumericArray) -> None:
-    """Divide whole numbers of pages, counts[i] of each, one behind the other, by 10^digits[i], which `can_unscale`."""
-    powers = EXACT_POWERS[digits]
-    divisor = powers[:1] if (digits[1:] == digits[:-1]).all() else np.repeat(powers, counts)
-    np.divide(whole, divisor, out=out, casting="same_kind")

@@ -6,15 +6,10 @@ whoever divides again gets the very same bits: all readers of TsFile do (see `sa
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from saros_storage.kernels.jit import kernel
-from saros_storage.types import Int64Array
-
-Float64Array: TypeAlias = npt.NDArray[np.float64]
+from saros_storage.types import Float64Array, Int64Array
 
 
 def _scale_twin(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.kernels.decimals import Float64Array
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.lz4 import lz4_block, lz4_decode
-from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_page
+from saros_storage.kernels.ts2diff import numbers_into, ts2diff_decode, ts2diff_page
 from saros_storage.kernels.wide import turn_4, turn_8
-from saros_storage.types import ByteArray, Int64Array
+from saros_storage.types import ByteArray, Float64Array, Int64Array
 
 U = np.uint64
 #: A varint of 32 bits has so many bytes at most.
@@ -273,33 +272,11 @@ def lz4_ts2diff_points(
             return -1
         if ts2diff_page(page, U(start + head), U(sizes[number]), count, width, whole, 0) < 0:
             return -1
-        _numbers_into(values, filled, whole, count, width, powers[page[start]] if head else 0.0)
+        numbers_into(values, filled, whole, count, width, powers[page[start]] if head else 0.0)
         lengths[number] = end - used
         used = end
         filled += count
     return used
-
-
-@part
-def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
-    """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
-    if power == 0.0:
-        if width == 8:
-            longs = values.view(np.int64)[filled : filled + count]
-            for i in range(count):
-                longs[i] = whole[i]
-        else:
-            ints = values.view(np.int32)[filled : filled + count]
-            for i in range(count):
-                ints[i] = np.int32(whole[i])
-    elif width == 8:
-        doubles = values.view(np.float64)[filled : filled + count]
-        for i in range(count):
-            doubles[i] = np.true_divide(whole[i], power)
-    else:
-        singles = values.view(np.float32)[filled : filled + count]
-        for i in range(count):
-            singles[i] = np.float32(np.true_divide(whole[i], power))
 
 
 def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:

@@ -1,4 +1,4 @@
-"""TS_2DIFF streams: deltas less their block's minimum, bit-packed; many pages in one call.
+"""TS_2DIFF streams: deltas less their block's minimum, bit-packed; many pages in one call. Decimals are divided.
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
@@ -14,7 +14,7 @@ import numpy as np
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.wide import number_8
 from saros_storage.kernels.words import UInt64Array
-from saros_storage.types import ByteArray, Int64Array
+from saros_storage.types import ByteArray, Float64Array, Int64Array
 
 U = np.uint64
 #: Deltas per block: Java's own block size.
@@ -136,6 +136,77 @@ def ts2diff_decode(
         filled = ts2diff_page(data, U(starts[page]), U(ends[page]), counts[page], size, out, filled)
         if filled < 0:
             return -1
+    return filled
+
+
+@part
+def numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
+    """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
+    if power == 0.0:
+        if width == 8:
+            longs = values.view(np.int64)[filled : filled + count]
+            for i in range(count):
+                longs[i] = whole[i]
+        else:
+            ints = values.view(np.int32)[filled : filled + count]
+            for i in range(count):
+                ints[i] = np.int32(whole[i])
+    elif width == 8:
+        doubles = values.view(np.float64)[filled : filled + count]
+        for i in range(count):
+            doubles[i] = np.true_divide(whole[i], power)
+    else:
+        singles = values.view(np.float32)[filled : filled + count]
+        for i in range(count):
+            singles[i] = np.float32(np.true_divide(whole[i], power))
+
+
+def _scaled_twin(
+    data: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    width: int,
+    powers: Float64Array,
+    whole: Int64Array,
+    values: ByteArray,
+) -> int:
+    out, filled = values.view(f"f{width}"), 0
+    for page, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
+        this = slice(page, page + 1)
+        if start >= ends[page] or data[start] >= len(powers):
+            return -1
+        if _decode_twin(data, starts[this] + 1, ends[this], counts[this], width, whole) < 0:
+            return -1
+        out[filled : filled + count] = whole[:count] / powers[data[start]]
+        filled += count
+    return filled
+
+
+@kernel("i64(u8r[], i64r[], i64r[], i64r[], i64, f64r[], i64[], u8[])", twin=_scaled_twin)
+def scaled_decode(
+    data: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    width: int,
+    powers: Float64Array,
+    whole: Int64Array,
+    values: ByteArray,
+) -> int:
+    """Decode pages of floating numbers of `width` bytes: a byte m, and whole numbers, which are divided by powers[m].
+
+    `whole` has room for the values of a page. Answers the values, or -1: a page is damaged, or there is no such power.
+    """
+    filled = 0
+    for page in range(len(starts)):
+        start = starts[page]
+        if start >= ends[page] or data[start] >= len(powers):
+            return -1
+        if ts2diff_page(data, U(start + 1), U(ends[page]), counts[page], width, whole, 0) < 0:
+            return -1
+        numbers_into(values, filled, whole, counts[page], width, powers[data[start]])
+        filled += counts[page]
     return filled
 
 
