@@ -29,6 +29,8 @@ from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, Nu
 _Point = tuple[float, int]
 #: Of these too there are lines, of whole ticks and days.
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
+#: Whole numbers within are doubles, and so are their differences.
+_DOUBLE_WHOLE_MAX = 1 << 52
 
 
 class FillOperator(BlockwiseOperator):
@@ -182,7 +184,8 @@ class LinearFillOperator(PullOperator):
         apart = known_times[after] != known_times[after - 1]
         missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
-        found = _between(known_times, known, times[missing], after)
+        between = _cut_between if column.type is DataType.INT64 else _between
+        found = between(known_times, known, times[missing], after)
         values[missing] = (dates_of(found) if column.type is DataType.DATE else found).astype(values.dtype)
         valid[missing] = True
         return Column(column.type, values, None if valid.all() else valid)
@@ -202,11 +205,21 @@ def _point(column: Column, block: Block, row: int) -> _Point:
 
 
 def _on_line(column: Column, rows: Int64Array) -> NumericArray:
-    """Values of some rows as they lie on a line: dates as days, times as ticks, numbers as doubles."""
+    """Values of some rows as they lie on a line: dates as days, times as ticks, INT64 as it is, numbers as doubles."""
     values = column.numbers[rows]
     if column.type is DataType.DATE:
         return days_of(values)
-    return values if column.type in _WHOLE else values.astype(np.float64)
+    return values if values.dtype == np.int64 else values.astype(np.float64)
+
+
+def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
+    """Points on the lines between INT64 as `_between` finds them, cut off; exact where doubles would lose digits."""
+    if ((known > -_DOUBLE_WHOLE_MAX) & (known < _DOUBLE_WHOLE_MAX)).all():
+        return _between(known_times, known.astype(np.float64), times, after).astype(np.int64)
+    moments, whole = known_times.astype(object), known.astype(object)
+    run = moments[after] - moments[after - 1]
+    above = whole[after - 1] * run + (whole[after] - whole[after - 1]) * (times - moments[after - 1])
+    return (np.sign(above) * (abs(above) // abs(run)) * np.sign(run)).astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
