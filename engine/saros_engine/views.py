@@ -7,7 +7,8 @@
 
 Names of columns are made from what the statement says, and then views give way to their expressions; the rest of
 planning knows series only. A view of a view is kept as a view of what that one looks at. Nobody sees by a view what he
-may not read without it. A view whose series are gone (or may not be read) is no series any more; SHOW VIEW shows it.
+may not read without it. A view whose series are gone (or may not be read), or have types by now that its expression does
+not take, is no series any more; SHOW VIEW shows it.
 
 A ViewedSchema belongs to one statement.
 """
@@ -21,6 +22,7 @@ from functools import lru_cache
 
 from saros_engine.analysis.binding import Columns, bind
 from saros_engine.analysis.scope import Leaf, paths_of, with_paths
+from saros_engine.errors import SemanticError
 from saros_engine.expression import InputColumn
 from saros_engine.readable_schema import SchemaReader
 from saros_engine.time_filter import Moment
@@ -118,7 +120,7 @@ class ViewedSchema:
         return self._views.get(path)
 
     def series_of(self, view: View) -> SeriesSchema | None:
-        """The view as a series; None if what it looks at is not there."""
+        """The view as a series; None if what it looks at is not there, or has types that it does not take."""
         if view.path not in self._kept:
             self._kept[view.path] = self._as_series(view)
         return self._kept[view.path]
@@ -130,7 +132,10 @@ class ViewedSchema:
             if found is None:
                 return None
             paths[path] = InputColumn(0, found[1].type)
-        type_ = bind(view.expression, Columns(_ANY_MOMENT, paths)).type
+        try:
+            type_ = bind(view.expression, Columns(_ANY_MOMENT, paths)).type
+        except SemanticError:
+            return None
         name = split_path(view.path)[-1]
         encoding, compressor = DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return SeriesSchema(name, type_, encoding, compressor, None, view.tags, view.attributes)
