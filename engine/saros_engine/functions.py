@@ -35,9 +35,9 @@ from saros_engine.function import (
 from saros_engine.regex_functions import REGEX_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.series_functions import SERIES_FUNCTIONS
-from saros_engine.text import map_text, match_text, numbers_of, repeat_text, text_distances
+from saros_engine.text import cased_text, map_text, match_text, numbers_of, repeat_text, text_distances
 from saros_grammar.ast import Call
-from saros_storage.block import Block, Column
+from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, NumericArray, Scalar
 from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
@@ -250,16 +250,16 @@ def _text_function(
     return wrap
 
 
-def _mapped(name: str, kernel: str) -> None:
+def _mapped(name: str, change: Callable[[Column], TextArray]) -> None:
     def run(columns: Sequence[Column], _: Block) -> Column:
-        return Column(DataType.TEXT, map_text(columns[0], kernel), columns[0].valid)
+        return Column(DataType.TEXT, change(columns[0]), columns[0].valid)
 
     _text_function(name, DataType.TEXT)(lambda _: run)
 
 
-_mapped("upper", "utf8_upper")
-_mapped("lower", "utf8_lower")
-_mapped("trim", "utf8_trim_whitespace")
+_mapped("upper", lambda column: cased_text(column, "utf8_upper", str.upper))
+_mapped("lower", lambda column: cased_text(column, "utf8_lower", str.lower))
+_mapped("trim", lambda column: map_text(column, "utf8_trim_whitespace"))
 
 
 def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:

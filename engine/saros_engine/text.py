@@ -8,7 +8,7 @@ Arrow is imported when a query first needs it. Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
 
 #: Of a character in UTF-8, behind its first.
 _FOLLOWING_BYTES_MAX = 3
+#: Bytes below it are characters.
+_ASCII_END = 0x80
 
 
 def numbers_of(array: Arrow) -> NumericArray:
@@ -36,6 +38,14 @@ def numbers_of(array: Arrow) -> NumericArray:
 def map_text(column: Column, function: str, **options: object) -> TextArray:
     """Arrow's string function `function` over the column."""
     return from_arrow(getattr(arrow_compute(), function)(to_arrow(column.text, column.valid), **options))
+
+
+def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
+    """The column in another case. Arrow's `kernel` puts one character for one: beyond ASCII `change` does it."""
+    text = column.text
+    if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
+        return map_text(column, kernel)
+    return TextArray.of(None if t is None else change(t) for t in to_arrow(text, column.valid).to_pylist())
 
 
 def repeat_text(value: str | bytes, count: int) -> TextArray:

@@ -7,8 +7,8 @@
 
 Names of columns are made from what the statement says, and then views give way to their expressions; the rest of
 planning knows series only. A view of a view is kept as a view of what that one looks at. Nobody sees by a view what he
-may not read without it. A view whose series are gone (or may not be read), or have types by now that its expression does
-not take, is no series any more; SHOW VIEW shows it.
+may not read without it. A view whose series are gone (or may not be read), or have types by now that its expression
+does not take, is no series any more; SHOW VIEW shows it.
 
 A ViewedSchema belongs to one statement.
 """
