@@ -40,6 +40,7 @@ from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
 from saros_engine.queries import Queries
+from saros_engine.readable_schema import own_paths
 from saros_engine.result import Result, fixed_result
 from saros_engine.schema_statements import SchemaStatements
 from saros_engine.select_into import check_types, write_into, written
@@ -289,7 +290,8 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                self._store.delete([str(path) for path in paths], times)
+                schema = self._store.schema
+                self._store.delete([own for path in paths for own in own_paths(schema, str(path))], times)
                 return 0
             case ast.Load():
                 return load_files(self._store, statement, self._options.default_database_level, session.load_folders)

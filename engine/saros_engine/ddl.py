@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from saros_engine.altering import altered
 from saros_engine.database import Database
 from saros_engine.declared_series import declared_compressor, declared_encoding, declared_type, series_of
+from saros_engine.readable_schema import own_paths
 from saros_engine.templates import forget_places, given_by
 from saros_engine.view_statements import alter_view, forget_views
 from saros_engine.views import is_view, require_no_views
@@ -127,7 +128,7 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
 
 
 def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
-    """Patterns of those that are no template's: the one that is given, or one per device that uses no template."""
+    """Patterns of those that are no template's: as `own_paths`, of what is given or of each device without template."""
     own: dict[str, list[str]] = {}
     using = set()
     for device, series in matched:
@@ -136,9 +137,13 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
         else:
             using.add(device.path)
     if not using:
-        return [str(path)]
+        return own_paths(store.schema, str(path))
     last = "*" if path.nodes[-1] == "**" else path.nodes[-1]
-    return [f"{device}.{name}" for device, names in own.items() for name in (names if device in using else [last])]
+    found: list[str] = []
+    for place, names in own.items():
+        paths = [f"{place}.{name}" for name in names]
+        found += paths if place in using else own_paths(store.schema, f"{place}.{last}")
+    return found
 
 
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
