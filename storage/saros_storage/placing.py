@@ -24,8 +24,9 @@ def frames_of(tablets: Sequence[Tablet]) -> list[TabletFrame]:
     """Tablets as they are logged, without empty ones. Raises UserMistake 2007 for a time out of range."""
     frames = [TabletFrame(encode_tablet(tablet)) for tablet in tablets if tablet.rows]
     for frame in frames:
-        if frame.span.start <= TIME_MIN or frame.span.end >= TIME_MAX:
-            raise UserMistake(f"time {frame.span.start} of {frame.head.device} is out of range", code=2007)
+        for time in (frame.span.start, frame.span.end):
+            if not TIME_MIN < time < TIME_MAX:
+                raise UserMistake(f"time {time} of {frame.head.device} is out of range", code=2007)
     return frames
 
 
