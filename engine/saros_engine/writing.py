@@ -93,7 +93,7 @@ class Writer:
     def insert_columns(
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
     ) -> int:
-        """Write a batch; `columns` are by canonical measurement. Answers the points. Raises UserMistake."""
+        """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
         names = tuple(columns)
         values = tuple(columns.values())
         rows = len(times)
@@ -151,6 +151,7 @@ class Writer:
         missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
         fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
         own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
+        _require_once(own, names)
         self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
         if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
             if len(self._shapes) >= _SHAPES_MAX:
@@ -200,8 +201,7 @@ class Writer:
         Raises UserMistake 507 after a partial write, naming the measurements whose values were left out.
         """
         path = join_nodes(statement.device.nodes)
-        if len(set(statement.measurements)) < len(statement.measurements):
-            raise UserMistake(f"INSERT names a measurement twice: {', '.join(statement.measurements)}", code=701)
+        _require_once(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
             raise UserMistake("several rows need times: without any they would all be of now", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
@@ -293,9 +293,11 @@ class _Values:
 def _values_of(statement: Insert, known: DeviceSchema | None, template: Template | None, moment: Moment) -> _Values:
     """The statement's values for a device as it is known."""
     found = _Values()
+    met: list[str] = []
     for place, name in enumerate(statement.measurements):
         literals = [_literal(row[place], moment) for row in statement.rows]
         series = None if known is None else known.find(name)
+        met.append(name if series is None else series.measurement)
         created = None
         if series is None:
             type_ = inferred_type(literals)
@@ -311,7 +313,14 @@ def _values_of(statement: Insert, known: DeviceSchema | None, template: Template
         found.columns.append(_as_declared(series, column))
         if created is not None:
             found.missing.append(created)
+    _require_once(met, statement.measurements)
     return found
+
+
+def _require_once(own: Sequence[str], names: Sequence[str]) -> None:
+    """Raise UserMistake 701 if two of these names are those of one series, by its alias or not."""
+    if len(set(own)) < len(own):
+        raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
 
 
 def _literal(value: Expression, moment: Moment) -> Literal:

@@ -156,6 +156,15 @@ def test_an_insert_that_cannot_be_names_the_column(
         connection.insert(device, times, columns)  # type: ignore[arg-type]
 
 
+def test_an_insert_names_a_series_once_be_it_by_its_alias(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, timestamps="epoch") as connection:
+        connection.execute("create timeseries root.a.d.x(zed) with datatype=DOUBLE")
+        with pytest.raises(saros.Error, match="INSERT names a measurement twice: x, zed"):
+            connection.insert("root.a.d", [1], {"x": [1.0], "zed": [2.0]})
+        connection.insert("root.a.d", [1], {"zed": [3.0]})
+        assert [(1, 3.0)] == connection.execute("select x from root.a.d").fetchall()
+
+
 def test_fetchmany_gives_one_row_unless_it_is_told(tmp_path: Path) -> None:
     with saros.connect(tmp_path, timestamps="epoch") as connection:
         connection.insert("root.a.d", [1, 2, 3, 4], {"x": [1, 2, 3, 4]})
