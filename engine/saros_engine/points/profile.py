@@ -134,7 +134,7 @@ def _covariance(points: Points) -> float:
 
 
 def _correlation(points: Points) -> float:
-    return _covariance(points) / float(doubles(points).std() * doubles(points, 1).std())
+    return float(_covariance(points) / (doubles(points).std() * doubles(points, 1).std()))
 
 
 def _make_spread(_: Attributes, __: TimeUnit) -> Generator:
