@@ -25,6 +25,7 @@ from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
 from saros_engine.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.continuous import ContinuousQuery
 from saros_engine.database import Database, Writing
+from saros_engine.ddl import patterns_to_delete
 from saros_engine.durations import NOTHING, Durations, Spread
 from saros_engine.errors import EngineError, NotSupportedError, SemanticError
 from saros_engine.every_node import EveryNode, OtherNodes
@@ -40,7 +41,6 @@ from saros_engine.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
 from saros_engine.queries import Queries
-from saros_engine.readable_schema import own_paths
 from saros_engine.result import Result, fixed_result
 from saros_engine.schema_statements import SchemaStatements
 from saros_engine.select_into import check_types, write_into, written
@@ -290,8 +290,7 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                schema = self._store.schema
-                self._store.delete([own for path in paths for own in own_paths(schema, str(path))], times)
+                self._store.delete(patterns_to_delete(self._store.schema, map(str, paths)), times)
                 return 0
             case ast.Load():
                 return load_files(self._store, statement, self._options.default_database_level, session.load_folders)

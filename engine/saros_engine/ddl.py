@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from saros_engine.altering import altered
 from saros_engine.database import Database
 from saros_engine.declared_series import declared_compressor, declared_encoding, declared_type, series_of
-from saros_engine.readable_schema import own_paths
+from saros_engine.readable_schema import SchemaReader, own_paths
 from saros_engine.templates import forget_places, given_by
 from saros_engine.view_statements import alter_view, forget_views
 from saros_engine.views import is_view, require_no_views
@@ -125,6 +125,16 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
             raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
         count += removed
     return count
+
+
+def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> list[str]:
+    """Of which series a DELETE of these takes points. Raises UserMistake 508 for a view, which has none."""
+    found: list[str] = []
+    for pattern in patterns:
+        if is_view(tree.catalogue, pattern):
+            raise UserMistake(f"{pattern} is a view, which has no points: delete those of its series", code=508)
+        found += own_paths(tree, pattern)
+    return found
 
 
 def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
