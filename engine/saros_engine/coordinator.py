@@ -290,6 +290,7 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
+                self._store.catch_up("strong")  # of which aliases and views there are
                 self._store.delete(patterns_to_delete(self._store.schema, map(str, paths)), times)
                 return 0
             case ast.Load():
