@@ -268,15 +268,17 @@ def create_database(database: str) -> Operation:
 
 
 def alter_type(device: str, name: str, type_: DataType) -> Operation:
-    """SET DATA TYPE of a series that is there; its points are what they come to."""
+    """SET DATA TYPE; the series' points are what they come to. Nothing, if what would have made it has failed."""
 
     def run(store: Store) -> None:
         known = store.schema.device(device)
-        assert known is not None
-        store.change_schema([AlterType(device, name, type_, encoding_as(known.series[name], type_))])
+        if known is not None and name in known.series:
+            store.change_schema([AlterType(device, name, type_, encoding_as(known.series[name], type_))])
 
     def change(state: State) -> State:
-        known, before = state.devices[device], state.types.get((device, name), (TYPES[name],))
+        known, before = state.devices.get(device), state.types.get((device, name), (TYPES[name],))
+        if known is None or name not in known.series:
+            return state
         points = {time: as_type(value, before[-1], type_) for time, value in known.series[name].items()}
         state = state.with_device(device, replace(known, series={**known.series, name: points}))
         types = (*(t for t in before if t is not type_), type_)
