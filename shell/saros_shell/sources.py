@@ -38,6 +38,8 @@ _ARROW_TYPES = {
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?)$"
 _INTEGER = r"^[+-]?\d+$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
+#: What ends a time that says how far it is from UTC.
+_OFFSET = r"(Z|[+-]\d\d:?\d\d)$"
 _ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
 #: A number with a decimal comma, and maybe marks between its thousands.
 _COMMA_NUMBER = r"^[+-]?\d+([. ']\d{3})*,\d+([eE][+-]?\d+)?$"
@@ -253,7 +255,7 @@ class _Layout:
             for index in pc.indices_nonzero(pc.is_null(devices)).to_pylist():
                 reasons.setdefault(index, f"{self._options.device_column}: there is none")
         bad = [
-            BadRow(first_row + i + 1, reason, tuple(str(c[i]) for c in batch.columns))
+            BadRow(first_row + i + 1, reason, tuple(str(c[i]) if c[i].is_valid else "" for c in batch.columns))
             for i, reason in sorted(reasons.items())
         ]
         if reasons:
@@ -272,8 +274,11 @@ class _Layout:
         return pc.binary_join_element_wise(*texts, " ")
 
     def _times(self, column: pa.Array, reasons: dict[int, str], notes: list[str]) -> pa.Array:
-        if not pa.types.is_string(column.type):
-            return column
+        if _is_text(column.type):
+            column = column.cast(pa.string())
+        else:
+            _note(column, column, "", reasons)
+            return self._typed(column, notes)
         text = pc.utf8_trim_whitespace(column)
         pattern = self._options.time_format
         if pattern in _EPOCH_UNITS:
@@ -290,23 +295,52 @@ class _Layout:
     def _iso(self, text: pa.Array, reasons: dict[int, str], notes: list[str]) -> pa.Array:
         if _matches(text, _COMMA_FRACTION):
             text = pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2")
-        zoned = _matches(text, r"(Z|[+-]\d\d:?\d\d)$") > 0
         unit = "ns" if _matches(text, r"\.\d{7}") else "us"
-        type_ = pa.timestamp(unit, tz="UTC") if zoned else pa.timestamp(unit)
-        parsed = _cast(text, type_, _ISO, NO_TIME, reasons)
-        return parsed if zoned else self._zoned(parsed, notes)
+        naive, aware = pa.timestamp(unit), pa.timestamp(unit, tz="UTC")
+        ends = _matches(text, _OFFSET)
+        if ends == 0:
+            return self._zoned(_cast(text, naive, _ISO, NO_TIME, reasons), notes)
+        if ends == len(text):
+            return _cast(text, aware, _ISO, NO_TIME, reasons)
+        says = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
+        nothing = pa.scalar(None, pa.string())
+        given = _cast(pc.if_else(says, text, nothing), aware, _ISO, NO_TIME, {})
+        assumed = self._zoned(_cast(pc.if_else(says, nothing, text), naive, _ISO, NO_TIME, {}), notes)
+        times = pc.coalesce(given, assumed.cast(aware))
+        _note(times, text, NO_TIME, reasons)
+        return times
+
+    def _typed(self, column: pa.Array, notes: list[str]) -> pa.Array:
+        """Times that are no texts: in the zone, if they name none."""
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        bare = pa.types.is_timestamp(column.type) and column.type.tz is None
+        return self._zoned(column, notes) if bare else column
 
     def _zoned(self, naive: pa.Array, notes: list[str]) -> pa.Array:
-        """In the zone; of an hour that its clocks showed twice the first one, and none of one that they left out."""
+        """In the zone; of an hour that its clocks showed twice the first one.
+
+        An hour that they left out goes on as the one before it, as in SQL: 02:30 is 03:30 then.
+        """
         zone = self._options.zone
         times = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
         twice = pc.not_equal(times, pc.assume_timezone(naive, zone, ambiguous="latest", nonexistent="latest"))
+        before = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
+        never = pc.not_equal(times, before)
+        said = "times with an offset, or in UTC, leave no doubt"
         if pc.any(twice).as_py():
-            first = naive.filter(twice)[0].as_py().isoformat(" ")
-            rows = counted(pc.sum(twice).as_py(), "row")
+            rows = _first_of(naive, twice)
             notes.append(
-                f"the clocks of {zone} were set back: {rows} from {first} on could be of either hour, and are taken "
-                "for the first; times with an offset, or in UTC, leave no doubt"
+                f"the clocks of {zone} were set back: {rows} could be of either hour, and are taken for the first; "
+                f"{said}"
+            )
+        if pc.any(never).as_py():
+            offset = pc.subtract(pc.local_timestamp(before), before.cast(naive.type))
+            times = pc.if_else(never, pc.subtract(naive, offset).cast(times.type), times)
+            rows = _first_of(naive, never)
+            notes.append(
+                f"the clocks of {zone} were set forward: {rows} have a time that was left out, and are taken as so "
+                f"much later; is that the zone? {said}"
             )
         return times
 
@@ -363,6 +397,18 @@ class _Layout:
         pattern = _BOOLEAN if pa.types.is_boolean(type_) else _INTEGER if pa.types.is_integer(type_) else _NUMBER
         text = pc.utf8_trim_whitespace(column)
         return _cast(self._numbers(text), type_, pattern, f"is no {type_}", reasons, header, shown=text)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _first_of(naive: pa.Array, which: pa.Array) -> str:
+    """How many rows these are, and where they begin."""
+    first = naive.filter(which)[0].cast(pa.timestamp("us"), safe=False).as_py().isoformat(" ")
+    return f"{counted(pc.sum(which).as_py(), 'row')} from {first} on"
 
 
 def _parsed(text: pa.Array, pattern: str) -> pa.Array:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -173,6 +174,35 @@ def test_an_hour_that_the_clocks_showed_twice_is_told(tmp_path: Path) -> None:
     (note,) = read(tmp_path, text, zone="Europe/Berlin").notes
     assert note.startswith("the clocks of Europe/Berlin were set back: 1 row from 2020-10-25 02:30:00 on")
     assert [] == read(tmp_path, text).notes
+
+
+def test_an_hour_that_the_clocks_left_out_is_told_and_no_rows_of_it_fall_together(tmp_path: Path) -> None:
+    text = "time,v\n2024-03-31 01:59,1\n2024-03-31 02:15,2\n2024-03-31 02:45,3\n2024-03-31 03:00,4\n"
+    batch = read(tmp_path, text, zone="Europe/Berlin")
+    assert ["00:59", "01:15", "01:45", "01:00"] == [t.as_py().astimezone(UTC).strftime("%H:%M") for t in batch.times]
+    (note,) = batch.notes
+    assert note.startswith("the clocks of Europe/Berlin were set forward: 2 rows from 2024-03-31 02:15:00 on")
+    assert [] == read(tmp_path, text).notes
+
+
+def test_times_with_an_offset_and_without_one_may_stand_in_one_column(tmp_path: Path) -> None:
+    text = "time,v\n2024-07-01 12:00,1\n2024-07-01T12:00+05:00,2\nnoon,3\n,4\n"
+    batch = read(tmp_path, text, zone="Europe/Berlin")
+    assert [10, 7] == [t.as_py().astimezone(UTC).hour for t in batch.times]
+    reasons = ["time: 'noon' is no ISO 8601 time", "time: there is none"]
+    assert list(zip([3, 4], reasons, strict=True)) == [(row.number, row.reason) for row in batch.bad]
+    assert ("", "4") == batch.bad[1].values
+
+
+@pytest.mark.parametrize("times", ["timestamp", "date", "text"])
+def test_times_of_parquet_without_a_zone_are_in_that_of_the_option(tmp_path: Path, times: str) -> None:
+    moments = pa.array([datetime(2024, 7, 1), None], pa.timestamp("us"))  # noqa: DTZ001 (that is the point)
+    texts = pa.array(["2024-07-01", None], pa.large_string())
+    columns = {"timestamp": moments, "date": moments.cast(pa.date32()), "text": texts}
+    pq.write_table(pa.table({"time": columns[times], "v": [1.0, 2.0]}), tmp_path / "p.parquet")
+    (batch,) = read_source(tmp_path / "p.parquet", None, SourceOptions(zone="Europe/Berlin"))
+    assert [datetime(2024, 6, 30, 22, tzinfo=UTC)] == batch.times.to_pylist()
+    assert [(2, "time: there is none")] == [(row.number, row.reason) for row in batch.bad]
 
 
 def test_lines_in_front_of_the_header_are_skipped(tmp_path: Path) -> None:
