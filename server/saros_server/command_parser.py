@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
@@ -40,6 +40,21 @@ class CommandParser(argparse.ArgumentParser):
             if action.type not in _KINDS:
                 raise
             raise argparse.ArgumentError(action, f"{arg_string!r} is not {_KINDS[action.type]}") from None
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number, and no smaller one."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {_KINDS[int]}") from None
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{number} is too little: at least {least}")
+        return number
+
+    return read
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 import saros
 from saros.target import without_password
-from saros_server.command_parser import CommandParser
+from saros_server.command_parser import CommandParser, at_least
 
 _ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
@@ -98,31 +98,49 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = CommandParser(prog="saros bench", description="Measure writing and querying.")
     made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
-    made.add_argument("--groups", type=int, default=10, metavar="N", help="databases (default %(default)s)")
-    made.add_argument("--devices", type=int, default=10, metavar="N", help="per group (default %(default)s)")
-    made.add_argument("--sensors", type=int, default=10, metavar="N", help="per device (default %(default)s)")
+    made.add_argument("--groups", type=at_least(1), default=10, metavar="N", help="databases (default %(default)s)")
+    made.add_argument("--devices", type=at_least(1), default=10, metavar="N", help="per group (default %(default)s)")
+    made.add_argument("--sensors", type=at_least(1), default=10, metavar="N", help="per device (default %(default)s)")
     made.add_argument("--type", choices=tuple(TYPES), default="double", help="of the sensors (default %(default)s)")
     made.add_argument(
         "--wave", choices=(*WAVES, "mixed"), default="mixed", help="of the values (default %(default)s: each in turn)"
     )
-    made.add_argument("--batch", type=int, default=100, metavar="ROWS", help="rows of a batch (default %(default)s)")
     made.add_argument(
-        "--points", type=int, default=5_000_000, metavar="N", help="points to write in all (default %(default)s)"
+        "--batch", type=at_least(1), default=100, metavar="ROWS", help="rows of a batch (default %(default)s)"
     )
     made.add_argument(
-        "--late", type=float, default=0.0, metavar="SHARE", help="of batches that come late (default %(default)s)"
+        "--points",
+        type=at_least(1),
+        default=5_000_000,
+        metavar="N",
+        help="points to write in all (default %(default)s)",
+    )
+    made.add_argument(
+        "--late", type=_share, default=0.0, metavar="SHARE", help="of batches that come late (default %(default)s)"
     )
     made.add_argument("--aligned", action="store_true", help="aligned devices")
-    made.add_argument("--clients", type=int, default=1, metavar="N", help="that write at once (default %(default)s)")
+    made.add_argument(
+        "--clients", type=at_least(1), default=1, metavar="N", help="that write at once (default %(default)s)"
+    )
     made.add_argument(
         "--durability", default="fsync", help="fsync (default), os or interval:<ms>; of a server: as it has it"
     )
     made.add_argument(
-        "--queries", type=int, default=50, metavar="N", help="of each kind (default %(default)s; 0: none)"
+        "--queries", type=at_least(0), default=50, metavar="N", help="of each kind (default %(default)s; 0: none)"
     )
     made.add_argument("--bare", action="store_true", help="also measure a loop that only appends the same bytes")
     made.add_argument("--json", action="store_true", help="one JSON object, with the options")
     return made
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share: from 0 to 1, such as 0.1")
+    return share
 
 
 def run(folder: str, options: argparse.Namespace) -> list[Measured]:

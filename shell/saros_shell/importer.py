@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 import saros
 from saros.bulk import BulkWriter
-from saros_server.command_parser import CommandParser
+from saros_server.command_parser import CommandParser, at_least
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 from saros_shell.render import iso_times
@@ -165,13 +165,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--thousands", metavar="C", help="mark between the thousands of numbers, such as . (default: none)"
     )
-    made.add_argument("--skip-lines", type=int, default=0, metavar="N", help="lines in front of the header")
+    made.add_argument("--skip-lines", type=at_least(0), default=0, metavar="N", help="lines in front of the header")
     made.add_argument("--encoding", default="utf-8", metavar="NAME", help="of a CSV, such as latin-1 (default: utf-8)")
     made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
     made.add_argument("--columns", metavar="A,B,...", help="only these columns")
     made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="name of a column's series")
     made.add_argument("--type", action="append", default=[], metavar="HEADER=TYPE", help="type of a column")
-    made.add_argument("--batch-rows", type=int, default=50_000, metavar="N", help="rows of a batch (default: 50000)")
+    made.add_argument(
+        "--batch-rows", type=at_least(1), default=50_000, metavar="N", help="rows of a batch (default: 50000)"
+    )
     made.add_argument("--resume", action="store_true", help="go on where an import of the same files stopped")
     made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
     made.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -19,7 +19,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from saros_server.command_parser import CommandParser
+from saros_server.command_parser import CommandParser, at_least
 from saros_server.data_folder import reason
 from saros_shell import tsfile_tables as tables
 from saros_shell.render import render_table
@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         parts[name].add_argument("--unit", choices=tuple(TIME_UNITS), help="of the file's times: print them as dates")
     parts["inspect"].add_argument("--chunks", action="store_true", help="a row per chunk too")
     parts["inspect"].add_argument("--pages", action="store_true", help="a row per page too")
-    parts["dump"].add_argument("--limit", type=int, metavar="N", help="at most so many points")
+    parts["dump"].add_argument("--limit", type=at_least(0), metavar="N", help="at most so many points")
     return made
 
 
