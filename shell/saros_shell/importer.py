@@ -16,6 +16,7 @@ import argparse
 import codecs
 import csv
 import json
+import os
 import re
 import sys
 import time
@@ -29,6 +30,7 @@ import pyarrow.compute as pc
 
 import saros
 from saros.bulk import BulkWriter
+from saros.target import without_password
 from saros_server.command_parser import CommandParser, at_least
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
@@ -90,7 +92,8 @@ def main(arguments: Sequence[str]) -> int:
     files = without_bad_rows([Path(f) for f in options.files])
     missing = [str(f) for f in files if not f.is_file()]
     if missing:
-        sys.stderr.write(f"saros import: no such file: {', '.join(missing)}\n")
+        told = [f"{name} is a folder: name its files" for name in missing if os.path.isdir(name)]
+        sys.stderr.write(f"saros import: {told[0] if told else 'no such file: ' + ', '.join(missing)}\n")
         return 2
     try:
         check_device(options.device, options.device_column)
@@ -104,7 +107,8 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(OTHER_TYPE_HINT)
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n")
+        kept = os.path.exists(options.state)
+        sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n" if kept else "\ninterrupted\n")
         return 130
     numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
     sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
@@ -231,7 +235,7 @@ def type_words(types: Mapping[str, pa.DataType]) -> list[str]:
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
     """Load the files one after the other."""
-    state = State(Path(options.state), options.resume)
+    state = State(Path(options.state), _goal(options), resume=options.resume)
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
     clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
@@ -370,7 +374,10 @@ class BadRows:
         """Add the batch's bad rows; returns how many."""
         for row in batch.bad:
             if self._write is None:
-                stream = self._stack.enter_context(self.path.open("a" if self._append else "w", newline=""))
+                try:
+                    stream = self._stack.enter_context(self.path.open("a" if self._append else "w", newline=""))
+                except OSError as error:
+                    raise SourceError(f"cannot write bad rows to {self.path}: {error.strerror}") from error
                 self._write = csv.writer(stream).writerow
             self._write([row.number, row.reason, *row.values])
             self.count += 1
@@ -380,22 +387,29 @@ class BadRows:
 
 
 class State:
-    """How many rows of each file are loaded: a JSON file, replaced once a second."""
+    """How many rows of each file are loaded: a JSON file, replaced once a second.
 
-    def __init__(self, path: Path, resume: bool) -> None:
+    goal  where to: what was loaded elsewhere is still to be loaded here
+    """
+
+    def __init__(self, path: Path, goal: str, *, resume: bool) -> None:
         self._path = path
+        self._goal = goal
         self._rows: dict[str, int] = {}
         self._saved_at = 0.0
         if resume and path.is_file():
-            self._rows = json.loads(path.read_text(encoding="utf-8"))
+            self._rows = _progress_in(path)
 
     def rows_of(self, file: Path) -> int:
         """Rows done of this very file (same size and time of change)."""
-        return self._rows.get(_identity(file), 0)
+        return self._rows.get(self._key(file), 0)
 
     def note(self, file: Path, rows: int) -> None:
         """So many rows of the file were read."""
-        self._rows[_identity(file)] = rows
+        self._rows[self._key(file)] = rows
+
+    def _key(self, file: Path) -> str:
+        return f"{_identity(file)} -> {self._goal}"
 
     @property
     def is_due(self) -> bool:
@@ -405,8 +419,11 @@ class State:
     def save(self) -> None:
         """What was noted is loaded."""
         part = self._path.with_name(self._path.name + ".part")
-        part.write_text(json.dumps(self._rows), encoding="utf-8")
-        part.replace(self._path)
+        try:
+            part.write_text(json.dumps(self._rows), encoding="utf-8")
+            part.replace(self._path)
+        except OSError as error:
+            raise SourceError(f"cannot write {part}, where progress is kept: {error.strerror}; see --state") from error
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
@@ -417,6 +434,23 @@ class State:
 def _ticks(moment: pa.Scalar) -> int:
     ticks: int = moment.value
     return ticks
+
+
+def _goal(options: argparse.Namespace) -> str:
+    """Which database, and which devices in it, an import is for; without a password."""
+    target = options.database
+    where = without_password(target) if "://" in target else str(Path(target).resolve())
+    return f"{where} {options.device} {options.device_column}"
+
+
+def _progress_in(path: Path) -> dict[str, int]:
+    """Rows by file, as a state file has them. Raises SourceError."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): int(count) for name, count in rows.items()}
+    except (ValueError, AttributeError, OSError) as error:
+        said = f"{path} does not say how far an import came: remove it, and import without --resume"
+        raise SourceError(said) from error
 
 
 def _identity(file: Path) -> str:

@@ -74,6 +74,43 @@ def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypa
     assert not (tmp_path / "state.json").exists()
 
 
+def test_resuming_skips_nothing_that_went_to_another_device_or_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "p.csv"
+    source.write_text("time,x\n" + "".join(f"{i},{i}\n" for i in range(1, 1_001)))
+    arguments = ("--batch-rows", "100", str(source))
+    add = BulkWriter.add
+
+    def failing(self: BulkWriter, *given: object, **more: object) -> None:
+        if given[1][0].as_py() > 500:  # type: ignore[index]
+            raise KeyboardInterrupt
+        add(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BulkWriter, "add", failing)
+    assert 130 == run(tmp_path, "--device", "root.a.d", *arguments)
+    monkeypatch.setattr(BulkWriter, "add", add)
+    assert 0 == run(tmp_path, "--device", "root.a.e", *arguments, "--resume")
+    assert [(1_000,)] == rows(tmp_path, "select count(x) from root.a.e")
+
+
+def test_files_beside_the_source_that_cannot_be_read_or_written_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "p.csv"
+    source.write_text("time,x\n1,2\n")
+    for nonsense in ("nonsense", "[1]", '{"p.csv": "many"}'):
+        (tmp_path / "state.json").write_text(nonsense)
+        assert 1 == run(tmp_path, "--device", "root.a.d", "--resume", str(source))
+        assert "state.json does not say how far an import came: remove it" in capsys.readouterr().err
+    assert 1 == run(tmp_path, "--device", "root.a.d", "--state", str(tmp_path / "no" / "state.json"), str(source))
+    assert "where progress is kept: No such file or directory; see --state" in capsys.readouterr().err
+    source.write_text("time,x\n1,2\nx,3\n")
+    (tmp_path / "p.csv.bad.csv").mkdir()
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+    assert f"cannot write bad rows to {source}.bad.csv: Is a directory" in capsys.readouterr().err
+
+
 def test_a_device_per_value_of_a_column_and_other_names(tmp_path: Path) -> None:
     source = tmp_path / "all.csv"
     source.write_text(
@@ -117,6 +154,8 @@ def test_times_finer_than_the_database_are_cut_and_that_is_said(
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "missing.csv"))
     assert "no such file" in capsys.readouterr().err
+    assert 2 == run(tmp_path, "--device", "root.a.d", str(tmp_path))
+    assert f"{tmp_path} is a folder: name its files" in capsys.readouterr().err
 
 
 def test_bench_measures_what_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
