@@ -58,6 +58,15 @@ _BLOCK_BYTES = 4 << 20
 _NOT_TEXT = "invalid UTF8"
 #: What a TsFile begins with.
 _TSFILE = b"TsFile"
+#: What compressed files begin with, spreadsheets among them.
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip, as spreadsheets are, too",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+#: What UTF-16 mostly begins with.
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class SourceError(Exception):
@@ -123,12 +132,17 @@ def read_source(file: Path, format_: str | None, options: SourceOptions) -> Iter
     kind = format_ or ("parquet" if file.suffix.lower() in (".parquet", ".pq") else "csv")
     try:
         with file.open("rb") as stream:
-            if stream.read(len(_TSFILE)) == _TSFILE:
-                raise SourceError(f"{file} is a TsFile, which is loaded by SQL: load '{file.resolve()}'")
+            begin = stream.read(len(_TSFILE))
+        if begin == _TSFILE:
+            raise SourceError(f"{file} is a TsFile, which is loaded by SQL: load '{file.resolve()}'")
+        packed = next((name for mark, name in _PACKED.items() if begin.startswith(mark)), None)
+        if packed is not None:
+            raise SourceError(f"{file} is compressed ({packed}): unpack it first")
         yield from _read_parquet(file, options) if kind == "parquet" else _read_csv(file, options)
     except (UnicodeDecodeError, pa.ArrowInvalid, OSError) as error:
         if isinstance(error, UnicodeDecodeError) or _NOT_TEXT in str(error):
-            said = f"{file} is not {options.encoding}: say how it is written, such as --encoding latin-1"
+            likely = "utf-16" if begin.startswith(_UTF_16) else "latin-1"
+            said = f"{file} is not {options.encoding}: say how it is written, such as --encoding {likely}"
             raise SourceError(said) from error
         raise SourceError(f"{file}: {error}") from error
 

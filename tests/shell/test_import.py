@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -228,6 +229,18 @@ def test_a_device_that_cannot_be_told_is_refused_before_anything_is_read(
     assert 1 == run(tmp_path, "--device", device, *more, str(source))
     assert said in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+def test_compressed_files_and_utf_16_are_told_apart_from_latin_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "time,x\n1,2\n"
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "p.csv").write_bytes(text.encode("utf-16"))
+    for name, told in (("p.csv.gz", "is compressed (gzip): unpack it first"), ("p.csv", "--encoding utf-16")):
+        assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / name))
+        assert told in capsys.readouterr().err
+    assert 0 == run(tmp_path, "--device", "root.a.d", "--encoding", "utf-16", str(tmp_path / "p.csv"))
 
 
 def test_a_tsfile_is_loaded_by_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
