@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import saros
@@ -25,6 +26,8 @@ from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
+#: What a time begins with in SQL.
+_TIME = re.compile(r"\s*(-?\d|now\s*\()", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -115,11 +118,16 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
 
 
 def _where(options: argparse.Namespace) -> str:
+    """The condition on time. Raises saros.InterfaceError for what is no time: a word would be taken for a series."""
     parts = []
-    if options.start:
-        parts.append(f"time >= {options.start}")
-    if options.end:
-        parts.append(f"time < {options.end}")
+    for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):
+        if text is None:
+            continue
+        if not _TIME.match(text):
+            raise saros.InterfaceError(
+                f"{option} {text!r} is no time: give one such as 2024-01-01T08:00:00, now() - 1d, or a whole number"
+            )
+        parts.append(f"time {comparison} {text}")
     return " where " + " and ".join(parts) if parts else ""
 
 
@@ -132,8 +140,8 @@ def _write_each(
     except OSError as error:
         raise cannot_write(folder, error) from error
     report = Report()
-    for device in devices:
-        report.count += _write_device(connection, device, where, folder / f"{file_name(device.path)}.{kind}")
+    for device, name in zip(devices, file_names([device.path for device in devices]), strict=True):
+        report.count += _write_device(connection, device, where, folder / f"{name}.{kind}")
         report.files += 1
         progress.move_to(report.files)
         progress.show(report.count, report.count * len(device.series))
@@ -146,6 +154,13 @@ def _write_device(connection: saros.Connection, device: Device, where: str, targ
         return write_result(cursor, target)
 
 
-def file_name(path: str) -> str:
-    """A path as a file name: what a file system may mind becomes `_`."""
-    return re.sub(r"[^\w.\-]", "_", path)
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Paths as file names: what a file system may mind becomes `_`; of paths that come to one name later ones count."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for path in paths:
+        plain = re.sub(r"[^\w.\-]", "_", path)
+        tries = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        names.append(next(name for name in tries if name not in taken))
+        taken.add(names[-1])
+    return names

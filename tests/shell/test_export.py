@@ -52,6 +52,16 @@ def test_one_csv_per_device_that_import_reads_back(folder: str, tmp_path: Path) 
     assert [(1_000, 7, 1.5), (2_000, 8, None)] == rows
 
 
+def test_devices_whose_names_come_to_one_file_name_have_one_each(tmp_path: Path) -> None:
+    folder, out = str(tmp_path / "data"), tmp_path / "out"
+    with saros.connect(folder, options={"durability": "os"}) as connection:
+        for number, name in enumerate(("a b", "a+b", "a/b")):
+            connection.insert(f"root.a.`{name}`", [1], {"x": [number]})
+    assert 0 == export("root.**", "-d", folder, "-o", str(out), "--format", "csv")
+    assert ["root.a._a_b_-2.csv", "root.a._a_b_-3.csv", "root.a._a_b_.csv"] == sorted(p.name for p in out.iterdir())
+    assert {"0", "1", "2"} == {path.read_text().split()[-1].rpartition(",")[2] for path in out.iterdir()}
+
+
 def test_parquet_keeps_types_and_nulls(folder: str, tmp_path: Path) -> None:
     assert 0 == export("root.a.w.*", "-d", folder, "-o", str(tmp_path / "out"))
     table = pq.read_table(tmp_path / "out" / "root.a.w.parquet")
@@ -96,6 +106,17 @@ def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert 2 == export("-d", folder, "-o", "x")
     assert 1 == export("-e", "select n from root.a.`d 1`", "-d", folder, "-o", str(tmp_path / "x.unknown"))
     assert [] == list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("word", ["yesterday", "'2024-01-01'", "", "root.a.w.b"])
+def test_what_is_no_time_is_refused_and_not_an_export_of_no_rows(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    for option in ("--start", "--end"):
+        assert 1 == export("root.**", "-d", folder, "-o", str(tmp_path / "out"), option, word)
+        assert f"{option} {word!r} is no time: give one such as" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert 0 == export("root.**", "-d", folder, "-o", str(tmp_path / "out"), "--end", "NOW() - 1d", "--start=-5")
 
 
 def test_a_suffix_of_no_format_is_no_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
