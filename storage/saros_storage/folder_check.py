@@ -1,6 +1,6 @@
 """Checking a data folder: whatever a checksum or a count can tell, told without changing anything.
 
-    node.json  meta/schema     legible, the schema's checksum
+    node.json  meta/schema     legible, of a format that is known; the schema's checksum
     log/                       every record's checksum; no segment missing
     groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.checking`; that all
                                of it lies within the slice, and the `.resource` says of it what the file does
@@ -11,7 +11,6 @@ folder's lock. Belongs to one thread.
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
 from saros_storage.log.record import Record, scan
 from saros_storage.manifest import FileEntry, Manifest, decode_manifest
+from saros_storage.node_file import read_node_file
 from saros_storage.partition_files import file_path
 from saros_storage.resource import decode_resource, devices_of_file
 from saros_storage.schema_file import load_schema
@@ -108,8 +108,8 @@ class _FolderCheck:
         if not self._disk.exists(path):
             raise CorruptFile(path, 0, "missing: this is no data folder")
         try:
-            self._interval = int(json.loads(bytes(self._disk.map(path)))["time_partition_interval"])
-        except (ValueError, TypeError, KeyError) as error:
+            self._interval = int(str(read_node_file(self._folder, self._disk)["time_partition_interval"]))
+        except (ValueError, KeyError) as error:
             raise CorruptFile(path, 0, f"not a node file: {error}") from error
 
     def _check_schema(self) -> None:

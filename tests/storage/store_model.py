@@ -26,6 +26,7 @@ from saros_storage.errors import StorageError
 from saros_storage.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation import Mutation
+from saros_storage.node_file import check_node_file
 from saros_storage.paths import parse_pattern, split_path
 from saros_storage.placing import frames_of
 from saros_storage.reading import ScanRequest, TimeRange
@@ -407,6 +408,8 @@ def capture() -> Operation:
                 captured = region.capture(everything)
             id_ = shelf.put(captured)
         copy = CrashDisk()
+        copy.make_folder(FOLDER)
+        check_node_file(FOLDER, store.options, copy)
         pull_partitions(partial(shelf.read, id_), captured, f"{FOLDER}/{GROUP_FOLDER}", copy)
         shelf.release(id_)
         copy.make_folder(f"{FOLDER}/meta")

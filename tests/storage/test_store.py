@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
 from saros_storage.disk import File, LocalDisk, LocalFile
-from saros_storage.errors import FolderInUse, StorageError, StoreClosed, UserMistake
+from saros_storage.errors import CorruptFile, FolderInUse, StorageError, StoreClosed, UserMistake
 from saros_storage.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
+from saros_storage.types import Compressor, DataType, Encoding, Scalar, TimeUnit
 
 PLAIN_DEVICE, ALIGNED_DEVICE = "root.db.plain", "root.db.aligned"
 TYPES = {"i": DataType.INT32, "d": DataType.DOUBLE, "t": DataType.TEXT}
@@ -326,6 +326,19 @@ def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         open_store(tmp_path)
     assert 2015 == caught.value.code
+
+
+def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    """Its times would be read as of another unit; a folder that was never used is made anew."""
+    options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
+    store = open_store(tmp_path, options)
+    store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())
+    store.close()
+    node = tmp_path / "node.json"
+    node.unlink()
+    with pytest.raises(CorruptFile, match="missing, and the folder has data: put back the one that it was made with"):
+        open_store(tmp_path)
+    assert not node.exists()
 
 
 def test_a_damaged_file_is_set_aside_and_the_others_are_served(tmp_path: Path) -> None:

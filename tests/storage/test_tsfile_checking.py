@@ -162,6 +162,14 @@ def test_missing_files_and_damaged_logs_are_problems(folder: Path) -> None:
     assert any("node.json" in text for text in told)
 
 
+def test_a_folder_of_a_newer_format_is_a_problem(folder: Path) -> None:
+    """Nobody can open it here, so it is not well."""
+    node = folder / "node.json"
+    node.write_text(node.read_text().replace('"format": 1', '"format": 2'))
+    (problem,) = check(folder).problems
+    assert (2015, True) == (problem.code, "has format 2; this Saros reads up to 1" in str(problem))
+
+
 def test_what_is_no_data_folder_is_said_to_be_none(tmp_path: Path) -> None:
     (problem,) = check(tmp_path).problems
     assert "no data folder" in str(problem)
