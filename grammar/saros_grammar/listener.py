@@ -10,6 +10,8 @@ One listener per parse.
 from __future__ import annotations
 
 import difflib
+import re
+from itertools import chain
 from typing import Any, NoReturn
 
 from antlr4.error.ErrorListener import ErrorListener
@@ -27,7 +29,7 @@ _WORDS = {
     Sql.STRING: "a string",
     Sql.BLOB: "a blob",
     Sql.DATETIME: "a date",
-    Sql.DURATION: "a duration",
+    Sql.DURATION: "a duration such as 30m, 1h or 1d",
     Sql.DECIMAL: "a number",
     Sql.INTEGER: "a number",
     Sql.NAME: "a name",
@@ -49,6 +51,10 @@ _OPERATORS = frozenset(
 )
 _KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1])
 _KEYWORD_CHARACTERS_MAX = 20
+#: The end of a keyword, such as SERIES, is taken for it if it is so long.
+_PART_CHARACTERS_MIN = 6
+#: Words for units of time elsewhere.
+_UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
 _QUOTES = {"'": "string", '"': "string", "`": "name"}
 
 
@@ -89,19 +95,22 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
         return error_at(text, token.start, f"a quoted {_QUOTES[shown]} begins here and does not end", expected)
     if token.type == Sql.INTEGER and "a name" in expected:
         hint += f" (a name of digits only needs back-quotes: `{shown}`)"
+    if _UNIT.fullmatch(shown):
+        hint += "; durations are one word, such as 30m, 1h or 1d" if _WORDS[Sql.DURATION] not in expected else ""
     if token.type in (Sql.ROOT, Sql.TIME, Sql.TIMESTAMP) and "a name" in expected:
         hint += f" ({shown} is no legal name here)"
     return error_at(text, token.start, f"unexpected {shown[:40]!r}{hint}", expected)
 
 
 def _meant(token: Any) -> str | None:
-    """The keyword that a misspelt word resembles: one of the same letters in another order, or else the nearest."""
+    """The keyword that a misspelt word resembles: the same letters in another order, its end, or else the nearest."""
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None
     word = token.text.upper()
     close = difflib.get_close_matches(word, _KEYWORDS, n=5, cutoff=0.75)
     swapped = (keyword for keyword in close if sorted(keyword) == sorted(word))
-    return next(swapped, close[0] if close else None)
+    longer = (keyword for keyword in _KEYWORDS if len(word) >= _PART_CHARACTERS_MIN and keyword.endswith(word))
+    return next(chain(swapped, longer, close), None)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Statements that IoTDB has and Saros has not: what they are about, and what there is instead.
+"""Statements that IoTDB, or SQL elsewhere, has and Saros has not: what they are about, and what there is instead.
 
 The grammar does not know them: a text that it cannot read is looked up here by its first words, so that whoever pastes
 a script learns that it is not misspelt. The first row whose pattern fits tells. A text with signs that no statement has
@@ -18,6 +18,7 @@ from saros_grammar.generated.Sql import Sql
 
 #: So many words are looked at.
 _WORDS_MAX = 40
+_JOINS = "JOIN: series of several devices stand side by side by time, as in SELECT a.x, b.x FROM root.plant"
 _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"(create|alter|drop|delete|show|start|stop) (pipes?|pipeplugins?|pipeserver|pipesinks?|pipesinktype)",
@@ -62,16 +63,24 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"debug", "DEBUG: EXPLAIN ANALYZE has what was read"),
     (r"tracing", "TRACING: EXPLAIN ANALYZE has what was done"),
     (r"create snapshot for schema", "CREATE SNAPSHOT: saros backup keeps the schema, too"),
+    (r"(show|count) tables?", "tables: SHOW DEVICES lists devices, SHOW TIMESERIES their series"),
+    (r"desc|describe|show columns", "DESCRIBE: SHOW TIMESERIES root.a.b.** lists the series of a device"),
+    (r"create table", "tables: series come into being when they are written to, or by CREATE TIMESERIES"),
     (
-        r"create or replace view|(create|alter|drop|show|desc|describe|truncate) tables?|use|desc|describe|update",
-        "the table model",
+        r"drop table|truncate",
+        "tables: DROP TIMESERIES root.a.b.** drops series, DELETE FROM root.a.b.** their points",
     ),
+    (r"update", "UPDATE: INSERT of the same time takes the place of a value"),
+    (r"use", "USE: a path is always in full, from root"),
+    (r"select distinct", "SELECT DISTINCT: the function distinct(x) gives each value of a series once"),
+    (r"select .* from \S+( \. \S+)* ((inner|left|right|full|outer|cross) )*join", _JOINS),
+    (r"create or replace view|alter table", "the table model"),
 )
 _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words, what in _TABLE)
 
 
 def not_had(tokens: Iterable[Any]) -> str | None:
-    """What a text of these tokens, which is no statement, is about; None: nothing that IoTDB has."""
+    """What a text of these tokens, which is no statement, is about; None: nothing that others have."""
     words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
     if any(token.type == Sql.UNRECOGNIZED for token in words):
         return None
