@@ -117,7 +117,10 @@ _ROWS = (
     Status(2007, "TIME_OUT_OF_RANGE", ErrorClass.DATA, "Times are int64 in the instance's unit; check the unit."),
     Status(2008, "VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The value does not fit the series' type."),
     Status(
-        2010, "CORRUPT_FILE", ErrorClass.OPERATIONAL, "The file was set aside; restore it from a replica or a backup."
+        2010,
+        "CORRUPT_FILE",
+        ErrorClass.OPERATIONAL,
+        "Restore the file from a replica or a backup; damaged data was set aside, a file for LOAD only refused.",
     ),
     Status(2011, "UNSUPPORTED_FILE", ErrorClass.NOT_SUPPORTED, "Rewrite the file with a common encoding."),
     Status(
