@@ -20,6 +20,7 @@ Brief = Callable[[pa.Table], pa.Table]
 
 
 NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
+NOTHING_DELETED = "nothing is deleted: no series are meant (those of a device are root.plant.pump1.*)"
 #: Of a session that was open: only that makes the driver log in again, with what it was given.
 LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
 _NOT_LET_IN = 801
@@ -106,9 +107,12 @@ class StatementRunner:
 
 
 def done_line(statement: str, count: int) -> str:
-    """What a statement without rows answers: INSERT tells how much there is of it, others if it is more than one."""
-    if statement.lstrip().lower().startswith("insert"):
+    """What a statement without rows answers: INSERT and DELETE tell how much it is, others if it is more than one."""
+    words = statement.lower().split(maxsplit=2)
+    if words[:1] == ["insert"]:
         return f"done, {count} point{'' if count == 1 else 's'}"
+    if words[:2] == ["delete", "from"]:
+        return f"done, in {count} series" if count else NOTHING_DELETED
     return f"done, {count} changes" if count > 1 else "done"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell.runner import NO_SERIES, STALE, StatementRunner
+from saros_shell.runner import NO_SERIES, NOTHING_DELETED, STALE, StatementRunner
 
 
 @pytest.fixture
@@ -46,7 +46,10 @@ def test_a_name_that_is_no_series_is_noticed(query: str, expected: list[str], co
         ("insert into root.a.d(time, x) values (2, 2.5), (3, 3.5)", "done, 2 points"),
         ("INSERT into root.a.d(time, x) values (4, 2.5)", "done, 1 point"),
         ("create database root.b", "done"),
-        ("delete from root.a.d.x where time = 1", "done"),
+        ("delete from root.a.d.x where time = 1", "done, in 1 series"),
+        ("DELETE FROM root.a.d.*", "done, in 2 series"),
+        ("delete from root.a.d", NOTHING_DELETED),
+        ("delete from root.a.d.z", NOTHING_DELETED),
         ("delete timeseries root.a.**", "done, 2 changes"),
     ],
 )
