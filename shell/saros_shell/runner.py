@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 import saros
+from saros_shell.doubts import doubts, is_no_answer
 from saros_shell.render import RENDERERS, render_fitting
 
 Printer = Callable[[Iterable[str]], None]
@@ -94,16 +95,29 @@ class StatementRunner:
         if in_brief is not None and self.settings.format == "table":
             table = in_brief(pa.Table.from_batches(batches, schema))
             schema, batches = table.schema, iter(table.to_batches())
-        self.out(self._rendered(schema, batches))
+        begin: list[pa.RecordBatch] = []
+        self.out(self._rendered(schema, _noting(batches, begin)))
         if cursor.stale:
             self.error([STALE])
-        elif schema.names == ["Time"] and self.settings.chatty:
+        elif not self.settings.chatty:
+            return
+        elif schema.names == ["Time"]:
             self.error([NO_SERIES])
+        elif is_no_answer(pa.Table.from_batches(begin, schema)) and (notes := doubts(self.connection, statement)):
+            self.error(notes)
 
     def _rendered(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
         if self.screen is not None and self.settings.format == "table":
             return render_fitting(schema, batches, *self.screen())
         return RENDERERS[self.settings.format](schema, batches)
+
+
+def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; whether they are of one row or of more is noted on the way."""
+    for batch in batches:
+        if batch.num_rows and len(begin) < 2:
+            begin.append(batch.slice(0, 2))
+        yield batch
 
 
 def done_line(statement: str, count: int) -> str:

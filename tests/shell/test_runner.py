@@ -41,6 +41,26 @@ def test_a_name_that_is_no_series_is_noticed(query: str, expected: list[str], co
 
 
 @pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select x from root.a.d where state = on_fire", "on_fire, of which WHERE asks; a text has quotes: 'on_fire'"),
+        ("select count(x) from root.a.d where y > 1", "y, of which WHERE asks; a text has quotes: 'y'"),
+        ("select x from root.a.d where root.a.e.x > 1", "root.a.e.x, of which WHERE asks"),
+        ("select x from root.a.d where x > 5", None),
+        ("select x from root.a.d where time > 5", None),
+        ("select x from root.a.d where y is null", None),
+    ],
+)
+def test_a_condition_on_no_series_is_noticed_where_nothing_fits(
+    query: str, expected: str | None, connection: saros.Connection
+) -> None:
+    connection.execute("insert into root.a.d(time, state) values (1, 'on')")
+    notes: list[str] = []
+    assert StatementRunner(connection, list, notes.extend).run(query)
+    assert notes == ([] if expected is None else [f"note: no series is called {expected}"])
+
+
+@pytest.mark.parametrize(
     ("statement", "expected"),
     [
         ("insert into root.a.d(time, x) values (2, 2.5), (3, 3.5)", "done, 2 points"),
