@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import saros
 from saros_shell.meta import MetaError, run_meta
+from saros_shell.progress import counted
 from saros_shell.runner import StatementRunner, error_lines
 from saros_shell.statements import command_of, numbered_statements
 
@@ -30,12 +31,16 @@ class Session:
         go_on   also after something failed
         """
         outer, good = self.runner.where, True
-        for line, piece in numbered_statements(text):
+        pieces = numbered_statements(text)
+        for line, piece in pieces:
             self.runner.where = f"{script}:{line}: " if script else outer
             good = self.run_one(piece) and good
             if self.leaving or not (good or go_on):
                 break
         self.runner.where = outer
+        left = 0 if good or self.leaving else sum(1 for _ in pieces)
+        if left:
+            self.runner.error([f"note: what stands behind it was not run: {counted(left, 'statement')}"])
         return good
 
     def run_one(self, piece: str) -> bool:

@@ -39,6 +39,16 @@ def test_commands_stand_between_statements(piped) -> None:
     assert "Time,root.a.d.x" == Path("d.csv").read_text(encoding="utf-8").splitlines()[0]
 
 
+def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
+    """Who pastes many statements sees which one failed, and not how many were to come."""
+    text = f"{INSERT}\nselct 1;\n{INSERT}\n-- a comment;\n\\l\nselect x from root.a.d;"
+    code, out, err = piped(text)
+    assert (1, ["done, 2 points"]) == (code, out)
+    assert "note: what stands behind it was not run: 3 statements" == err[-1]
+    assert "note: what stands behind it was not run" not in "".join(piped(text, "--continue")[2])
+    assert "note: what stands behind it was not run" not in "".join(piped(f"{INSERT}\nselct 1;")[2])
+
+
 def test_rows_for_programs_are_not_mixed_with_notes(piped) -> None:
     code, out, _ = piped(f"{INSERT}\n\\pager off\nselect count(x) from root.a.d;", "--format", "csv")
     assert (0, ["count(root.a.d.x)", "2"]) == (code, out)
