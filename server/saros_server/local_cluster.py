@@ -32,7 +32,7 @@ from saros_server.launching import is_launched, is_taken, last_words, launch
 from saros_server.serving import Serving, serving
 from saros_storage.disk import Disk
 from saros_storage.errors import FolderInUse, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock
+from saros_storage.folder_lock import LOCK_FILE, FolderLock
 from saros_storage.layout import TEMPORARY, write_durably
 
 HOST = "127.0.0.1"
@@ -258,7 +258,11 @@ def _is_port_free(port: int) -> bool:
 
 @contextmanager
 def alone(directory: str, disk: Disk) -> Iterator[None]:
-    """While no other process makes or starts a cluster there; makes the directory. Raises UserMistake 2012."""
+    """While no other process makes or starts a cluster there. Raises UserMistake 2012.
+
+    The directory is made; one that was not there is gone again if nothing comes of it.
+    """
+    was_there = disk.exists(directory)
     disk.make_folder(directory)
     try:
         lock = FolderLock.acquire(directory)
@@ -268,6 +272,8 @@ def alone(directory: str, disk: Disk) -> Iterator[None]:
     try:
         yield
     finally:
+        if not was_there and disk.list(directory) == [LOCK_FILE]:
+            disk.remove_tree(directory)
         lock.release()
 
 

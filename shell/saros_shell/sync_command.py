@@ -25,7 +25,7 @@ from pathlib import Path
 
 import saros
 from saros.rounds import RemoteReceiver
-from saros.target import parse_target, without_password
+from saros.target import SCHEME, parse_target, without_password
 from saros_cluster.cluster_file import CLUSTER_FILE
 from saros_server.command_parser import CommandParser
 from saros_server.configuration import ConfigurationError
@@ -117,6 +117,8 @@ def _folder(options: argparse.Namespace) -> SenderFolder:
 
 
 def _add(options: argparse.Namespace) -> int:
+    if not options.target.startswith(SCHEME):
+        raise UserMistake(f"{options.target} is no address of a server: write saros://host:port", code=2003)
     target = parse_target(options.target)
     if not 1_000 <= options.chunk_bytes <= CHUNK_BYTES_MAX or options.retries < 0 or options.bytes_per_second < 0:
         raise UserMistake(f"chunks have 1000 to {CHUNK_BYTES_MAX} bytes, and nothing is below 0", code=2003)
@@ -175,6 +177,9 @@ def _once(options: argparse.Namespace) -> int:
     for name in names:
         try:
             _round(folder, name)
+        except FolderInUse as error:
+            sys.stderr.write(f"{name}: process {error.pid} sends to it: saros sync status shows how far that is\n")
+            failed = True
         except _FAILURES as error:
             sys.stderr.write(f"{name}: {error}\n")
             failed = True

@@ -422,6 +422,15 @@ def test_numbers_are_checked(tmp_path: Path, nodes: int, replicas: int, message:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_cluster_that_was_not_made_leaves_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    for directory in (there, tmp_path / "new"):
+        assert 2 == cluster_command.main(["up", "--nodes", "3", "--replicas", "5", "--dir", str(directory)])
+        assert "replicas is 5: expected from 1 to 3" in capsys.readouterr().err
+    assert [there] == list(tmp_path.iterdir())
+
+
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     saros.connect(str(tmp_path / "node2")).close()
     assert find(str(tmp_path), DISK) is None

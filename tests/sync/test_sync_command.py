@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from saros.target import parse_target
 from saros_server.cli import main
 from saros_server.server import Server
 from saros_storage.disk import LocalDisk
+from saros_storage.folder_lock import FolderLock
 from saros_sync.errors import Unreachable
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
@@ -117,6 +119,12 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
         fill(Path(folder), "edge")
         code, out, _ = run("add-receiver", f"saros://{centre.address}", "--data", folder, "--name", Path(folder).name)
         assert (0, f"receiver {name}") == (code, out.partition(";")[0])
+    told = f"saros sync: {centre.address} is no address of a server: write saros://host:port\n"
+    assert run("add-receiver", centre.address, "--data", edge) == (1, "", told)
+    lock = FolderLock.acquire(str(tmp_path / "edge" / "sync-sender" / name))
+    told = f"{name}: process {os.getpid()} sends to it: saros sync status shows how far that is\n"
+    assert run("once", "--data", edge) == (1, "", told)
+    lock.release()
     code, out, _ = run("once", "--data", edge)
     assert (0, f"{name}: round 1: 3 contents") == (code, out.partition(",")[0])
     assert (0, f"{name}: round 1: nothing new\n", "") == run("once", "--data", edge)
