@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import saros
 from saros.captures import RemoteCaptures
@@ -130,6 +131,8 @@ def _back_up(options: argparse.Namespace) -> int:
     progress = _Line(quiet=options.quiet)
     disk = LocalDisk()
     with _source(options) as source:
+        if os.path.isfile(options.to):
+            raise UserMistake(f"{options.to} is a file, and a folder for backups is wanted", code=2003)
         disk.make_folder(options.to)
         owner = FolderLock.acquire(options.to)
         try:
@@ -148,7 +151,7 @@ def _back_up(options: argparse.Namespace) -> int:
     known = f", {done.files_known} known" if done.files_known else ""
     kind = "incremental" if catalog.incremental else "full"
     sys.stdout.write(
-        f"backup {catalog.number} in {options.to}, {kind}: {done.files_done} files copied{known},"
+        f"backup {catalog.number} in {options.to}, {kind}: {counted(done.files_done, 'file')} copied{known},"
         f" {amount(done.size_done)} in {seconds:.1f} s ({amount(int(done.size_done / max(seconds, 1e-9)))}/s)\n"
     )
     if catalog.exact and catalog.number > 1 and not catalog.continues:
@@ -171,6 +174,10 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
             remote.close()
         return
     there = os.listdir(options.data)
+    if Path(options.to).resolve().is_relative_to(Path(options.data).resolve()):
+        raise UserMistake(
+            f"{options.to} lies in {options.data}, and would be lost with it: back up elsewhere", code=2003
+        )
     if NODE_FILE not in there:
         raise UserMistake(f"{options.data} is no data folder: it has no {NODE_FILE}", code=2003)
     if CLUSTER_FILE in there:

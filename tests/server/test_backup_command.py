@@ -34,6 +34,18 @@ def restore(*arguments: object) -> int:
     return backup_command.restore([str(word) for word in arguments])
 
 
+def test_backups_lie_in_a_folder_outside_of_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, file = tmp_path / "data", tmp_path / "file"
+    saros.connect(str(data)).close()
+    file.write_text("")
+    for place in (data, data / "backups"):
+        assert 1 == back_up("--data", data, "--to", place)
+        assert f"{place} lies in {data}, and would be lost with it: back up elsewhere" in capsys.readouterr().err
+    assert 1 == back_up("--data", data, "--to", file)
+    assert f"{file} is a file, and a folder for backups is wanted" in capsys.readouterr().err
+    assert not (data / "backups").exists()
+
+
 def test_a_folder_is_backed_up_and_restored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, backups = tmp_path / "data", tmp_path / "backups"
     with saros.connect(str(data), options={"durability": "os"}) as connection:
