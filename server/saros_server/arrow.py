@@ -238,7 +238,9 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
     if array.null_count:
         raise UserMistake("a time is null: every row needs a time", code=2007)
     if not pa.types.is_timestamp(array.type) and not pa.types.is_integer(array.type):
-        raise UserMistake(f"times must be integers or timestamps, not {array.type}", code=2007)
+        texts = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+        remedy = "; np.array(times, 'datetime64[ms]') makes them of ISO 8601 texts" if texts else ""
+        raise UserMistake(f"times must be integers or timestamps, not {array.type}{remedy}", code=2007)
     try:
         return np.asarray(_in_unit(array, unit, zone).cast(pa.int64()).to_numpy())
     except pa.ArrowInvalid as error:

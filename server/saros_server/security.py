@@ -169,4 +169,5 @@ def read_password(path: str) -> str:
         with open(path, encoding="utf-8") as stream:
             return stream.readline().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read a password from {path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigurationError(f"cannot read a password from {path}: {why}") from error

@@ -144,6 +144,7 @@ def test_a_target_is_a_path_or_an_address(target: object) -> None:
         ("root.a.d", [1], {"x": 1}, "column x: values cannot be read as one type"),
         ("root.a.d", [1, 2], {"ok": [1, 2], "x": [1, "a"]}, "column x: values cannot be read as one type"),
         ("root.a.d", [1], {"x": [{}]}, "column x: columns of Arrow type struct<> cannot be stored"),
+        ("root.a.d", ["2024-01-01"], {"x": [1]}, r"not string; np\.array\(times, 'datetime64\[ms\]'\) makes them"),
         ("root.a.d", 1, {"x": [1]}, "times: values cannot be read as one type"),
         ("root.a.d", [1], {1: [1]}, "names of columns are texts, not 1"),
         (None, [1], {"x": [1]}, "paths of devices .* are texts, not None"),

@@ -168,3 +168,18 @@ def test_an_address_that_is_none_is_named_once_with_the_reason(tmp_path: Path) -
     assert (1, 1) == (done.returncode, done.stderr.count("saros start: "))
     assert "cannot listen on nowhere.invalid:0: " in done.stderr
     assert "GRPC" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("user init --data data --password-file gone", "cannot read a password from gone: No such file or directory"),
+        ("pipeline check gone.yaml", "gone.yaml cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_once(
+    words: str, told: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert data.parent == Path.cwd()
+    assert main(words.split()) in (1, 2)
+    assert capsys.readouterr().err.endswith(f": {told}\n")

@@ -16,7 +16,7 @@ _UNITS_TO_SECONDS = ("Y", "M", "W", "h", "m")
 
 
 class UnreadableValues(Exception):
-    """Values that are not all of one type."""
+    """Values that are not all of one type, or whole numbers that none has."""
 
     code = 507
 
@@ -25,7 +25,9 @@ def arrow_array(values: object, what: str) -> pa.Array:
     """The values; a dictionary is resolved. Not copied if they are Arrow's. Raises UnreadableValues, naming `what`."""
     try:
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else _converted(values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
+    except OverflowError as error:
+        raise UnreadableValues(f"{what}: a whole number is outside of -2**63 to 2**63 - 1") from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise UnreadableValues(f"{what}: values cannot be read as one type: {error}") from error
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

@@ -137,7 +137,8 @@ def load(path: str | Path) -> Pipeline:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"{path} cannot be read: {why}") from error
     return parse(text, Path(path).resolve().parent)
 
 
