@@ -42,6 +42,11 @@ def test_the_example_is_a_pipeline() -> None:
         ),
         ("database: d\nsteps: [{report: {devices: a, to: b, outlier: x}}]", "outlier is a number, not 'x'"),
         ("database: {a: b", "no YAML"),
+        ("# nothing yet", "the file is empty: it names a database, and steps"),
+        (
+            "database: d\nsteps: [{rollup: {devices: a, interval: 1minute, into: b}}]",
+            "steps[0].rollup.interval is a duration such as 1m, 1h or 1d, not '1minute'",
+        ),
     ],
 )
 def test_what_a_file_may_not_say_is_named(text: str, said: str) -> None:

@@ -13,12 +13,16 @@ Paths of files are relative to the pipeline's file. Pure but for reading that fi
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from saros_spark.errors import SourceError
+
+#: As SQL has them.
+_DURATION = re.compile(r"(\d+(y|mo|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,8 @@ def parse(text: str, folder: Path) -> Pipeline:
     except yaml.YAMLError as error:
         raise SourceError(f"no YAML: {error}") from error
     known = {"database", "user", "password_file", "tls_ca", "spark", "steps"}
+    if document is None:
+        raise SourceError("the file is empty: it names a database, and steps")
     values = _mapping(document, "the file", known)
     for name in ("database", "steps"):
         if name not in values:
@@ -169,6 +175,8 @@ def _step(value: object, where: str) -> Step:
         raise SourceError(f"{where} is one of {', '.join(_STEPS)}, with its settings")
     ((name, settings),) = step.items()
     made: Step = _made(_STEPS[name], settings, f"{where}.{name}")
+    if isinstance(made, Rollup) and not _DURATION.fullmatch(made.interval):
+        raise SourceError(f"{where}.{name}.interval is a duration such as 1m, 1h or 1d, not {made.interval!r}")
     return made
 
 
