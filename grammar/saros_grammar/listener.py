@@ -79,6 +79,8 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
         before = recognizer.getTokenStream().LT(-1)
         if offendingSymbol.type == Sql.ROOT and before is not None and _meant(before) == "FROM":
             offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
+        if before is not None and before.type == Sql.SEMICOLON:
+            raise error_at(self._text, offendingSymbol.start, "one statement at a time: this is a second one", expected)
         raise _mistake(self._text, offendingSymbol, expected)
 
 

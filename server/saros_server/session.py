@@ -92,6 +92,7 @@ def open_session(
             loaded = load(folder=folder, file=configuration_file(folder), overrides=options)
             shared = _nodes[key] = _Shared(_opened(folder, loaded.values), options=dict(options))
         elif options and dict(options) != shared.options:
+            load(folder=folder, file=configuration_file(folder), overrides=options)  # a wrong one is named
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
     configuration = shared.node.configuration

@@ -132,9 +132,17 @@ def test_rowcount_of_executemany_is_of_all_rows(tmp_path: Path) -> None:
         assert -1 == cursor.execute("select x from root.a.d").rowcount
 
 
-@pytest.mark.parametrize("target", [None, 5])
+def test_a_wrong_option_is_named_also_where_the_folder_is_open(tmp_path: Path) -> None:
+    with saros.connect(tmp_path):
+        with pytest.raises(saros.ProgrammingError, match="unknown option durabilty; did you mean durability"):
+            saros.connect(tmp_path, options={"durabilty": "os"})
+        with pytest.raises(saros.ProgrammingError, match="open in this process with other options: close it first"):
+            saros.connect(tmp_path, options={"durability": "os"})
+
+
+@pytest.mark.parametrize("target", [None, 5, ""])
 def test_a_target_is_a_path_or_an_address(target: object) -> None:
-    with pytest.raises(saros.InterfaceError, match=rf"a folder's path or saros://host:port, not {target}"):
+    with pytest.raises(saros.InterfaceError, match=rf"a folder's path or saros://host:port, not {target!r}"):
         saros.connect(target)  # type: ignore[arg-type]
 
 
