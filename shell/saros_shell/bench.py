@@ -40,6 +40,8 @@ _PERIOD_ROWS = 360
 _SEED = 7
 #: A late batch is written so many batches behind the others.
 _LATE_BATCHES = 20
+#: Of the line that tells what is measured.
+_LINE_CHARACTERS = 60
 WAVES = ("sine", "square", "sawtooth", "walk")
 TYPES = {"double": np.float64, "float": np.float32, "int32": np.int32, "int64": np.int64}
 
@@ -83,6 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("saros bench: interrupted\n")
         return 130
     finally:
+        _tell("")
         if options.database is None:
             shutil.rmtree(folder, ignore_errors=True)
     if options.json:
@@ -148,6 +151,7 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     remote = "://" in folder
     own = None if remote else {"durability": options.durability}
     with saros.connect(folder, timestamps="epoch", options=own) as connection:
+        _tell("writes")
         warm(connection)
         make_databases(connection, options.groups)
         results = [_bare(folder, options)] if options.bare and not remote else []
@@ -319,6 +323,7 @@ def statements(template: str, options: argparse.Namespace, rows: int, count: int
 
 def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.Namespace, rows: int) -> Measured:
     name, template = kind
+    _tell(name)
     latencies = []
     points = 0
     began = time.perf_counter()
@@ -331,6 +336,14 @@ def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.
 
 
 # ---------------------------------------------------------------------------------------------- report
+
+
+def _tell(name: str) -> None:
+    """On a terminal, what is measured at the moment; nothing: it is over."""
+    if sys.stderr.isatty():
+        line = f"measuring {name} ..." if name else ""
+        sys.stderr.write(f"\r{line:<{_LINE_CHARACTERS}}\r")
+        sys.stderr.flush()
 
 
 def report(results: Sequence[Measured], options: argparse.Namespace, stream: TextIO) -> None:

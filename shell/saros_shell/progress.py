@@ -21,6 +21,8 @@ class Progress:
         self._started = time.monotonic()
         self._drawn_at = 0.0
         self._silent = quiet or not sys.stderr.isatty()
+        #: What the line says, of the seconds that have gone by, also if it was not time to draw it.
+        self._what: Callable[[float], str] | None = None
 
     def move_to(self, position: int) -> None:
         """`position` bytes are done."""
@@ -38,9 +40,9 @@ class Progress:
         """Redraw if it is time, with files and the rate of bytes."""
         self._draw(lambda elapsed: f"{files} files, {self.bytes_done / elapsed / 1e6:.1f} MB/s")
 
-    def _draw(self, what: Callable[[float], str]) -> None:
-        now = time.monotonic()
-        if self._silent or now - self._drawn_at < REDRAW_S:
+    def _draw(self, what: Callable[[float], str], *, at_last: bool = False) -> None:
+        now, self._what = time.monotonic(), what
+        if self._silent or (now - self._drawn_at < REDRAW_S and not at_last):
             return
         self._drawn_at = now
         elapsed = max(now - self._started, 1e-9)
@@ -53,8 +55,9 @@ class Progress:
         sys.stderr.flush()
 
     def finish(self) -> None:
-        """Leave the line."""
-        if self._drawn_at:
+        """Leave the line, which says how it ended."""
+        if self._drawn_at and self._what is not None:
+            self._draw(self._what, at_last=True)
             sys.stderr.write("\n")
 
 

@@ -187,6 +187,16 @@ def test_bench_measures_what_it_is_asked_for(tmp_path: Path, capsys: pytest.Capt
     assert "points/s" in capsys.readouterr().out
 
 
+def test_bench_tells_a_terminal_what_it_measures(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert 0 == bench.main(["--groups", "1", "--devices", "1", "--sensors", "1", "--points", "100", "--queries", "1"])
+    told = [part.strip() for part in capsys.readouterr().err.split("\r")]
+    assert ["measuring writes ...", "measuring Q1 exact point ..."] == [part for part in told if part][:2]
+    assert not told[-2]
+
+
 def test_files_that_are_not_utf_8_say_how_they_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "ofen.csv"
     source.write_bytes("zeit;Temp °C;Zustand\n2024-01-01 00:00:00;20,5;läuft\n".encode("latin-1"))

@@ -39,3 +39,17 @@ def test_a_bar(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     drawn = capsys.readouterr().err.split("\r")[1:]
     assert 3 == len(drawn)
     assert max(map(len, drawn)) < width
+
+
+def test_the_last_line_is_of_all(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came since the line was drawn last is in it, too."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    bar = Progress(100, quiet=False)
+    for rows in (1, 70, 100):
+        bar.move_to(rows)
+        bar.show(rows, rows)
+    bar.finish()
+    drawn = capsys.readouterr().err.split("\r")[1:]
+    assert ["1 rows", "100 rows"] == [line.split("%  ")[1].split(",")[0] for line in drawn]
+    assert drawn[-1].endswith("0 s left \n")
