@@ -55,19 +55,19 @@ def alter_database(store: Database, statement: AlterDatabase) -> int:
 
 
 def delete_databases(store: Database, statement: DeleteDatabases) -> int:
-    """DROP DATABASE."""
-    count = 0
+    """DROP DATABASE; of none if one of the paths is not one."""
+    databases: dict[str, None] = {}
     for path in statement.paths:
         found = store.schema.match_databases(parse_pattern(str(path)))
         if not found:
             raise UserMistake(f"Path [{path}] is not a database", code=504)
-        for database in found:
-            store.delete_database(database)
-            _forget_ttl(store, _patterns_of_database(database))
-            forget_places(store, database)
-            forget_views(store, database)
-            count += 1
-    return count
+        databases |= dict.fromkeys(found)
+    for database in databases:
+        store.delete_database(database)
+        _forget_ttl(store, _patterns_of_database(database))
+        forget_places(store, database)
+        forget_views(store, database)
+    return len(databases)
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl) -> int:
@@ -116,15 +116,19 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
 
 
 def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
-    """DROP TIMESERIES, of all that the patterns match but for those of device templates."""
+    """DROP TIMESERIES, of all that the patterns match but for those of device templates; of none if one has nothing."""
+    found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
     count = 0
-    for path in statement.paths:
-        matched = store.schema.match_series(parse_pattern(str(path)))
-        removed = sum(map(store.delete_series, _own(store, path, matched)))
+    for path, matched in found:
+        if any(given_by(store.schema, device, series.measurement) is None for device, series in matched):
+            continue
+        # What somebody else is dropping is gone everywhere when this has looked for it.
+        removed = 0 if matched else store.delete_series(str(path))
         if not removed:
             raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
         count += removed
-    return count
+    patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
+    return count + sum(map(store.delete_series, patterns))
 
 
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> list[str]:
