@@ -118,16 +118,16 @@ def rename_view(store: Database, statement: RenameView) -> int:
 
 
 def drop_views(store: Database, statement: DropViews) -> int:
-    """DROP VIEW."""
-    count = 0
+    """DROP VIEW; of none if one of the paths has none."""
+    dropped: dict[str, None] = {}
     for path in statement.paths:
         pattern = parse_pattern(str(path))
         found = [known for known in texts_of_views(store.schema.catalogue) if pattern.matches(split_path(known))]
         if not found:
             raise UserMistake(f"View [{path}] does not exist: look with SHOW VIEW", code=_MISSING)
-        store.change_schema([SetEntry(KIND, known, None) for known in found])
-        count += len(found)
-    return count
+        dropped |= dict.fromkeys(found)
+    store.change_schema([SetEntry(KIND, known, None) for known in dropped])
+    return len(dropped)
 
 
 def forget_views(store: Database, database: str) -> None:
