@@ -1,7 +1,10 @@
-"""Paths in the WHERE of a SELECT without an answer that no series has, such as a text without quotes.
+"""What a statement without an answer may not have meant.
 
-WHERE takes it for null, so that no row qualifies, in silence. It is found by asking for it, with the rights of who
-asks. One thread.
+    SELECT ... WHERE state = on     a path that no series has, such as a text without quotes: it is null, and no row
+                                    qualifies. It is found by asking for it, with the rights of who asks
+    SHOW TIMESERIES root.a.d        the path of a device, where one of series is wanted
+
+One thread.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from contextlib import suppress
 import pyarrow as pa
 
 import saros
-from saros_grammar.ast import Select
+from saros_grammar.ast import Select, Show, ShowKind
 from saros_grammar.errors import ParseError
 from saros_grammar.expression_tree import PathExpression
 
 #: So many are asked for.
 _PATHS_MAX = 8
+_OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
 def is_no_answer(table: pa.Table) -> bool:
@@ -27,15 +31,17 @@ def is_no_answer(table: pa.Table) -> bool:
 
 
 def doubts(connection: saros.Connection, statement: str) -> list[str]:
-    """A note for each path in the statement's WHERE that no series has."""
+    """A note for each path in WHERE that no series has, or for the one path that SHOW was given as a pattern."""
     from saros_engine.analysis.scope import paths_of  # for the few statements that need it
     from saros_grammar.parser import parse
 
     with suppress(ParseError, saros.Error):
-        select = parse(statement).statement
-        if isinstance(select, Select) and select.where is not None:
-            paths = list(dict.fromkeys(paths_of(select.where)))[:_PATHS_MAX]
-            return [_note(path) for path in paths if not _is_there(connection, path, select.from_paths)]
+        asked = parse(statement).statement
+        if isinstance(asked, Select) and asked.where is not None:
+            paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
+            return [_note(path) for path in paths if not _is_there(connection, path, asked.from_paths)]
+        if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
+            return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
     return []
 
 

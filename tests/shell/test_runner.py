@@ -60,6 +60,15 @@ def test_a_condition_on_no_series_is_noticed_where_nothing_fits(
     assert notes == ([] if expected is None else [f"note: no series is called {expected}"])
 
 
+@pytest.mark.parametrize("what", ["timeseries", "devices"])
+def test_a_path_that_is_asked_for_as_a_pattern_is_noticed(what: str, connection: saros.Connection) -> None:
+    for path, told in (("root.a", True), ("root.a.d.x" if what == "timeseries" else "root.a.d", False)):
+        notes: list[str] = []
+        assert StatementRunner(connection, list, notes.extend).run(f"show {what} {path}")
+        note = f"note: {path} is a pattern here, which means just that path: below it is {path}.**"
+        assert notes == ([note] if told else [])
+
+
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
