@@ -174,12 +174,12 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
             remote.close()
         return
     there = os.listdir(options.data)
+    if NODE_FILE not in there:
+        raise UserMistake(f"{options.data} is no data folder: it has no {NODE_FILE}", code=2003)
     if Path(options.to).resolve().is_relative_to(Path(options.data).resolve()):
         raise UserMistake(
             f"{options.to} lies in {options.data}, and would be lost with it: back up elsewhere", code=2003
         )
-    if NODE_FILE not in there:
-        raise UserMistake(f"{options.data} is no data folder: it has no {NODE_FILE}", code=2003)
     if CLUSTER_FILE in there:
         raise UserMistake(
             f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port", code=2003
