@@ -160,7 +160,8 @@ class Groups:
         hard_state = begun(contents.hard_state, topology.terms.get(group, 0))  # that is durable with the topology
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
-            machine.start(partial(ground.host.compact, group), ground.log.sync_due)
+            last = contents.entries[-1] if contents.entries else None
+            machine.start(partial(ground.host.compact, group), ground.log.sync_due, last)
             add(group, restored, machine, ground.raft)
         except BaseException:
             machine.close()

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saros_storage.activity import PartitionActivity
 from saros_storage.arrivals import link_arrived
@@ -37,11 +37,13 @@ from saros_storage.partition import Key, Partition
 from saros_storage.partition_files import file_path, open_partition, save_manifests
 from saros_storage.partition_status import PartitionStatus, status_of
 from saros_storage.partitions import Partitions
-from saros_storage.schema import SchemaTree, SetTtl
+from saros_storage.schema import SchemaTree, SetTtl, TtlRules
 from saros_storage.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.store_options import StoreOptions
 from saros_storage.ttl import Expiry
 from saros_storage.view import LocalReadView
+
+_NO_RULES = TtlRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Region:
         self.lock = threading.Condition()
         self._views = 0
         self._closed = False
+        #: Whether the rules of TTL are no older than those that held before the start.
+        self._rules_hold = False
         self.staging = Staging(folder, disk, self.report_corrupt)
         self.partitions = Partitions(options.time_partition_interval, schema, schema_index, self._partition_folder)
         self._load_partitions()
@@ -113,7 +117,7 @@ class Region:
             self.report_corrupt,
             self._compact,
             self.staging,
-            self.expiry,
+            self._expiry_for_good,
         )
         self._ground = Ground(
             self._options,
@@ -125,9 +129,15 @@ class Region:
             self._flusher.storing,
             journal.sync_due,
             self.report_corrupt,
-            self.expiry,
+            self._expiry_for_good,
         )
         self._flusher.start()
+
+    def trust_rules(self) -> None:
+        """All entries that were there before the start have taken effect: what is expired may go."""
+        with self.lock:
+            self._rules_hold = True
+            self._flusher.expire_soon()
 
     def start_compacting(self) -> None:
         """Begin to compact; after `start`, and after whatever drops databases without holding `flusher.folders`."""
@@ -408,6 +418,11 @@ class Region:
     def expiry(self) -> Expiry:
         """What is expired as of now."""
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
+
+    def _expiry_for_good(self) -> Expiry:
+        """What is expired and may go: nothing by rules of which an entry that is still to take effect may keep more."""
+        expiry = self.expiry()
+        return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)
 
     def expire(self) -> None:
         """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then.

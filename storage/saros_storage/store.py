@@ -130,6 +130,7 @@ class Store:
                 if record.kind == MUTATION:
                     self._region.take_effect(record.index, decode_mutation(record.payload))
                     self._region.freeze_large()
+        self._region.trust_rules()
         self._region.sweep_staged()
         self._region.start_compacting()
 

@@ -48,7 +48,16 @@ from saros_storage.latest_cache import Point
 from saros_storage.layout import TRASH_PREFIX
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.schema import CreateDatabase, CreateSeries, DeleteDatabase, DeleteSeries, SchemaChange, SeriesSchema
+from saros_storage.schema import (
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    DeleteSeries,
+    SchemaChange,
+    SeriesSchema,
+    SetTtl,
+    UnsetTtl,
+)
 from saros_storage.snapshot import Rank
 from saros_storage.store_options import StoreOptions
 from saros_storage.tablet import Tablet
@@ -123,7 +132,7 @@ class Member:
             Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
         )
-        machine.start(self.compact, lambda: None)
+        machine.start(self.compact, lambda: None, self.log[-1] if self.log[self.base :] else None)
         return machine
 
     def ask(self, node: NodeId, name: str, request: bytes) -> bytes:
@@ -242,6 +251,28 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
     member.machine.save()
     member.restart()
     assert {0: 2, 100: 3} == member.points("root.a.d")
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_nothing_goes_by_a_rule_of_ttl_that_entries_of_before_the_start_take_back(tmp_path: Path, lost: int) -> None:
+    """The state that is saved has the rule. `lost`: so many entries are not committed, and a new leader has others."""
+    member = Member(tmp_path)
+    member.add(NO_REQUEST, Mutation([*creates("root.a.d"), SetTtl("root.a.**", 1)]))
+    member.machine.save()
+    member.add(NO_REQUEST, Mutation([UnsetTtl("root.a.**", 1)]))
+    member.add(NO_REQUEST, write("root.a.d", 0, 1, 7))
+    member.machine.region.flush()
+    committed = len(member.log)
+    member.log += [Entry(committed + 1 + n, 1, EntryKind.NOOP) for n in range(lost)]
+    member.start_alone()
+    member.machine.region.expire()
+    if lost:
+        member.log[committed:] = [Entry(committed + 1, 2, EntryKind.NOOP)]
+    member.replay()
+    assert {0: 7} == member.points("root.a.d")
+    member.add(NO_REQUEST, Mutation([SetTtl("root.a.**", 1, 2)]))
+    member.machine.region.expire()
+    assert not any(partition.files for partition in member.machine.region.partitions)
 
 
 def test_a_request_that_failed_may_come_again(tmp_path: Path) -> None:

@@ -15,9 +15,13 @@ from storage.test_store_faults import StubbornDisk
 
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
+from saros_storage.flusher import Journal
+from saros_storage.layout import SCHEMA_FILE
 from saros_storage.reading import ScanRequest, Summary, TimeRange, WindowGrid
+from saros_storage.region import Region
 from saros_storage.schema import SchemaChange, SchemaTree, SetTtl, UnsetTtl, decode_change, encode_change
 from saros_storage.schema.ttl_rules import RULES_MAX, TtlRule, TtlRules
+from saros_storage.schema_file import load_schema
 from saros_storage.store import Store
 from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.ttl import Expiry
@@ -38,8 +42,9 @@ class HandClock:
 
 
 @contextmanager
-def open_store(folder: Path, clock: HandClock) -> Iterator[Store]:
-    store = Store.open(str(folder), replace(OPTIONS, compaction=False), QuickDisk(), clock)
+def open_store(folder: Path, clock: HandClock, segment_bytes: int = OPTIONS.segment_bytes) -> Iterator[Store]:
+    options = replace(OPTIONS, compaction=False, segment_bytes=segment_bytes)
+    store = Store.open(str(folder), options, QuickDisk(), clock)
     try:
         yield store
     finally:
@@ -225,6 +230,33 @@ def test_whole_files_go_and_others_stay(tmp_path: Path) -> None:
     with open_store(tmp_path, clock) as store:
         assert [550, 590, 900, 940] == seen(store)
         assert 3 == files(tmp_path)
+
+
+def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema on the disk is of before the rule, and who removes files may come before the log has told of it."""
+    clock = HandClock(1_000)
+    with open_store(tmp_path, clock, segment_bytes=200) as store:
+        store.change_schema(creates())
+        set_ttl(store, PLAIN_DEVICE, 430)
+        written(store, *range(900, 950))
+        store.flush()  # the log is cut
+        set_ttl(store, PLAIN_DEVICE, 900)
+        written(store, 200, 240)
+        store._region.flush_chosen(lambda *_: True)
+    known, _ = load_schema(LocalDisk(), str(tmp_path / SCHEMA_FILE))
+    assert known.ttl.milliseconds(PLAIN_DEVICE) == 430
+    start = Region.start
+
+    def start_and_expire(region: Region, journal: Journal) -> None:
+        start(region, journal)
+        region.expire()
+
+    monkeypatch.setattr(Region, "start", start_and_expire)
+    with open_store(tmp_path, clock) as store:
+        assert [200, 240, *range(900, 950)] == seen(store)
+        set_ttl(store, PLAIN_DEVICE, 430)
+        store.expire()
+        assert 1 == files(tmp_path)
 
 
 def test_a_merge_leaves_out_what_is_expired(tmp_path: Path) -> None:

@@ -102,6 +102,8 @@ class RegionMachine:
         self._ask = ask
         self._compactor = compactor
         self._compact: Compact = lambda _: None
+        #: The last entry that was there at the start; None once it has taken effect.
+        self._last: Entry | None = None
         self._sync: Callable[[], None] = lambda: None
         self._saving = threading.Lock()
         #: Held while entries are applied, and while the region is replaced.
@@ -145,13 +147,18 @@ class RegionMachine:
     def _folder_of(self, generation: int) -> str:
         return os.path.join(self._folder, str(generation))
 
-    def start(self, compact: Compact, sync: Callable[[], None]) -> None:
-        """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable."""
+    def start(self, compact: Compact, sync: Callable[[], None], last: Entry | None = None) -> None:
+        """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable; `last` is the log's last."""
         self._compact, self._sync = compact, sync
+        installed = self.replica.installed
+        if last is not None and (installed is None or installed.index < last.index):
+            self._last = last
         self._start_region()
 
     def _start_region(self) -> None:
         self.region.start(self)
+        if self._last is None:
+            self.region.trust_rules()
         self.region.start_compacting()
 
     # ------------------------------------------------------------------ entries
@@ -160,7 +167,13 @@ class RegionMachine:
         """See `StateMachine.apply`. Waits while the MemTables hold too much."""
         with self._applying:
             self._wait_for_memory()
-            return [self._apply(entry) for entry in entries]
+            outcomes = [self._apply(entry) for entry in entries]
+            last = self._last
+            # Of the entries that were there at the start, those that are not committed may have gone.
+            if last is not None and entries and (entries[-1].index >= last.index or entries[-1].term > last.term):
+                self._last = None
+                self.region.trust_rules()
+            return outcomes
 
     def _wait_for_memory(self) -> None:
         """Until there is room: an entry that is committed must be applied, however long the disk is full."""
@@ -396,6 +409,7 @@ class RegionMachine:
                 self._staged = None
                 is_to_stop = old.refuse_all()
                 self._load(state)
+                self._last = None
                 self._start_region()
             if is_to_stop:
                 old.stop()  # it waits for the flush at hand, which may wait for `_saving`
