@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -90,9 +91,9 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
+        if is_other_than_query(options.execute):
+            raise saros.InterfaceError("-e needs a query that gives rows; this statement was not run")
         with connection.execute(options.execute) as cursor:
-            if cursor.description is None:
-                raise saros.InterfaceError("-e needs a query that gives rows")
             return Report(1, write_result(cursor, target))
     devices = find_devices(connection, options.patterns)
     if not devices:
@@ -115,6 +116,18 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         report = _write_each(connection, devices, where, target, kind, progress)
     progress.finish()
     return report
+
+
+def is_other_than_query(text: str) -> bool:
+    """Whether it is a statement that gives no rows; what is no statement the database refuses itself."""
+    from saros_grammar import ast  # for -e only
+    from saros_grammar.errors import ParseError
+    from saros_grammar.parser import parse
+
+    queries = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
+    with suppress(ParseError):
+        return not isinstance(parse(text).statement, queries | ast.NotSupported)
+    return False
 
 
 def _where(options: argparse.Namespace) -> str:

@@ -108,6 +108,31 @@ def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [] == list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.parametrize("statement", ["insert into root.a.w(time, t) values (9, '')", "drop database root.a", "flush"])
+def test_a_statement_that_is_no_query_is_refused_and_not_run(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str
+) -> None:
+    target = tmp_path / "q.csv"
+    assert 1 == export("-e", statement, "-d", folder, "-o", str(target))
+    assert "-e needs a query that gives rows; this statement was not run" in capsys.readouterr().err
+    assert 0 == export("-e", "select count(t) from root.a.w", "-d", folder, "-o", str(target))
+    assert "2" == target.read_text().splitlines()[1]
+
+
+@pytest.mark.parametrize("query", ["show devices", "count timeseries", "explain select t from root.a.w", "list user"])
+def test_whatever_gives_rows_is_a_query(folder: str, tmp_path: Path, query: str) -> None:
+    assert 0 == export("-e", query, "-d", folder, "-o", str(tmp_path / "q.csv"))
+    assert (tmp_path / "q.csv").stat().st_size
+
+
+@pytest.mark.parametrize("text", ["selekt 1", "select 1 from root.a; select 2 from root.a"])
+def test_what_is_no_statement_is_told_by_the_database(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert 1 == export("-e", text, "-d", folder, "-o", str(tmp_path / "q.csv"))
+    assert "-e needs" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("word", ["yesterday", "'2024-01-01'", "", "root.a.w.b"])
 def test_what_is_no_time_is_refused_and_not_an_export_of_no_rows(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
