@@ -188,7 +188,7 @@ def _once(options: argparse.Namespace) -> int:
 
 def _round(folder: SenderFolder, name: str) -> None:
     started = time.monotonic()
-    worker = Worker(folder, name, LocalDisk(), _connect, _flush)
+    worker = Worker(folder, name, LocalDisk(), _connect, _flush, _teller(name))
     try:
         sent = worker.once()
     finally:
@@ -200,6 +200,20 @@ def _round(folder: SenderFolder, name: str) -> None:
         sys.stdout.write(f"{name}: {conflict.device} is refused: {_why(conflict.owner, conflict.reason)}\n")
     if len(sent.conflicts) > _SHOWN_CONFLICTS:
         sys.stdout.write(f"{name}: and {len(sent.conflicts) - _SHOWN_CONFLICTS} more devices are refused\n")
+
+
+def _teller(name: str) -> Callable[[Exception, float], None]:
+    """Tells of failed tries, and of the same failure in short."""
+    before = ""
+
+    def tell(error: Exception, seconds: float) -> None:
+        nonlocal before
+        what = "the same" if str(error) == before else str(error)
+        before = str(error)
+        sys.stderr.write(f"{name}: {what}; next try in {seconds:g} s\n")
+        sys.stderr.flush()
+
+    return tell
 
 
 def _start(options: argparse.Namespace) -> int:

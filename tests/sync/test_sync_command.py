@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from socket import socket
 
 import numpy as np
 import pytest
@@ -144,6 +145,24 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     code, _, err = run("once", "--data", edge)
     assert code == 1
     assert "add-receiver" in err
+
+
+def test_each_failed_try_is_told_before_the_pause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("saros_sync.sender.sending.pause_s", lambda failures: failures / 1_000)
+    with socket() as taken:  # and nobody listens
+        taken.bind((HOST, 0))
+        target = f"{HOST}:{taken.getsockname()[1]}"
+        fill(tmp_path / "edge", "edge")
+        edge = str(tmp_path / "edge")
+        assert 0 == main(["sync", "add-receiver", f"saros://{target}", "--data", edge, "--retries", "2"])
+        assert 1 == main(["sync", "once", "--data", edge])
+    name = target.replace(":", "_")
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"{name}: no Saros node answers at {target}: ")
+    assert [f"{last}; next try in 0.001 s", f"{name}: the same; next try in 0.002 s"] == [first, second]
+    assert load_status(SenderFolder(edge, LocalDisk()), name, LocalDisk()).failures
 
 
 def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come_and_go(

@@ -21,7 +21,7 @@ from saros_storage.folder_lock import FolderLock
 from saros_storage.layout import write_synced
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder
-from saros_sync.sender.sending import Progress, Sending, Sent, Stopped
+from saros_sync.sender.sending import Progress, Retrying, Sending, Sent, Stopped
 from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, Status, decode_status, encode_status
 from saros_sync.transport import Transport
 
@@ -49,13 +49,22 @@ def load_status(folder: SenderFolder, name: str, disk: Disk) -> Status:
 class Worker:
     """See the module. Belongs to one thread; `stop` to any."""
 
-    def __init__(self, folder: SenderFolder, name: str, disk: Disk, connect: Connect, flush: Flush) -> None:
+    def __init__(
+        self,
+        folder: SenderFolder,
+        name: str,
+        disk: Disk,
+        connect: Connect,
+        flush: Flush,
+        retrying: Retrying = lambda *_: None,
+    ) -> None:
         """Take the receiver's lock. Raises UserMistake 2063, FolderInUse."""
         self._folder = folder
         self._name = name
         self._disk = disk
         self._connect = connect
         self._flush = flush
+        self._retrying = retrying
         self._own = folder.of(name)
         self._lock = FolderLock.acquire(self._own.path)
         self._stopped = threading.Event()
@@ -115,6 +124,7 @@ class Worker:
                 self._disk,
                 lambda seconds: not self._stopped.wait(seconds),
                 self._progressed,
+                retrying=self._retrying,
             )
         return self._sending
 

@@ -43,6 +43,8 @@ _KIND = "last_local_files"
 START, SENT, COMMITTED = "start", "sent", "committed"
 #: Waits so many seconds; False: the sender is to end.
 Sleep = Callable[[float], bool]
+#: Is told what failed, and in how many seconds it is tried again.
+Retrying = Callable[[Unreachable, float], None]
 
 
 class Stopped(StorageError):
@@ -111,6 +113,7 @@ class Sending:
         told: Callable[[Progress], None] = lambda _: None,
         read: ReadAt = read_at,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        retrying: Retrying = lambda *_: None,
     ) -> None:
         self._live = live
         self._folder = folder
@@ -120,6 +123,7 @@ class Sending:
         self._disk = disk
         self._sleep = sleep
         self._told = told
+        self._retrying = retrying
         self._monotonic_ns = monotonic_ns
         self._pace = RateLimit(options.bytes_per_second)
         self._window = Window(options.chunk_bytes, grows=not options.bytes_per_second)
@@ -260,13 +264,10 @@ class Sending:
             before = flight.have
             try:
                 self._fly(number, flight)
-            except Unreachable:
+            except Unreachable as error:
                 self._window.failed()
-                self.progress.failures += 1
                 failures = 1 if flight.have > before else failures + 1
-                if failures > self._options.retries:
-                    raise
-                self._wait(pause_s(failures))
+                self._pause(error, failures)
                 continue
             if flight.have == content.size and (flight.have > before or not content.size):
                 return
@@ -317,12 +318,18 @@ class Sending:
         while True:
             try:
                 return question()
-            except Unreachable:
+            except Unreachable as error:
                 failures += 1
-                self.progress.failures += 1
-                if failures > self._options.retries:
-                    raise
-                self._wait(pause_s(failures))
+                self._pause(error, failures)
+
+    def _pause(self, error: Unreachable, failures: int) -> None:
+        """Wait before the next try. Raises the error, if there have been enough, and Stopped."""
+        self.progress.failures += 1
+        if failures > self._options.retries:
+            raise error
+        self._told(self.progress)
+        self._retrying(error, pause_s(failures))
+        self._wait(pause_s(failures))
 
     def _wait(self, seconds: float) -> None:
         if seconds and not self._sleep(seconds):
