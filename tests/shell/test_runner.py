@@ -60,6 +60,27 @@ def test_a_condition_on_no_series_is_noticed_where_nothing_fits(
     assert notes == ([] if expected is None else [f"note: no series is called {expected}"])
 
 
+@pytest.mark.parametrize(
+    ("condition", "compared", "test"),
+    [
+        ("state = null", "state = null", "state IS NULL"),
+        ("null <> state", "null != state", "state IS NOT NULL"),
+        ("time > 0 and not (state != NULL)", "state != NULL", "state IS NOT NULL"),
+        ("state is null and x > 5", None, None),
+        ("state = 'null'", None, None),
+    ],
+)
+def test_a_comparison_with_null_is_noticed_where_nothing_fits(
+    condition: str, compared: str | None, test: str | None, connection: saros.Connection
+) -> None:
+    connection.execute("insert into root.a.d(time, state) values (1, 'on')")
+    said = f"note: {compared} is never true, as nothing equals null or differs from it: {test} asks for it"
+    for what in ("x", "count(x)"):
+        notes: list[str] = []
+        assert StatementRunner(connection, list, notes.extend).run(f"select {what} from root.a.d where {condition}")
+        assert notes == ([] if test is None else [said])
+
+
 @pytest.mark.parametrize("what", ["timeseries", "devices"])
 def test_a_path_that_is_asked_for_as_a_pattern_is_noticed(what: str, connection: saros.Connection) -> None:
     for path, told in (("root.a", True), ("root.a.d.x" if what == "timeseries" else "root.a.d", False)):
