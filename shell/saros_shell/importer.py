@@ -1,7 +1,7 @@
 """`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
 
     file -> source batches (`sources.py`) -> device, times, columns -> Connection.bulk_writer
-                     └ bad rows (number, reason, values) -> <file>.bad.csv
+                     └ bad rows (line, reason, values) -> <file>.bad.csv
 
 A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
 value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the names of columns, or the
@@ -382,7 +382,8 @@ class BadRows:
             self._write([row.number, row.reason, *row.values])
             self.count += 1
             if self.count <= BAD_SHOWN_MAX:
-                sys.stderr.write(f"\r{self.path.name.removesuffix('.bad.csv')}, row {row.number}: {row.reason}\n")
+                name = self.path.name.removesuffix(".bad.csv")
+                sys.stderr.write(f"\r{name}, {row.unit} {row.number}: {row.reason}\n")
         return len(batch.bad)
 
 

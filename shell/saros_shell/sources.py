@@ -1,7 +1,7 @@
 """Reading CSV and Parquet for `saros import`: times, typed columns, bad rows - batch by batch, in Arrow.
 
 CSV comes in as text and is converted here, column by column, so that a value that does not fit spoils its row and not
-the file: such rows are taken out and reported with number, reason and values. Types of a CSV column come from the first
+the file: such rows are taken out and reported with line, reason and values. Types of a CSV column come from the first
 batch that has values of it, of rows whose time is one (a line of units below the header has none): all true/false ->
 BOOLEAN, all numbers -> DOUBLE, else TEXT (as SQL infers them); `types` overrides. A batch's `notes` say what a person
 may not have expected.
@@ -11,6 +11,7 @@ No database here. Not thread-safe.
 
 from __future__ import annotations
 
+import csv
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -97,11 +99,12 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was left out; `number` counts the file's data rows from 1."""
+    """A row that was left out; `number`, from 1, counts lines of a CSV, header and all, and rows of other files."""
 
     number: int
     reason: str
     values: tuple[str, ...]
+    unit: str = "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ def read_source(file: Path, format_: str | None, options: SourceOptions) -> Iter
 
 
 def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
+    #: With numbers of rows, as those of `_Layout.convert`.
     ragged: list[BadRow] = []
     #: Of each, how many rows before it were none.
     before_ragged: list[int] = []
@@ -164,16 +168,22 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
     names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
     typed = {title["name"]: title["type"] for title in titles if title and title["type"]}
     layout = _Layout(names, replace(options, types=typed | dict(options.types)), str(file))
-    with pa_csv.open_csv(
-        file,
-        read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding, skip_rows=options.skip_lines
-        ),
-        parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
-        convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=True, null_values=list(options.nulls)
-        ),
-    ) as reader:
+    with (
+        file.open(encoding=_with_mark(options.encoding), errors="replace", newline="") as stream,
+        pa_csv.open_csv(
+            file,
+            read_options=pa_csv.ReadOptions(
+                use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding, skip_rows=options.skip_lines
+            ),
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pa.string()),
+                strings_can_be_null=True,
+                null_values=list(options.nulls),
+            ),
+        ) as reader,
+    ):
+        lines = _Lines(stream, delimiter, options.skip_lines)
         row, size, rows_seen = 0, file.stat().st_size, 0
         for piece in reader:
             for start in range(0, piece.num_rows, options.batch_rows):
@@ -187,7 +197,40 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
                     replace(one, number=one.number + bisect_right(before_ragged, one.number - 1))
                     for one in converted.bad
                 ]
-                yield replace(converted, bad=bad + late)
+                bad = [replace(one, number=lines.of(one.number), unit="line") for one in (*bad, *late)]
+                yield replace(converted, bad=bad)
+
+
+class _Lines:
+    """Which line of a CSV a row begins in: empty lines are no rows, and quoted values may have several lines.
+
+    The file is read once more, as far as there are bad rows.
+    """
+
+    def __init__(self, stream: TextIO, delimiter: str, skipped: int) -> None:
+        csv.field_size_limit(_BLOCK_BYTES)  # no row is longer
+        self._reader = csv.reader(islice(stream, skipped, None), delimiter=delimiter)
+        self._skipped = skipped
+        #: The last one that was read; 0 is the header.
+        self._row = -1
+        #: From which rows on the line is by how much more than the row, in this order.
+        self._rows: list[int] = []
+        self._more: list[int] = []
+
+    def of(self, row: int) -> int:
+        """The line, from 1, of a row, from 1."""
+        before = self._reader.line_num
+        while self._row < row and (fields := next(self._reader, None)) is not None:
+            if fields:
+                self._row += 1
+                self._note(self._skipped + before + 1 - self._row)
+            before = self._reader.line_num
+        return row + self._more[bisect_right(self._rows, row) - 1]
+
+    def _note(self, more: int) -> None:
+        if self._more[-1:] != [more]:
+            self._rows.append(self._row)
+            self._more.append(more)
 
 
 def _read_parquet(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
@@ -214,8 +257,6 @@ def _guess_delimiter(file: Path, options: SourceOptions) -> str:
 
 def _header(file: Path, delimiter: str, options: SourceOptions) -> list[str]:
     """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
-    import csv
-
     with file.open(encoding=_with_mark(options.encoding), newline="") as stream:
         names = next(csv.reader(islice(stream, options.skip_lines, None), delimiter=delimiter), None)
     if not names:

@@ -43,16 +43,16 @@ def test_epoch_times_stay_integers_and_formats_are_followed(tmp_path: Path) -> N
     assert 1580724000 == batch.times[0].as_py().timestamp()
 
 
-def test_bad_rows_are_taken_out_with_number_and_reason(tmp_path: Path) -> None:
+def test_bad_rows_are_taken_out_with_line_and_reason(tmp_path: Path) -> None:
     text = (
         "time,v\n2020-01-01,1\nyesterday,2\n2020-01-03,many\n2020-02-31,4\n2020-01-05,5,6\n2020-01-05\n2020-01-06,6\n"
     )
     batch = read(tmp_path, text, types={"v": "DOUBLE"})
     assert [1.0, 6.0] == batch.columns["v"].to_pylist()
     reasons = {row.number: row.reason for row in batch.bad}
-    assert "time: 'yesterday' is no ISO 8601 time" == reasons[2]
-    assert "v: 'many' is no double" == reasons[3]
-    assert "time: '2020-02-31' is no ISO 8601 time" == reasons[4]
+    assert "time: 'yesterday' is no ISO 8601 time" == reasons[3]
+    assert "v: 'many' is no double" == reasons[4]
+    assert "time: '2020-02-31' is no ISO 8601 time" == reasons[5]
     assert {"3 fields where the header has 2", "1 field where the header has 2"} <= {row.reason for row in batch.bad}
 
 
@@ -101,7 +101,7 @@ def test_columns_may_be_named_by_their_paths_with_their_types(tmp_path: Path) ->
 def test_a_column_of_devices_may_hold_paths_and_none_is_a_bad_row(tmp_path: Path) -> None:
     batch = read(tmp_path, "Time,Device,x\n1,root.a.d1,1\n2,,2\n3,root.a.`d 2`,3\n", device_column="Device")
     assert {"root.a.d1", "root.a.`d 2`"} == {device for device, _ in by_device(batch, None, Path("x.csv"))}
-    assert [(2, "Device: there is none")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(3, "Device: there is none")] == [(row.number, row.reason) for row in batch.bad]
 
 
 def test_parquet_keeps_its_types(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
 def test_fractions_of_seconds(tmp_path: Path, time: str, pattern: str | None) -> None:
     batch = read(tmp_path, f"t;v\n{time};1\nx;2\n", time_format=pattern)
     assert [1577836801.25] == [t.timestamp() for t in batch.times.to_pylist()]
-    assert [2] == [row.number for row in batch.bad]
+    assert [3] == [row.number for row in batch.bad]
 
 
 def test_an_hour_that_the_clocks_showed_twice_is_told(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_times_with_an_offset_and_without_one_may_stand_in_one_column(tmp_path: 
     batch = read(tmp_path, text, zone="Europe/Berlin")
     assert [10, 7] == [t.as_py().astimezone(UTC).hour for t in batch.times]
     reasons = ["time: 'noon' is no ISO 8601 time", "time: there is none"]
-    assert list(zip([3, 4], reasons, strict=True)) == [(row.number, row.reason) for row in batch.bad]
+    assert list(zip([4, 5], reasons, strict=True)) == [(row.number, row.reason) for row in batch.bad]
     assert ("", "4") == batch.bad[1].values
 
 
@@ -209,9 +209,21 @@ def test_lines_in_front_of_the_header_are_skipped(tmp_path: Path) -> None:
     text = 'Historian;1\n\n"time" ; v ;\n1;2;\nx;3;\n4;5\n6;y;\n'
     batch = read(tmp_path, text, skip_lines=2, types={"v": "DOUBLE"}, time_format="epoch")
     assert ([1], {"v": [2.0]}) == (batch.times.to_pylist(), {n: c.to_pylist() for n, c in batch.columns.items()})
-    assert {2, 3, 4} == {row.number for row in batch.bad}
+    assert {5, 6, 7} == {row.number for row in batch.bad}
     with pytest.raises(SourceError, match="no column of values beside 'Export of A': --skip-lines N says how many"):
         read(tmp_path, "Export of A\ntime,v\n1,2\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_lines_of_bad_rows_are_those_of_the_file(tmp_path: Path, end: str, encoding: str) -> None:
+    lines = ["Historian", "", "time,v", "1,a", "", "x,5", '6,"two', 'lines"', "x,9", "", "", "1,2,12", "13,a", "x,14"]
+    path = tmp_path / "p.csv"
+    path.write_bytes(end.join(lines).encode(encoding))
+    options = SourceOptions(skip_lines=2, time_format="epoch", encoding=encoding, batch_rows=2)
+    batches = list(read_source(path, None, options))
+    assert [6, 9, 12, 14] == sorted(row.number for batch in batches for row in batch.bad)
+    assert {"line"} == {row.unit for batch in batches for row in batch.bad}
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
