@@ -266,11 +266,11 @@ def _load(
         before = progress.bytes_done
         for found in read_source(file, options.format, source):
             progress.move_to(before + found.position)
-            if found.stop_row <= done:
+            if done and found.stop_row <= done:
                 continue
             batch = replace(found, times=_cut(found.times, clock, report.notes))
             report.types |= {name: column.type for name, column in batch.columns.items()}
-            for device, part in by_device(batch, options.device, file):
+            for device, part in by_device(batch, options.device, file) if batch.times_count else ():
                 writer.add(device, part.times, part.columns, aligned=options.aligned or None)
             report.rows += batch.times_count
             if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):

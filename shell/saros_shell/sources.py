@@ -15,7 +15,7 @@ import csv
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -56,6 +56,8 @@ _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": 
 NO_TIME = "is no ISO 8601 time"
 #: Bytes of CSV that are parsed at once.
 _BLOCK_BYTES = 4 << 20
+#: No field is longer than what is parsed at once.
+_FIELD_CHARACTERS_MAX = _BLOCK_BYTES
 #: What Arrow says of bytes that are none of the encoding's.
 _NOT_TEXT = "invalid UTF8"
 #: What a TsFile begins with.
@@ -197,8 +199,9 @@ def _read_csv(file: Path, options: SourceOptions) -> Iterator[SourceBatch]:
                     replace(one, number=one.number + bisect_right(before_ragged, one.number - 1))
                     for one in converted.bad
                 ]
-                bad = [replace(one, number=lines.of(one.number), unit="line") for one in (*bad, *late)]
-                yield replace(converted, bad=bad)
+                yield replace(converted, bad=lines.told([*bad, *late]))
+        if ragged:  # behind the last good row
+            yield SourceBatch(pa.array([], pa.timestamp("us", "UTC")), {}, None, lines.told(ragged), row, size)
 
 
 class _Lines:
@@ -208,7 +211,7 @@ class _Lines:
     """
 
     def __init__(self, stream: TextIO, delimiter: str, skipped: int) -> None:
-        csv.field_size_limit(_BLOCK_BYTES)  # no row is longer
+        csv.field_size_limit(_FIELD_CHARACTERS_MAX)
         self._reader = csv.reader(islice(stream, skipped, None), delimiter=delimiter)
         self._skipped = skipped
         #: The last one that was read; 0 is the header.
@@ -217,8 +220,11 @@ class _Lines:
         self._rows: list[int] = []
         self._more: list[int] = []
 
-    def of(self, row: int) -> int:
-        """The line, from 1, of a row, from 1."""
+    def told(self, bad: Sequence[BadRow]) -> list[BadRow]:
+        """Bad rows with numbers of lines."""
+        return [replace(one, number=self._of(one.number), unit="line") for one in bad]
+
+    def _of(self, row: int) -> int:
         before = self._reader.line_num
         while self._row < row and (fields := next(self._reader, None)) is not None:
             if fields:

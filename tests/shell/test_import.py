@@ -42,6 +42,20 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
     assert [(1_000, 1.5, 1), (4_000, 4.5, 4)] == rows(tmp_path, "select x, n from root.a.d")
 
 
+@pytest.mark.parametrize("good", [0, 1, 1_000])
+def test_bad_rows_behind_the_last_good_one_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, good: int
+) -> None:
+    monkeypatch.setattr("saros_shell.sources._BLOCK_BYTES", 100)
+    source = tmp_path / "p.csv"
+    source.write_text("time,x\n" + "".join(f"{i},{i}\n" for i in range(good)) + "1,2,3\n4\n" * 20)
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+    output = capsys.readouterr()
+    assert "40 bad rows" in output.out
+    assert f"p.csv, line {good + 2}: 3 fields where the header has 2\n" in output.err
+    assert 40 == len((tmp_path / "p.csv.bad.csv").read_text().splitlines())
+
+
 def test_bad_rows_that_an_import_left_are_no_file_of_the_next_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
