@@ -5,8 +5,9 @@
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`
-and `%` of whole numbers are whole (`whole_division.py`). Integers are compared exactly; a FLOAT column is compared with
-a constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
+and `%` of whole numbers are whole (`whole_division.py`). Integers are compared exactly, with one another and with a
+floating constant (`whole_bound.py`), but with a FLOAT or DOUBLE column as doubles; a FLOAT column is compared with a
+constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
 
 What can fail, a CAST or a division of whole numbers, is computed only for the rows that ask for it, so that it can be
 guarded: from left to right, the right side of AND for rows that the left one leaves open, of OR likewise; conditions of
@@ -44,6 +45,7 @@ from saros_engine.expression import (
 from saros_engine.function import FunctionKind
 from saros_engine.functions import function_of
 from saros_engine.text import check_pattern, compare_text, is_in, match_text, repeat_text
+from saros_engine.whole_bound import among_whole_numbers
 from saros_engine.whole_division import divided
 from saros_grammar.ast import BinaryOperator
 from saros_grammar.rebuild import compile_template
@@ -227,6 +229,7 @@ def _double_side(expression: Bound) -> _Side:
 def _comparison(expression: Operation) -> Compiled:
     if expression.left.type.is_text or expression.right.type.is_text:
         return _text_comparison(expression)
+    expression = among_whole_numbers(expression)
     sides = _number_side(expression.left), _number_side(expression.right)
     function: Callable[..., object] = _COMPARISON[expression.operator][0]
     if expression.signed_zeros and _may_be_zero(expression.left) and _may_be_zero(expression.right):

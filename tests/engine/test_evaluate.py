@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from saros_engine.evaluate import evaluate
 from saros_engine.expression import (
@@ -101,6 +104,72 @@ def test_comparisons_of_numbers_and_texts(operator: Op, expected: list[Scalar]) 
 def test_large_integers_are_compared_exactly() -> None:
     values = column(LONG, 2**53, 2**53 + 1)
     assert [False, True] == run(Operation(Op.EQUAL, InputColumn(0, LONG), Constant(2**53 + 1, LONG), BOOL), values)
+
+
+EXACT = {
+    Op.EQUAL: operator.eq,
+    Op.NOT_EQUAL: operator.ne,
+    Op.LESS: operator.lt,
+    Op.LESS_EQUAL: operator.le,
+    Op.GREATER: operator.gt,
+    Op.GREATER_EQUAL: operator.ge,
+}
+WIDTHS = {INT: 31, LONG: 63, DataType.TIMESTAMP: 63}
+LARGE = [sign * 2**power for power in (24, 31, 53, 63) for sign in (1, -1)]
+#: Where doubles are few, where types end, and between whole numbers.
+CONSTANTS = [math.nan, math.inf, -math.inf, -0.0, 0.5, -0.5, 5e-324, 1e300, *map(float, LARGE)]
+CONSTANTS += [math.nextafter(n, way) for n in LARGE for way in (math.inf, -math.inf)]
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn) -> tuple[DataType, list[int | None]]:
+    """A type and values of it, the first and the last of all among them, and null."""
+    type_ = draw(st.sampled_from(list(WIDTHS)))
+    least, greatest = -(1 << WIDTHS[type_]), (1 << WIDTHS[type_]) - 1
+    near = st.sampled_from(LARGE).flatmap(lambda n: st.integers(n - 2, n + 2)) | st.integers(-3, 3)
+    values = draw(st.lists(near.filter(lambda n: least <= n <= greatest) | st.integers(least, greatest), max_size=5))
+    return type_, [least, greatest, None, *values]
+
+
+@given(whole_numbers(), st.sampled_from(CONSTANTS) | st.floats(), st.sampled_from(list(EXACT)), st.booleans())
+def test_whole_numbers_and_floating_constants_are_compared_as_pythons(
+    numbers: tuple[DataType, list[int | None]], value: float, asked: Op, turned: bool
+) -> None:
+    type_, values = numbers
+    sides = InputColumn(0, type_), Constant(value, DOUBLE)
+    exact = EXACT[asked]
+    expected = [None if n is None else exact(value, n) if turned else exact(n, value) for n in values]
+    comparison = Operation(asked, *(sides[::-1] if turned else sides), BOOL)
+    assert expected == run(comparison, column(type_, *values))
+
+
+@given(whole_numbers(), st.lists(st.sampled_from(CONSTANTS) | st.floats(), min_size=1, max_size=3), st.booleans())
+def test_whole_numbers_are_found_among_floating_constants_as_by_python(
+    numbers: tuple[DataType, list[int | None]], items: list[float], negated: bool
+) -> None:
+    type_, values = numbers
+    expected = [None if n is None else any(n == item for item in items) != negated for n in values]
+    assert expected == run(Membership(InputColumn(0, type_), tuple(items), negated), column(type_, *values))
+
+
+@pytest.mark.parametrize(("type_", "power"), [(FLOAT, 24), (DOUBLE, 53)])
+def test_floating_numbers_take_a_whole_constant_as_one_of_theirs(type_: DataType, power: int) -> None:
+    whole = Operation(Op.EQUAL, InputColumn(0, type_), Constant(2**power + 1, LONG), BOOL)
+    assert [True, False, None] == run(whole, column(type_, 2.0**power, 2.0**power + 2, None))
+
+
+def test_a_whole_constant_beside_a_floating_one_and_columns_of_both() -> None:
+    sides = Constant(2**63 - 1, LONG), Constant(2.0**63, DOUBLE)
+    assert [True, False] == [*run(Operation(Op.LESS, *sides, BOOL)), *run(Operation(Op.EQUAL, *sides, BOOL))]
+    both = Operation(Op.EQUAL, InputColumn(0, LONG), InputColumn(1, DOUBLE), BOOL)
+    assert [True] == run(both, column(LONG, 2**63 - 1), column(DOUBLE, 2.0**63))
+
+
+@pytest.mark.parametrize(("zero", "equal"), [(0.0, True), (-0.0, False)])
+def test_a_whole_zero_is_greater_than_a_negative_zero_that_was_computed(zero: float, equal: bool) -> None:
+    values, sides = column(LONG, -1, 0, 1, None), (InputColumn(0, LONG), Constant(zero, DOUBLE))
+    assert [False, equal, False, None] == run(compared(Op.EQUAL, *sides), values)
+    assert [False, True, True, None] == run(compared(Op.GREATER_EQUAL, *sides), values)
 
 
 #: The zeros, beside what must stay as it is.

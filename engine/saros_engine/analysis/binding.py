@@ -14,6 +14,7 @@ Pure: any thread.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ _NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.D
 _PLAIN_NUMBERS = _NUMBERS - {DataType.TIMESTAMP}
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _INT64_MAX = (1 << 63) - 1
+#: The greatest double that is less than every INT64.
+_BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,7 @@ def _compare(
     if is_null(left) or is_null(right):
         return NULL
     left, right = _as_like(left, right.type, columns.moment), _as_like(right, left.type, columns.moment)
+    left, right = _beside_whole(left_text, left, right.type), _beside_whole(right_text, right, left.type)
     if not _comparable(left.type, right.type):
         if isinstance(left, Constant) and not isinstance(right, Constant):
             raise _wrong_type(right_text, right.type, _class_of(left.type))
@@ -293,6 +297,14 @@ def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
     return bound
 
 
+def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Bound:
+    """A whole number below all INT64 stays below them: the double that is nearest to it may be the least of them."""
+    if other not in _INTEGERS or not isinstance(expression, Literal) or not isinstance(expression.value, int):
+        return bound
+    below = expression.value < -_INT64_MAX - 1
+    return Constant(min(float(expression.value), _BELOW_INT64), DataType.DOUBLE) if below else bound
+
+
 def _comparable(a: DataType, b: DataType) -> bool:
     return a is b or (a in _NUMBERS and b in _NUMBERS) or (a in _TEXTS and b in _TEXTS)
 
@@ -326,7 +338,9 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
         return NULL
     items: list[Scalar] = []
     for item in expression.items:
-        constant = _as_like(bind(_read_as(item, operand.type), columns), operand.type, columns.moment)
+        literal = _read_as(item, operand.type)
+        constant = _as_like(bind(literal, columns), operand.type, columns.moment)
+        constant = _beside_whole(literal, constant, operand.type)
         if not isinstance(constant, Constant):
             raise SemanticError(f"{item} in IN (...) is not a constant")
         if constant.value is not None and not _comparable(constant.type, operand.type):

@@ -3,10 +3,9 @@
     Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
 
 Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
-value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. Two things
-would make it unsafe, and then nothing is pushed: a function in the filter that looks back at earlier rows (`diff`), and
-a comparison that rounds what the scan's statistics have exactly (an INT64 with a double of 2^53 or more). Behind a
-conjunct that can fail none count: whether it does must not depend on how rows lie in pages.
+value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. A function in
+the filter that looks back at earlier rows (`diff`) would make it unsafe, and then nothing is pushed. Behind a conjunct
+that can fail none count: whether it does must not depend on how rows lie in pages.
 """
 
 from __future__ import annotations
@@ -23,23 +22,15 @@ from saros_engine.function import FunctionKind
 from saros_engine.functions import function_of
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan import Filter, Node, Scan, TimeJoin
+from saros_engine.whole_bound import TURNED, among_whole_numbers
 from saros_grammar.ast import BinaryOperator
 from saros_storage.reading import ValueBound
 from saros_storage.types import DataType, Scalar
 
-_TURNED = {
-    BinaryOperator.LESS: BinaryOperator.GREATER,
-    BinaryOperator.LESS_EQUAL: BinaryOperator.GREATER_EQUAL,
-    BinaryOperator.GREATER: BinaryOperator.LESS,
-    BinaryOperator.GREATER_EQUAL: BinaryOperator.LESS_EQUAL,
-    BinaryOperator.EQUAL: BinaryOperator.EQUAL,
-}
 _BELOW = (BinaryOperator.LESS, BinaryOperator.LESS_EQUAL)
 _ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)
 #: Types whose statistics have a minimum and a maximum.
 _BOUNDED = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
-#: Integers below this are doubles too, so that comparing either way is the same.
-_EXACT_MAX = 1 << 53
 
 
 def push_value_bounds(root: Node) -> Node:
@@ -100,11 +91,12 @@ def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
 def _bounds(predicate: Bound) -> Iterator[ValueBound]:
     if not isinstance(predicate, Operation):
         return
+    predicate = among_whole_numbers(predicate)
     operator: BinaryOperator = predicate.operator
     left, right = predicate.left, predicate.right
     if isinstance(left, Constant):
-        operator, left, right = _TURNED.get(operator, operator), right, left
-    if operator not in _TURNED or not isinstance(left, InputColumn) or not isinstance(right, Constant):
+        operator, left, right = TURNED.get(operator, operator), right, left
+    if operator not in TURNED or not isinstance(left, InputColumn) or not isinstance(right, Constant):
         return
     value = _as_compared(right.value, left.type)
     if value is None:
@@ -125,5 +117,4 @@ def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
             return float(np.float32(value))
     if type_ is DataType.DOUBLE:
         return float(value)
-    rounds = isinstance(value, float) and abs(value) >= _EXACT_MAX
-    return None if rounds else value
+    return value
