@@ -73,13 +73,16 @@ class Frame:
     #: LIMIT and OFFSET, which are not in the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
+    #: Whether there is something for them to cut: of no device there are no rows. They are looked at all the same.
+    cut: bool
     #: See `plan.width`.
     width: int
 
     def filled(self, values: Values, moment: Moment) -> Node:
         """The optimised plan for values of the frame's kinds. Raises SemanticError (no date, no number of rows)."""
         plan = self.plan if self.rebuild is None else self._rebuilt(self.rebuild, values, moment)
-        plan = limited(plan, _valued(self.limit, values), _valued(self.offset, values))
+        rows = limited(plan, _valued(self.limit, values), _valued(self.offset, values))
+        plan = rows if self.cut else plan
         return optimize(plan) if self.givens else keep_top(plan)
 
     def _rebuilt(self, rebuild: Rebuild, values: Values, moment: Moment) -> Node:
@@ -146,14 +149,11 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
     if mentions_now(select):
         return None
     hole = TimeRange()
-    limit, offset = select.limit, select.offset
-    cut = limit is not None or offset is not None
+    cut = select.limit is not None or select.offset is not None
     logical = plan_select(replace(select, limit=_ONE if cut else None, offset=None), replace(context, time=hole))
     root = logical.root
     if isinstance(root, Limit):
         root = root.child
-    else:  # of no device there are no rows to be cut
-        limit = offset = None
     givens = tuple({part for part in parts_of(root) if type(part) is Given})
     plan = root if givens else optimize(root)
     if any(type(part) is ScanRequest and part.time is not hole for part in parts_of(plan)):
@@ -166,7 +166,19 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
 
     times_rebuild = compile_template(times, _number_of)
     rebuild = compile_template(plan, hole_of)
-    return Frame(logical.fields, logical.timed, plan, rebuild, times, times_rebuild, givens, limit, offset, width(plan))
+    return Frame(
+        logical.fields,
+        logical.timed,
+        plan,
+        rebuild,
+        times,
+        times_rebuild,
+        givens,
+        select.limit,
+        select.offset,
+        root is not logical.root,
+        width(plan),
+    )
 
 
 def _valued(expression: ast.Expression | None, values: Values) -> ast.Expression | None:

@@ -167,6 +167,40 @@ def test_pages_share_a_plan() -> None:
             assert found.startswith("701")
 
 
+NOTHING = [
+    "select none from root.a.d1",
+    "select none from root.a.d1 where none > 1 align by device",
+    "select count(none) from root.none.*",
+    "select last none from root.a.d1",
+    "select count(none) from root.none.** group by tags(k)",
+]
+
+
+@pytest.mark.parametrize("clause", ["limit", "offset"])
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_is_no_number_of_rows_is_an_error_even_where_there_are_none(text: str, clause: str) -> None:
+    binder, cache = ParameterBinder(1_000), PlanCache(1_000)
+    parsed = StatementCache().get(f"{text} {clause} ?")
+    for value in (1, 2, 0):
+        given = binder.literals(parsed.statement, [value])
+        assert outcome(parsed, given, None, MOMENT) == outcome(parsed, given, cache, MOMENT)
+    for wrong in (-1, 2.5, "a", None, True):
+        given = binder.literals(parsed.statement, [wrong])
+        expected = f"{clause.upper()} should be a whole number that is not negative, not {given[0]}"
+        for kept in (None, cache):
+            assert expected in outcome(parsed, given, kept, MOMENT)
+
+
+@pytest.mark.parametrize("clause", ["slimit", "soffset"])
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_is_no_number_of_columns_is_an_error_even_where_there_are_none(text: str, clause: str) -> None:
+    parsed = StatementCache().get(f"{text} {clause} ?")
+    for wrong in (-1, 2.5, "a"):
+        given = ParameterBinder(1_000).literals(parsed.statement, [wrong])
+        expected = f"{clause.upper()} should be a whole number that is not negative, not {given[0]}"
+        assert expected in outcome(parsed, given, None, MOMENT)
+
+
 def test_equal_questions_share_a_plan_and_others_do_not() -> None:
     cache, statements = PlanCache(100), StatementCache()
     parsed = statements.get("select s1 from root.a.d1 where time > 1")

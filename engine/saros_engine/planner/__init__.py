@@ -18,6 +18,7 @@ from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
+from saros_engine.planner.finish import row_count
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.registered_calls import with_registered
 from saros_grammar.ast import Call, Case, EndTimeReference, Expression, Select
@@ -40,6 +41,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         if select.group_by is None and any_part(item.expression, lambda part: isinstance(part, EndTimeReference)):
             raise SemanticError("__endTime needs GROUP BY with windows")
     _check_row_counts(select)
+    _check_limits(select)
     if select.last:
         return plan_last(select, context)
     _check_aliases(select)
@@ -68,6 +70,13 @@ def _check_aliases(select: Select) -> None:
     twice = next((alias for number, alias in enumerate(aliases) if alias in aliases[:number]), None)
     if twice is not None:
         raise SemanticError(f"alias '{twice}' can only be matched with one time series")
+
+
+def _check_limits(select: Select) -> None:
+    """Raise SemanticError for what is no number of rows or columns, even if there are none of them."""
+    counts = ("LIMIT", select.limit), ("OFFSET", select.offset), ("SLIMIT", select.slimit), ("SOFFSET", select.soffset)
+    for what, expression in counts:
+        row_count(expression, what)
 
 
 def _check_row_counts(select: Select) -> None:
