@@ -65,6 +65,7 @@ from saros_grammar.ast import (
     TimeReference,
     Unary,
 )
+from saros_grammar.literals import NUMBER_CHARACTERS_MAX
 from saros_storage.dates import date_number
 from saros_storage.types import DataType, Scalar
 
@@ -154,7 +155,7 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
             return Constant(bool(value), DataType.BOOLEAN)
         case LiteralKind.INTEGER if isinstance(value, int):
             large = abs(value) > _INT64_MAX
-            return Constant(float(value), DataType.DOUBLE) if large else Constant(value, DataType.INT64)
+            return Constant(_as_double(value), DataType.DOUBLE) if large else Constant(value, DataType.INT64)
         case LiteralKind.DOUBLE if isinstance(value, (int, float)):
             return Constant(float(value), DataType.DOUBLE)
         case LiteralKind.STRING if isinstance(value, str):
@@ -167,6 +168,14 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
             return Constant(ticks, DataType.TIMESTAMP)
         case _:
             raise SemanticError(f"{literal} cannot stand here")
+
+
+def _as_double(value: int) -> float:
+    """The nearest double, an infinity beyond them all."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 #: The type of a value that is not known yet.
@@ -302,7 +311,7 @@ def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Boun
     if other not in _INTEGERS or not isinstance(expression, Literal) or not isinstance(expression.value, int):
         return bound
     below = expression.value < -_INT64_MAX - 1
-    return Constant(min(float(expression.value), _BELOW_INT64), DataType.DOUBLE) if below else bound
+    return Constant(min(_as_double(expression.value), _BELOW_INT64), DataType.DOUBLE) if below else bound
 
 
 def _comparable(a: DataType, b: DataType) -> bool:
@@ -357,7 +366,7 @@ def _read_as(item: Expression, type_: DataType) -> Expression:
     if type_ in _TEXTS and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
         return Literal(LiteralKind.STRING, item.text, item.text)
     if type_ in _PLAIN_NUMBERS and isinstance(item.value, str) and _NUMBER.fullmatch(item.value):
-        whole = item.value.lstrip("+-").isdecimal()
+        whole = item.value.lstrip("+-").isdecimal() and len(item.value) <= NUMBER_CHARACTERS_MAX
         kind = LiteralKind.INTEGER if whole else LiteralKind.DOUBLE
         return Literal(kind, int(item.value) if whole else float(item.value), item.value)
     return item
