@@ -48,9 +48,8 @@ from saros_storage.slices import (
     prefix_sums,
     sums_of,
 )
-from saros_storage.types import NUMPY_DTYPE, DataType, Int64Array
+from saros_storage.types import FLOATING_TYPES, NUMPY_DTYPE, DataType, Int64Array
 
-_FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _ORDERED = NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
 
 
@@ -200,7 +199,7 @@ class _Extremum(Aggregate):
 
     def final(self, states: Sequence[Column]) -> Column:
         (value,) = states
-        if value.type not in _FLOATING:
+        if value.type not in FLOATING_TYPES:
             return value
         return Column(value.type, value.numbers + 0.0, value.valid)  # -0.0 + 0.0 is 0.0
 

@@ -21,24 +21,23 @@ from saros_engine.text import numbers_of
 from saros_storage.block import Column
 from saros_storage.dates import dates_of
 from saros_storage.errors import UserMistake
-from saros_storage.types import NUMPY_DTYPE, DataType, NumericArray
+from saros_storage.types import FLOATING_TYPES, NUMPY_DTYPE, DataType, NumericArray
 from saros_storage.value_texts import Arrow, arrow_compute, format_column, to_arrow
 
 #: Doubles from here on are whole numbers.
 _WHOLE = 2.0**52
 _INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
-_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 _TARGETS: dict[DataType, frozenset[DataType]] = {
-    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | _FLOATS | _TEXTS,
-    DataType.INT32: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
-    DataType.INT64: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
-    DataType.FLOAT: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
-    DataType.DOUBLE: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN},
-    DataType.TEXT: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.STRING: _INTEGERS | _FLOATS | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.TIMESTAMP: _INTEGERS | _FLOATS | _TEXTS,
-    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | _FLOATS | _TEXTS,
+    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | _TEXTS,
+    DataType.INT32: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
+    DataType.INT64: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
+    DataType.FLOAT: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
+    DataType.DOUBLE: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
+    DataType.TEXT: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.STRING: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.TIMESTAMP: _INTEGERS | FLOATING_TYPES | _TEXTS,
+    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | _TEXTS,
     DataType.BLOB: _TEXTS,
 }
 

@@ -13,13 +13,20 @@ from saros_engine.errors import NotSupportedError
 from saros_grammar.ast import SeriesColumn
 from saros_storage.errors import UserMistake
 from saros_storage.schema import Deadband, SeriesSchema
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MAX, Compressor, DataType, Encoding
+from saros_storage.types import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    TIME_MAX,
+    Compressor,
+    DataType,
+    Encoding,
+)
 
 _DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST = "max_point_number", "loss", "compdev", "compmintime", "compmaxtime"
 _PROPERTIES = frozenset({_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST})
 #: Encodings that keep scaled integers of floats, where IoTDB writes them.
 _ROUNDING = frozenset({Encoding.RLE, Encoding.TS_2DIFF})
-_FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE})
 #: What IoTDB takes for a number of decimals that is none.
 _DEFAULT_DECIMALS = 2
 #: No double has more.
@@ -36,7 +43,7 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
     encoding, compressor = declared_encoding(column.encoding), declared_compressor(column.compressor)
     encoding = DEFAULT_ENCODING[type_] if encoding is None else encoding
     compressor = DEFAULT_COMPRESSOR if compressor is None else compressor
-    rounds = type_ in _FLOATS and column.encoding is not None and encoding in _ROUNDING
+    rounds = type_ in FLOATING_TYPES and column.encoding is not None and encoding in _ROUNDING
     return SeriesSchema(
         column.measurement,
         type_,

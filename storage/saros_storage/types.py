@@ -56,6 +56,7 @@ class DataType(IntEnum):
 
 
 TEXT_TYPES = frozenset({DataType.TEXT, DataType.BLOB, DataType.STRING})
+FLOATING_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
 NUMERIC_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {

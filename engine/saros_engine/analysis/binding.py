@@ -67,7 +67,7 @@ from saros_grammar.ast import (
 )
 from saros_grammar.literals import NUMBER_CHARACTERS_MAX
 from saros_storage.dates import date_number
-from saros_storage.types import DataType, Scalar
+from saros_storage.types import FLOATING_TYPES, DataType, Scalar
 
 _ARITHMETIC = frozenset(
     {
@@ -80,7 +80,6 @@ _ARITHMETIC = frozenset(
 )
 #: Arithmetic that is whole where both sides are.
 _WHOLE = frozenset({BinaryOperator.DIVIDE, BinaryOperator.MODULO})
-_FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
 _INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _TEXTS = frozenset({DataType.TEXT, DataType.STRING})
@@ -280,7 +279,7 @@ def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> b
 
     What names no series is a constant, however it is written.
     """
-    if type_ not in _FLOATING or isinstance(expression, (Literal, PathExpression)):
+    if type_ not in FLOATING_TYPES or isinstance(expression, (Literal, PathExpression)):
         return False
     if columns.aggregates is not None and expression in columns.aggregates:
         return False

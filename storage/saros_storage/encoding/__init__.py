@@ -35,11 +35,10 @@ from saros_storage.encoding.codecs import (
     is_turned_round,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
-from saros_storage.encoding.scaled import EXACT_POWERS, SCALED_TYPES, scaled
+from saros_storage.encoding.scaled import EXACT_POWERS, scaled
 
 __all__ = [
     "EXACT_POWERS",
-    "SCALED_TYPES",
     "TEXT_BYTES_MAX",
     "DecodeError",
     "UnsupportedEncoding",

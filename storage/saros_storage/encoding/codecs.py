@@ -10,7 +10,7 @@ from saros_storage.block import TextArray, Values
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.foreign import foreign_decoder
 from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
-from saros_storage.encoding.scaled import EXACT_POWERS, SCALED_TYPES, scaled
+from saros_storage.encoding.scaled import EXACT_POWERS, scaled
 from saros_storage.kernels.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.points import plain_decode
@@ -19,6 +19,7 @@ from saros_storage.kernels.ts2diff import BLOCK_DELTAS, scaled_decode, ts2diff_d
 from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
 from saros_storage.kernels.words import Stream, UInt64Array, bytes_of
 from saros_storage.types import (
+    FLOATING_TYPES,
     NUMPY_DTYPE,
     ByteArray,
     DataType,
@@ -32,8 +33,8 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
-_TURNED = _INT64 | SCALED_TYPES
-_GORILLA = _INTEGERS | SCALED_TYPES
+_TURNED = _INT64 | FLOATING_TYPES
+_GORILLA = _INTEGERS | FLOATING_TYPES
 #: End marks of a Gorilla page, as bit patterns.
 _SENTINELS = {
     DataType.INT32: 1 << 31,
@@ -63,7 +64,7 @@ def encodings_for(type_: DataType) -> frozenset[Encoding]:
 
 def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
     """One page of values, without nulls. Raises UnsupportedEncoding, also for values that have no such form."""
-    if encoding is Encoding.TS_2DIFF and type_ in SCALED_TYPES:
+    if encoding is Encoding.TS_2DIFF and type_ in FLOATING_TYPES:
         assert isinstance(values, np.ndarray)
         page = encode_scaled(type_, values)
         if page is None:
@@ -206,7 +207,7 @@ def decode_pages_into(
         _decode_xor(encoding, stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in _INTEGERS:
         _decode_ts2diff(stream, starts, ends, counts, out)
-    elif encoding is Encoding.TS_2DIFF and type_ in SCALED_TYPES:
+    elif encoding is Encoding.TS_2DIFF and type_ in FLOATING_TYPES:
         _decode_scaled(type_, stream, starts, ends, counts, out)
     elif is_turned_round(encoding, type_):
         if plain_decode(stream.data, starts, ends, counts, out.dtype.itemsize, out.view(np.uint8)) < 0:
@@ -222,7 +223,7 @@ def is_turned_round(encoding: Encoding, type_: DataType) -> bool:
 
 def is_differences(encoding: Encoding, type_: DataType) -> bool:
     """Whether values are stored as whole numbers, by what they differ: behind their digits, if `type_` is scaled."""
-    return encoding is Encoding.TS_2DIFF and type_ in _INTEGERS | SCALED_TYPES
+    return encoding is Encoding.TS_2DIFF and type_ in _INTEGERS | FLOATING_TYPES
 
 
 def _check_bounds(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int, size: int) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from saros_storage.kernels.decimals import scale_exactly
 from saros_storage.types import DataType, Int64Array, NumericArray
 
-SCALED_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
 #: Whole numbers up to here, times a power of ten, are rounded to the right one.
 _WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}
 #: More decimals than that leave nothing to gain.

@@ -15,7 +15,7 @@ import numpy as np
 
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.lz4 import lz4_block, lz4_decode
-from saros_storage.kernels.ts2diff import numbers_into, ts2diff_decode, ts2diff_page
+from saros_storage.kernels.ts2diff import numbers_page, numbers_page_twin
 from saros_storage.kernels.wide import turn_4, turn_8
 from saros_storage.types import ByteArray, Float64Array, Int64Array
 
@@ -219,19 +219,13 @@ def _lz4_ts2diff_twin(
     values: ByteArray,
 ) -> int:
     used, filled = 0, 0
-    head = int(len(powers) > 0)
-    out = values.view(f"{'f' if head else 'i'}{width}")
     extents = zip(offsets.tolist(), stored.tolist(), sizes.tolist(), counts.tolist(), strict=True)
     for number, (offset, length, size, count) in enumerate(extents):
         end, start = _opened_twin(data, offset, length, size, page, times, used)
-        room = min(len(whole), len(out) - filled)
-        if start < 0 or size - start < head or not 0 <= count <= room or (head and page[start] >= len(powers)):
+        if start < 0 or not 0 <= count <= min(len(whole), len(values) // width - filled):
             return -1
-        extent = np.array((start + head, size))
-        if ts2diff_decode.twin(page, extent[:1], extent[1:], np.array([count]), width, whole) < 0:
+        if not numbers_page_twin(page, start, size, count, width, powers, whole, values, filled):
             return -1
-        numbers = whole[:count]
-        out[filled : filled + count] = numbers / powers[page[start]] if head else numbers
         lengths[number] = end - used
         used = end
         filled += count
@@ -256,23 +250,15 @@ def lz4_ts2diff_points(
     lengths: Int64Array,
     values: ByteArray,
 ) -> int:
-    """As `lz4_plain_points`, of pages of TS_2DIFF values.
-
-    Where there are `powers`, values are floating numbers, of which a page has m in a byte before them: whole numbers,
-    which are divided by powers[m]; -1, too, if there is no such power. `whole` has room for the values of a page.
-    """
+    """As `lz4_plain_points`, of pages of TS_2DIFF values: `powers` and `whole` are those of `numbers_page`."""
     used, filled = 0, 0
-    head = 1 if len(powers) else 0
     for number in range(len(offsets)):
-        count = counts[number]
-        end, start = _opened(data, offsets[number], stored[number], sizes[number], page, times, used)
-        if start < 0 or sizes[number] - start < head:
+        count, size = counts[number], sizes[number]
+        end, start = _opened(data, offsets[number], stored[number], size, page, times, used)
+        if start < 0 or count < 0 or count > min(len(whole), len(values) // width - filled):
             return -1
-        if count < 0 or count > min(len(whole), len(values) // width - filled) or (head and page[start] >= len(powers)):
+        if not numbers_page(page, start, size, count, width, powers, whole, values, filled):
             return -1
-        if ts2diff_page(page, U(start + head), U(sizes[number]), count, width, whole, 0) < 0:
-            return -1
-        numbers_into(values, filled, whole, count, width, powers[page[start]] if head else 0.0)
         lengths[number] = end - used
         used = end
         filled += count

@@ -140,7 +140,7 @@ def ts2diff_decode(
 
 
 @part
-def numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
+def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
     """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
     if power == 0.0:
         if width == 8:
@@ -161,6 +161,58 @@ def numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, 
             singles[i] = np.float32(np.true_divide(whole[i], power))
 
 
+@part
+def numbers_page(
+    data: ByteArray,
+    start: int,
+    stop: int,
+    count: int,
+    width: int,
+    powers: Float64Array,
+    whole: Int64Array,
+    values: ByteArray,
+    filled: int,
+) -> bool:
+    """Decode a page [start, stop) of `count` numbers of `width` bytes into `values`, behind `filled` ones.
+
+    Where there are `powers`, they are floating numbers: a byte m, and whole numbers, which are divided by powers[m].
+    `whole` has room for the values of a page. False: the page is damaged, or there is no such power.
+    """
+    power = 0.0
+    if len(powers) > 0:
+        if start >= stop or data[start] >= len(powers):
+            return False
+        power = powers[data[start]]
+        start += 1
+    if ts2diff_page(data, U(start), U(stop), count, width, whole, 0) < 0:
+        return False
+    _numbers_into(values, filled, whole, count, width, power)
+    return True
+
+
+def numbers_page_twin(
+    data: ByteArray,
+    start: int,
+    stop: int,
+    count: int,
+    width: int,
+    powers: Float64Array,
+    whole: Int64Array,
+    values: ByteArray,
+    filled: int,
+) -> bool:
+    """As `numbers_page`."""
+    head = int(len(powers) > 0)
+    if head and (start >= stop or data[start] >= len(powers)):
+        return False
+    page = np.array((start + head, stop, count))
+    if _decode_twin(data, page[:1], page[1:2], page[2:], width, whole) < 0:
+        return False
+    out = values.view(f"{'f' if head else 'i'}{width}")
+    out[filled : filled + count] = whole[:count] / powers[data[start]] if head else whole[:count]
+    return True
+
+
 def _scaled_twin(
     data: ByteArray,
     starts: Int64Array,
@@ -171,14 +223,10 @@ def _scaled_twin(
     whole: Int64Array,
     values: ByteArray,
 ) -> int:
-    out, filled = values.view(f"f{width}"), 0
-    for page, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
-        this = slice(page, page + 1)
-        if start >= ends[page] or data[start] >= len(powers):
+    filled = 0
+    for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
+        if not numbers_page_twin(data, start, end, count, width, powers, whole, values, filled):
             return -1
-        if _decode_twin(data, starts[this] + 1, ends[this], counts[this], width, whole) < 0:
-            return -1
-        out[filled : filled + count] = whole[:count] / powers[data[start]]
         filled += count
     return filled
 
@@ -194,18 +242,11 @@ def scaled_decode(
     whole: Int64Array,
     values: ByteArray,
 ) -> int:
-    """Decode pages of floating numbers of `width` bytes: a byte m, and whole numbers, which are divided by powers[m].
-
-    `whole` has room for the values of a page. Answers the values, or -1: a page is damaged, or there is no such power.
-    """
+    """Decode pages [starts[i], ends[i]) of counts[i] floating numbers as `numbers_page`; answers their number or -1."""
     filled = 0
     for page in range(len(starts)):
-        start = starts[page]
-        if start >= ends[page] or data[start] >= len(powers):
+        if not numbers_page(data, starts[page], ends[page], counts[page], width, powers, whole, values, filled):
             return -1
-        if ts2diff_page(data, U(start + 1), U(ends[page]), counts[page], width, whole, 0) < 0:
-            return -1
-        numbers_into(values, filled, whole, counts[page], width, powers[data[start]])
         filled += counts[page]
     return filled
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from saros_storage.block import Values
 from saros_storage.compression import compress
-from saros_storage.encoding import SCALED_TYPES, encode, encode_scaled, scaled
-from saros_storage.types import BoolArray, Compressor, DataType, Encoding
+from saros_storage.encoding import encode, encode_scaled, scaled
+from saros_storage.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding
 
 #: Enough that what comes again comes in them; of 60 columns of sensors 4,096 told for 3 % more bytes than all would.
 _TRIED_ROWS = 4_096
@@ -27,7 +27,7 @@ def chosen_encoding(
     declared: Encoding, compressor: Compressor, type_: DataType, values: Values, valid: BoolArray | None = None
 ) -> Encoding:
     """The encoding of a chunk of these values; those that are not `valid` are none."""
-    if declared is not Encoding.GORILLA or type_ not in SCALED_TYPES:
+    if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
         return declared
     assert isinstance(values, np.ndarray)
     there = values if valid is None else values[np.flatnonzero(valid)]
@@ -42,5 +42,5 @@ def chosen_encoding(
 
 def declared_encoding(found: Encoding, type_: DataType) -> Encoding:
     """What a series is declared with whose chunks have an encoding: PLAIN and TS_2DIFF may be GORILLA's."""
-    chosen = found in (Encoding.PLAIN, Encoding.TS_2DIFF) and type_ in SCALED_TYPES
+    chosen = found in (Encoding.PLAIN, Encoding.TS_2DIFF) and type_ in FLOATING_TYPES
     return Encoding.GORILLA if chosen else found

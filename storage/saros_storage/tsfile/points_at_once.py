@@ -36,11 +36,7 @@ def _ts2diff_points(
     page, whole = np.empty(size_max, np.uint8), np.empty(int(table.counts.max(initial=0)), np.int64)
     times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
     used = lz4_ts2diff_points(
-        np.frombuffer(data, np.uint8),
-        table.offsets,
-        table.stored,
-        table.sizes,
-        table.counts,
+        *_blocks(data, table),
         values.itemsize,
         EXACT_POWERS if values.dtype.kind == "f" else EXACT_POWERS[:0],
         page,
@@ -60,11 +56,7 @@ def _plain_points(
         return None
     page, times, lengths = np.empty(size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
     used = lz4_plain_points(
-        np.frombuffer(data, np.uint8),
-        table.offsets,
-        table.stored,
-        table.sizes,
-        table.counts,
+        *_blocks(data, table),
         values.itemsize,
         page,
         times,
@@ -72,3 +64,8 @@ def _plain_points(
         values.view(np.uint8),
     )
     return None if used < 0 else (times[:used], lengths)
+
+
+def _blocks(data: memoryview, table: PageTable) -> tuple[ByteArray, Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The compressed pages, where each lies, its bytes so and decompressed, and its rows: what both kernels take."""
+    return np.frombuffer(data, np.uint8), table.offsets, table.stored, table.sizes, table.counts
