@@ -37,7 +37,7 @@ imports: .venv/.installed ## who may import whom
 
 unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do
 unit: .venv/.installed ## all tests: two files at a time, since many wait for clusters; what compares times, alone
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not speed" --durations=15
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
 format: .venv/.installed ## rewrite the code as ruff wants it

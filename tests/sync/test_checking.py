@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from contextlib import closing
 
 import pytest
-from waiting import wait_until
 
 from saros_sync.receiver.checking import _WAITING_MAX, Beside
 
@@ -23,7 +22,7 @@ def test_however_many_bring_something_little_waits_and_the_rest_is_done_by_who_b
             assert not any(future.done() for future in waiting)
             free.set()
             assert all(future.result() for future in waiting)
-            wait_until(lambda: chores.begin(threading.get_ident).result() != here)
+            assert here != chores.begin(threading.get_ident).result()
             free.clear()
 
 

@@ -70,13 +70,18 @@ class Beside:
         """See `Chores.begin`; at once if much waits already."""
         if not self._room.acquire(blocking=False):
             return AtOnce().begin(do)
-        future = self._threads.submit(do)
-        future.add_done_callback(lambda _: self._room.release())
-        return future
+        return self._threads.submit(self._done, do)
 
     def close(self) -> None:
         """See `Chores.close`."""
         self._threads.shutdown(cancel_futures=True)
+
+    def _done(self, do: Callable[[], T]) -> T:
+        """Do it, and make room before anybody learns that it is done."""
+        try:
+            return do()
+        finally:
+            self._room.release()
 
 
 def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]) -> Found:
