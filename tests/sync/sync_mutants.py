@@ -34,12 +34,12 @@ mutant = planting(MUTANTS)
 
 
 def stories() -> None:
-    for seed in range(12):
+    for seed in range(60):
         tell_story(seed, edges=1 + seed % 3, steps=30)
 
 
 def cluster_stories() -> None:
-    for seed in range(30):
+    for seed in range(150):
         tell_story(seed, edges=1 + seed % 3, steps=30, cluster=True)
 
 
