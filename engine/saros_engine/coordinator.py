@@ -60,7 +60,6 @@ from saros_scheduler import DriverScheduler
 from saros_storage.block import Column
 from saros_storage.clock import Clock
 from saros_storage.errors import StorageError
-from saros_storage.paths import parse_pattern
 from saros_storage.read_point import ReadPoint
 from saros_storage.tablet import Tablet
 from saros_storage.types import DataType, Int64Array
@@ -292,9 +291,9 @@ class QueryEngine:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
                 self._store.catch_up("strong")  # of which aliases and views there are
-                patterns = patterns_to_delete(self._store.schema, map(str, paths))
+                patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times)
-                return sum(len(self._store.schema.match_series(parse_pattern(pattern))) for pattern in patterns)
+                return count
             case ast.Load():
                 return load_files(self._store, statement, self._options.default_database_level, session.load_folders)
             case ast.Flush(databases):

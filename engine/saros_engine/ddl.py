@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from saros_engine.altering import altered
 from saros_engine.database import Database
 from saros_engine.declared_series import declared_compressor, declared_encoding, declared_type, series_of
-from saros_engine.readable_schema import SchemaReader, own_paths
+from saros_engine.readable_schema import SchemaReader
 from saros_engine.templates import forget_places, given_by
 from saros_engine.view_statements import alter_view, forget_views
 from saros_engine.views import is_view, require_no_views
@@ -26,7 +26,7 @@ from saros_grammar.ast import (
 )
 from saros_storage import schema
 from saros_storage.errors import UserMistake
-from saros_storage.paths import join_nodes, parse_pattern, split_series
+from saros_storage.paths import join_nodes, parse_pattern, split_path, split_series
 from saros_storage.types import DataType
 
 Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
@@ -131,32 +131,45 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
     return count + sum(map(store.delete_series, patterns))
 
 
-def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> list[str]:
-    """Of which series a DELETE of these takes points. Raises UserMistake 508 for a view, which has none."""
+def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
+    """Of which series a DELETE of these takes points, and how many they are.
+
+    Raises UserMistake 508 for a view, which has no points.
+    """
     found: list[str] = []
+    series: set[tuple[str, str]] = set()
     for pattern in patterns:
         if is_view(tree.catalogue, pattern):
             raise UserMistake(f"{pattern} is a view, which has no points: delete those of its series", code=508)
-        found += own_paths(tree, pattern)
-    return found
+        matched = tree.match_series(parse_pattern(pattern))
+        found += _own_paths(pattern, matched)
+        series.update((device.path, one.measurement) for device, one in matched)
+    return found, len(series)
+
+
+def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
+    """The pattern, and before it the paths of series that it means by their alias only: points lie under own names."""
+    parsed = parse_pattern(pattern)
+    named = [(*split_path(device.path), one.measurement) for device, one in matched if one.alias is not None]
+    return [*(join_nodes(nodes) for nodes in named if not parsed.matches(nodes)), pattern]
 
 
 def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
-    """Patterns of those that are no template's: as `own_paths`, of what is given or of each device without template."""
-    own: dict[str, list[str]] = {}
+    """Patterns of those that are no template's: `_own_paths` of what is given, or of each device without template."""
+    own: dict[str, list[Matched]] = {}
     using = set()
     for device, series in matched:
         if given_by(store.schema, device, series.measurement) is None:
-            own.setdefault(device.path, []).append(series.measurement)
+            own.setdefault(device.path, []).append((device, series))
         else:
             using.add(device.path)
     if not using:
-        return own_paths(store.schema, str(path))
+        return _own_paths(str(path), matched)
     last = "*" if path.nodes[-1] == "**" else path.nodes[-1]
     found: list[str] = []
-    for place, names in own.items():
-        paths = [f"{place}.{name}" for name in names]
-        found += paths if place in using else own_paths(store.schema, f"{place}.{last}")
+    for place, those in own.items():
+        paths = [f"{place}.{series.measurement}" for _, series in those]
+        found += paths if place in using else _own_paths(f"{place}.{last}", those)
     return found
 
 

@@ -65,16 +65,6 @@ class SchemaReader(Protocol):
         ...
 
 
-def own_paths(schema: SchemaReader, pattern: str) -> list[str]:
-    """The pattern, and before it the paths of series that it means by their alias only: points lie under own names."""
-    parsed = parse_pattern(pattern)
-    if parsed.nodes[-1] in ("*", "**"):
-        return [pattern]
-    named = [(device, series) for device, series in schema.match_series(parsed) if series.alias is not None]
-    found = [(*split_path(device.path), series.measurement) for device, series in named]
-    return [*(join_nodes(nodes) for nodes in found if not parsed.matches(nodes)), pattern]
-
-
 class ReadableSchema:
     """See the module. Implements `SchemaReader`."""
 

@@ -98,6 +98,8 @@ def test_a_path_that_is_asked_for_as_a_pattern_is_noticed(what: str, connection:
         ("create database root.b", "done"),
         ("delete from root.a.d.x where time = 1", "done, in 1 series"),
         ("DELETE FROM root.a.d.*", "done, in 2 series"),
+        ("delete from root.a.d.other where time = 1", "done, in 1 series"),
+        ("delete from root.a.d.y, root.a.d.other, root.a.d.x", "done, in 2 series"),
         ("delete from root.a.d", NOTHING_DELETED),
         ("delete from root.a.d.z", NOTHING_DELETED),
         ("delete timeseries root.a.**", "done, 2 changes"),
@@ -106,7 +108,7 @@ def test_a_path_that_is_asked_for_as_a_pattern_is_noticed(what: str, connection:
 def test_statements_without_rows_tell_what_they_did(
     statement: str, expected: str, connection: saros.Connection
 ) -> None:
-    connection.execute("create timeseries root.a.d.y with datatype=double")
+    connection.execute("create timeseries root.a.d.y(other) with datatype=double")
     lines: list[str] = []
     runner = StatementRunner(connection, lines.extend, lines.extend)
     assert runner.run(statement)
