@@ -16,7 +16,6 @@ from saros_storage.slices import Slices
 from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array
 
 States = list[Column]
-NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.aggregate import NUMBERS, Aggregate, Rows, States, nullable
+from saros_engine.aggregate import Aggregate, Rows, States, nullable
 from saros_engine.count_if import CountIf
 from saros_engine.expression import InputColumn
 from saros_engine.mode import Mode
@@ -39,18 +39,10 @@ from saros_engine.text import text_ranks
 from saros_grammar.ast import Call
 from saros_storage.block import Column
 from saros_storage.reading import SpanStatistics
-from saros_storage.slices import (
-    Slices,
-    counts_of,
-    edges_of,
-    extremes_of,
-    pick,
-    prefix_sums,
-    sums_of,
-)
-from saros_storage.types import FLOATING_TYPES, NUMPY_DTYPE, DataType, Int64Array
+from saros_storage.slices import Slices, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
+from saros_storage.types import FLOATING_TYPES, NUMERIC_TYPES, NUMPY_DTYPE, DataType, Int64Array
 
-_ORDERED = NUMBERS | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
+_ORDERED = NUMERIC_TYPES | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
 
 
 def retyped(type_: DataType, column: Column) -> Column:
@@ -135,9 +127,9 @@ class _CountTime(_Count):
 
 
 class _Sum(Aggregate):
-    arguments = (NUMBERS,)
+    arguments = (NUMERIC_TYPES,)
     result = DataType.DOUBLE
-    summarised = NUMBERS
+    summarised = NUMERIC_TYPES
     state: tuple[DataType | str, ...] = (DataType.DOUBLE,)
 
     def partial(self, rows: Rows, slices: Slices) -> States:
@@ -186,7 +178,7 @@ class _Extremum(Aggregate):
     """min_value, max_value and extreme: the state is the value, so rows are states already."""
 
     arguments = (_ORDERED,)
-    summarised = NUMBERS
+    summarised = NUMERIC_TYPES
 
     state = ("x",)
 
@@ -212,7 +204,7 @@ class _Extremum(Aggregate):
 class _Extreme(_Extremum):
     """The value furthest from zero; the positive one of two."""
 
-    arguments = (NUMBERS,)
+    arguments = (NUMERIC_TYPES,)
 
     def merge(self, states: Sequence[Column], slices: Slices) -> States:
         least, most = _extremes(states[0], slices)

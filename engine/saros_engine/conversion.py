@@ -21,24 +21,22 @@ from saros_engine.text import numbers_of
 from saros_storage.block import Column
 from saros_storage.dates import dates_of
 from saros_storage.errors import UserMistake
-from saros_storage.types import FLOATING_TYPES, NUMPY_DTYPE, DataType, NumericArray
+from saros_storage.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, DataType, NumericArray
 from saros_storage.value_texts import Arrow, arrow_compute, format_column, to_arrow
 
 #: Doubles from here on are whole numbers.
 _WHOLE = 2.0**52
-_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
-_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 _TARGETS: dict[DataType, frozenset[DataType]] = {
-    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | _TEXTS,
-    DataType.INT32: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
-    DataType.INT64: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
-    DataType.FLOAT: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
-    DataType.DOUBLE: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN},
-    DataType.TEXT: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.STRING: _INTEGERS | FLOATING_TYPES | _TEXTS | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.TIMESTAMP: _INTEGERS | FLOATING_TYPES | _TEXTS,
-    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | _TEXTS,
-    DataType.BLOB: _TEXTS,
+    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
+    DataType.INT32: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.INT64: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.FLOAT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.DOUBLE: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.TEXT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.STRING: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.TIMESTAMP: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES,
+    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
+    DataType.BLOB: STRING_TYPES,
 }
 
 
@@ -50,9 +48,9 @@ def check_conversion(source: DataType, target: DataType) -> None:
 
 def always_converts(source: DataType, target: DataType) -> bool:
     """Whether no value of `source` is an error as `target`."""
-    if source is target or target in _TEXTS:
+    if source is target or target in STRING_TYPES:
         return True
-    return source not in _TEXTS and target in (DataType.DOUBLE, DataType.BOOLEAN)
+    return source not in STRING_TYPES and target in (DataType.DOUBLE, DataType.BOOLEAN)
 
 
 def convert(column: Column, target: DataType) -> Column:
@@ -60,9 +58,9 @@ def convert(column: Column, target: DataType) -> Column:
     check_conversion(column.type, target)
     if column.type is target:
         return column
-    if target in _TEXTS:
+    if target in STRING_TYPES:
         return Column(target, format_column(column), column.valid)
-    if column.type in _TEXTS:
+    if column.type in STRING_TYPES:
         if target is DataType.BLOB:
             return Column(target, column.text, column.valid)
         return Column(target, _parse(column, target), column.valid)

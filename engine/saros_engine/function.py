@@ -22,9 +22,7 @@ from saros_storage.types import DataType, Scalar, TimeUnit
 Evaluator = Callable[[Sequence[Column], Block], Column]
 Attributes = Mapping[str, str]
 
-TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
-NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 
 class FunctionKind(Enum):

@@ -20,8 +20,6 @@ import numpy as np
 
 from saros_engine.expression import FunctionCall
 from saros_engine.function import (
-    NUMBERS,
-    TEXTS,
     Attributes,
     Evaluator,
     Function,
@@ -39,7 +37,16 @@ from saros_engine.text import cased_text, map_text, match_text, numbers_of, repe
 from saros_grammar.ast import Call
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Float64Array, NumericArray, Scalar
+from saros_storage.types import (
+    NUMERIC_TYPES,
+    NUMPY_DTYPE,
+    STRING_TYPES,
+    BoolArray,
+    DataType,
+    Float64Array,
+    NumericArray,
+    Scalar,
+)
 from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
 
 FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
@@ -67,7 +74,7 @@ def _math(name: str, function: Callable[[Float64Array], Float64Array]) -> None:
     """A function of one number that gives a DOUBLE."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
-        expect(name, types, NUMBERS)
+        expect(name, types, NUMERIC_TYPES)
         return DataType.DOUBLE
 
     def run(columns: Sequence[Column], _: Block) -> Column:
@@ -102,7 +109,7 @@ for _name, _ufunc in {
 
 
 def _check_abs(types: Sequence[DataType], _: Attributes) -> DataType:
-    expect("abs", types, NUMBERS)
+    expect("abs", types, NUMERIC_TYPES)
     return types[0]
 
 
@@ -114,7 +121,7 @@ _register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs))
 
 
 def _check_round(types: Sequence[DataType], _: Attributes) -> DataType:
-    expect("round", types, NUMBERS, NUMBERS, optional=1)
+    expect("round", types, NUMERIC_TYPES, NUMERIC_TYPES, optional=1)
     return DataType.DOUBLE
 
 
@@ -201,13 +208,13 @@ _register(Function("const", FunctionKind.SCALAR, _check_const, _make_const))
 
 
 def _check_on_off(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("on_off", types, NUMBERS)
+    expect("on_off", types, NUMERIC_TYPES)
     number_attribute("on_off", attributes, "threshold")
     return DataType.BOOLEAN
 
 
 def _check_in_range(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("in_range", types, NUMBERS)
+    expect("in_range", types, NUMERIC_TYPES)
     low, high = (number_attribute("in_range", attributes, key) for key in ("lower", "upper"))
     if high < low:
         raise UserMistake(f"in_range: 'upper' ({high}) is below 'lower' ({low})", code=701)
@@ -239,7 +246,7 @@ def _text_function(
     """Register a function whose first argument is text; `attributes` are those that must be given."""
 
     def check(types: Sequence[DataType], given: Attributes) -> DataType:
-        expect(name, types, TEXTS, *extra, optional=optional)
+        expect(name, types, STRING_TYPES, *extra, optional=optional)
         for key in attributes:
             required(name, given, key)
         return result
@@ -331,7 +338,7 @@ def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
     return begins[starts + np.maximum(at, 0)] - begins[starts]
 
 
-@_text_function("substring", DataType.TEXT, extra=(NUMBERS, NUMBERS), optional=1)
+@_text_function("substring", DataType.TEXT, extra=(NUMERIC_TYPES, NUMERIC_TYPES), optional=1)
 def _make_substring(call: FunctionCall) -> Evaluator:
     first = _characters(call, 1)
     stop = max(first - 1 + _characters(call, 2), 0) if len(call.arguments) > 2 else None
@@ -352,7 +359,7 @@ def _characters(call: FunctionCall, place: int) -> int:
     return found
 
 
-@_text_function("replace", DataType.TEXT, extra=(TEXTS, TEXTS))
+@_text_function("replace", DataType.TEXT, extra=(STRING_TYPES, STRING_TYPES))
 def _make_replace(call: FunctionCall) -> Evaluator:
     old, new = str(constant_argument(call, 1)), str(constant_argument(call, 2))
 
@@ -365,7 +372,7 @@ def _make_replace(call: FunctionCall) -> Evaluator:
     return run
 
 
-@_text_function("strcmp", DataType.INT32, extra=(TEXTS,))
+@_text_function("strcmp", DataType.INT32, extra=(STRING_TYPES,))
 def _make_strcmp(_: FunctionCall) -> Evaluator:
     def run(columns: Sequence[Column], _: Block) -> Column:
         distances = text_distances(columns[0].text, columns[1].text)
@@ -375,7 +382,7 @@ def _make_strcmp(_: FunctionCall) -> Evaluator:
 
 
 def _check_concat(types: Sequence[DataType], _: Attributes) -> DataType:
-    if not types or any(t not in TEXTS for t in types):
+    if not types or any(t not in STRING_TYPES for t in types):
         raise UserMistake("concat takes one or more TEXT or STRING series", code=701)
     return DataType.TEXT
 

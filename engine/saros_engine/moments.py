@@ -22,13 +22,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from saros_engine.aggregate import NUMBERS, Aggregate, Rows, States, nullable
+from saros_engine.aggregate import Aggregate, Rows, States, nullable
 from saros_storage.block import Column
 from saros_storage.kernels.windows import window_moments
 from saros_storage.slices import Slices, doubles_of, mask_of
-from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array
+from saros_storage.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array
 
-_WITH_TIMES = NUMBERS | {DataType.TIMESTAMP}
+_WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 #: Infinities and NaN go through.
 _QUIET = np.errstate(all="ignore")
 #: Rows that are laid out at once: slices that overlap may have far more than the column.
@@ -40,7 +40,7 @@ _ROUNDING = 2.0**-50
 class _Deviation(Aggregate):
     """The variance family."""
 
-    arguments = (NUMBERS,)
+    arguments = (NUMERIC_TYPES,)
     result = DataType.DOUBLE
 
     state = (DataType.INT64, DataType.DOUBLE, DataType.DOUBLE)

@@ -17,7 +17,6 @@ import numpy as np
 
 from saros_engine.expression import FunctionCall
 from saros_engine.function import (
-    TEXTS,
     Attributes,
     Evaluator,
     Function,
@@ -30,7 +29,7 @@ from saros_engine.function import (
 from saros_engine.text import check_pattern
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
-from saros_storage.types import BoolArray, DataType, Int64Array
+from saros_storage.types import STRING_TYPES, BoolArray, DataType, Int64Array
 from saros_storage.value_texts import Arrow, arrow_compute, from_arrow, to_arrow
 
 #: Non-characters of Unicode: not meant for texts that anybody keeps.
@@ -115,7 +114,7 @@ def _kept(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> Bool
 
 
 def _check_strreplace(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("strreplace", types, TEXTS)
+    expect("strreplace", types, STRING_TYPES)
     if not required("strreplace", attributes, "target"):
         raise UserMistake("strreplace: 'target' must not be empty", code=701)
     required("strreplace", attributes, "replace")
@@ -130,7 +129,7 @@ def _make_strreplace(call: FunctionCall) -> Evaluator:
 
 
 def _check_regexreplace(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("regexreplace", types, TEXTS)
+    expect("regexreplace", types, STRING_TYPES)
     check_pattern(required("regexreplace", attributes, "regex"), regexp=True)
     required("regexreplace", attributes, "replace")
     _counts("regexreplace", attributes)
@@ -146,7 +145,7 @@ def _make_regexreplace(call: FunctionCall) -> Evaluator:
 
 
 def _check_regexmatch(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("regexmatch", types, TEXTS)
+    expect("regexmatch", types, STRING_TYPES)
     check_pattern(required("regexmatch", attributes, "regex"), regexp=True)
     integer_attribute("regexmatch", attributes, "group", 0, low=0, high=_GROUPS_MAX)
     return DataType.TEXT
@@ -172,7 +171,7 @@ def _make_regexmatch(call: FunctionCall) -> Evaluator:
 
 
 def _check_regexsplit(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("regexsplit", types, TEXTS)
+    expect("regexsplit", types, STRING_TYPES)
     check_pattern(required("regexsplit", attributes, "regex"), regexp=True)
     index = integer_attribute("regexsplit", attributes, "index", -1, low=-1, high=_INT32_MAX)
     return DataType.INT32 if index < 0 else DataType.TEXT

@@ -15,19 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from saros_engine.expression import FunctionCall
-from saros_engine.function import (
-    NUMBERS,
-    TEXTS,
-    Attributes,
-    Evaluator,
-    Function,
-    FunctionKind,
-    expect,
-    flag_attribute,
-)
+from saros_engine.function import Attributes, Evaluator, Function, FunctionKind, expect, flag_attribute
 from saros_engine.text import text_ranks
 from saros_storage.block import Block, Column, TextArray
-from saros_storage.types import BoolArray, DataType, Int64Array, NumericArray
+from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray
 
 SERIES_FUNCTIONS: dict[str, Function] = {}
 
@@ -111,19 +102,21 @@ def _series(name: str, result: DataType | None, allowed: frozenset[DataType], st
     _register(Function(name, FunctionKind.SERIES, check, lambda call: _make_step(call, step)))
 
 
-_ANY = NUMBERS | TEXTS | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
+_ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
 _series("time_difference", DataType.INT64, _ANY, lambda pairs: pairs.elapsed)
-_series("difference", None, NUMBERS, lambda pairs: pairs.values - pairs.before)
-_series("non_negative_difference", None, NUMBERS, lambda pairs: np.abs(pairs.values - pairs.before))
-_series("derivative", DataType.DOUBLE, NUMBERS, lambda pairs: pairs.difference / pairs.elapsed)
-_series("non_negative_derivative", DataType.DOUBLE, NUMBERS, lambda pairs: np.abs(pairs.difference / pairs.elapsed))
+_series("difference", None, NUMERIC_TYPES, lambda pairs: pairs.values - pairs.before)
+_series("non_negative_difference", None, NUMERIC_TYPES, lambda pairs: np.abs(pairs.values - pairs.before))
+_series("derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: pairs.difference / pairs.elapsed)
+_series(
+    "non_negative_derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: np.abs(pairs.difference / pairs.elapsed)
+)
 
 
 # ---------------------------------------------------------------------------------------------- diff, change_points
 
 
 def _check_diff(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect("diff", types, NUMBERS)
+    expect("diff", types, NUMERIC_TYPES)
     flag_attribute("diff", attributes, "ignoreNull", default=True)
     return DataType.DOUBLE
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from saros_engine.expression import Constant, Operation
 from saros_grammar.ast import BinaryOperator
-from saros_storage.types import FLOATING_TYPES, NUMPY_DTYPE, DataType
+from saros_storage.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, DataType
 
 #: What says the same with its sides exchanged, of the comparisons that bound a value.
 TURNED = {
@@ -26,7 +26,6 @@ TURNED = {
     BinaryOperator.GREATER_EQUAL: BinaryOperator.LESS_EQUAL,
     BinaryOperator.EQUAL: BinaryOperator.EQUAL,
 }
-_WHOLE = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 #: Comparisons that numbers below the constant satisfy, and that those above it do.
 _BELOW = frozenset({BinaryOperator.LESS, BinaryOperator.LESS_EQUAL, BinaryOperator.NOT_EQUAL})
 _ABOVE = frozenset({BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL, BinaryOperator.NOT_EQUAL})
@@ -44,7 +43,7 @@ def among_whole_numbers(comparison: Operation) -> Operation:
     operator, side, other = comparison.operator, comparison.left, comparison.right
     if isinstance(side, Constant) and side.type in FLOATING_TYPES:
         operator, side, other = TURNED.get(operator, operator), other, side
-    if side.type not in _WHOLE or other.type not in FLOATING_TYPES or not isinstance(other, Constant):
+    if side.type not in INTEGER_TYPES or other.type not in FLOATING_TYPES or not isinstance(other, Constant):
         return comparison
     value = other.value
     if not isinstance(value, float) or (comparison.signed_zeros and value == 0):

@@ -22,7 +22,7 @@ from saros_spark.options import Layout, WriteOptions
 from saros_spark.types import arrow_type
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, split_path, split_series
-from saros_storage.types import DataType
+from saros_storage.types import FLOATING_TYPES, DataType
 
 _FIXED: dict[Layout, tuple[str, ...]] = {
     "by_device": ("time", "device"),
@@ -224,5 +224,5 @@ def _same_kind(arrow: pa.DataType, type_: DataType) -> bool:
     if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
         return type_.is_text
     if pa.types.is_floating(arrow):
-        return type_ in (DataType.FLOAT, DataType.DOUBLE)
+        return type_ in FLOATING_TYPES
     return not type_.is_text

@@ -30,6 +30,7 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 from saros_storage.types import (
     DEFAULT_COMPRESSOR,
     DEFAULT_ENCODING,
+    FLOATING_TYPES,
     Compressor,
     DataType,
     Encoding,
@@ -223,7 +224,7 @@ class Sealer:
         if type_ is None:
             return to_column(name, array, self._known.unit)
         text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
-        if text != type_.is_text or (pa.types.is_floating(array.type) and type_ not in _FLOATS):
+        if text != type_.is_text or (pa.types.is_floating(array.type) and type_ not in FLOATING_TYPES):
             raise UserMistake(f"a column of {array.type} does not fit {type_.name}", code=507)
         cast = array.cast(arrow_type(type_, pa.timestamp(self._known.unit.suffix, "UTC")))
         column = to_column(name, cast, self._known.unit)
@@ -236,9 +237,6 @@ class Sealer:
             if said is not None:
                 return SourceError(said)
         return SourceError(f"rows of {device}: {error}")
-
-
-_FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 
 
 def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, dict[str, Column]]:

@@ -26,26 +26,24 @@ from dataclasses import replace
 from saros_storage.block import Column
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.reading import Statistics
-from saros_storage.types import NUMPY_DTYPE, TEXT_TYPES, DataType, Scalar
+from saros_storage.types import INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, TEXT_TYPES, DataType, Scalar
 from saros_storage.value_texts import format_column
 
-_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 #: What a series of a type may be made.
 _CHANGES: dict[DataType, frozenset[DataType]] = {
-    DataType.INT32: _TEXTS | {DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE},
-    DataType.INT64: _TEXTS | {DataType.TIMESTAMP, DataType.DOUBLE},
-    DataType.TIMESTAMP: _TEXTS | {DataType.INT64, DataType.DOUBLE},
-    DataType.FLOAT: _TEXTS | {DataType.DOUBLE},
-    DataType.DOUBLE: _TEXTS,
-    DataType.BOOLEAN: _TEXTS,
-    DataType.DATE: _TEXTS,
+    DataType.INT32: STRING_TYPES | {DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE},
+    DataType.INT64: STRING_TYPES | {DataType.TIMESTAMP, DataType.DOUBLE},
+    DataType.TIMESTAMP: STRING_TYPES | {DataType.INT64, DataType.DOUBLE},
+    DataType.FLOAT: STRING_TYPES | {DataType.DOUBLE},
+    DataType.DOUBLE: STRING_TYPES,
+    DataType.BOOLEAN: STRING_TYPES,
+    DataType.DATE: STRING_TYPES,
     DataType.TEXT: frozenset({DataType.STRING, DataType.BLOB}),
     DataType.STRING: frozenset({DataType.TEXT, DataType.BLOB}),
-    DataType.BLOB: _TEXTS,
+    DataType.BLOB: STRING_TYPES,
 }
 #: What points of a type may be read as: whatever a series can become in several steps.
 _READINGS = {type_: found if type_ in TEXT_TYPES else found | {DataType.BLOB} for type_, found in _CHANGES.items()}
-_WHOLE = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 #: Whole numbers up to here are FLOATs.
 _FLOAT_WHOLE_MAX = 2**24
 
@@ -81,9 +79,9 @@ def check_change(path: str, current: DataType, earlier: Collection[DataType], wa
 def _comes_to_the_same(source: DataType, by_way_of: DataType, target: DataType) -> bool:
     """Whether each value of `source` is the same as `target`, by way of another type too."""
     if by_way_of is DataType.FLOAT:
-        return source not in _WHOLE
+        return source not in INTEGER_TYPES
     if by_way_of is DataType.DOUBLE:
-        return target not in TEXT_TYPES or source not in _WHOLE | {DataType.FLOAT}
+        return target not in TEXT_TYPES or source not in INTEGER_TYPES | {DataType.FLOAT}
     return True
 
 
@@ -144,4 +142,4 @@ def statistics_read_as(known: Statistics, stored: DataType, asked: DataType) -> 
 def _of_texts(known: Statistics, stored: DataType, asked: DataType) -> Statistics | None:
     if asked is DataType.BLOB and stored in TEXT_TYPES:
         return replace(known, first=None, last=None)
-    return known if stored in _TEXTS else None
+    return known if stored in STRING_TYPES else None

@@ -17,7 +17,7 @@ import numpy as np
 
 from saros_storage.block import Column
 from saros_storage.kernels.windows import window_edges, window_extremes_f64, window_extremes_i64, window_sums
-from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array
+from saros_storage.types import FLOATING_TYPES, BoolArray, Float64Array, Int64Array
 
 _ALL_VALID = np.empty(0, np.bool_)
 
@@ -77,7 +77,7 @@ def edges_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
 def extremes_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
     """Positions of the first smallest and first largest present value, -1 if none. The column is not text-like."""
     least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
-    if column.type in (DataType.FLOAT, DataType.DOUBLE):
+    if column.type in FLOATING_TYPES:
         window_extremes_f64(doubles_of(column), mask_of(column), slices.starts, slices.stops, least, most)
     else:
         keys = np.ascontiguousarray(column.numbers, np.int64)

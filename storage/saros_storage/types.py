@@ -51,12 +51,16 @@ class DataType(IntEnum):
 
     @property
     def is_numeric(self) -> bool:
-        """True for INT32, INT64, FLOAT and DOUBLE: the types that arithmetic takes."""
+        """True for INT32, INT64, FLOAT and DOUBLE: the types that functions of numbers take."""
         return self in NUMERIC_TYPES
 
 
+#: What lives as `TextArray`, and what of it is characters.
 TEXT_TYPES = frozenset({DataType.TEXT, DataType.BLOB, DataType.STRING})
+STRING_TYPES = frozenset({DataType.TEXT, DataType.STRING})
+#: Floating numbers; whole ones, as times are too; and what functions of numbers take.
 FLOATING_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
+INTEGER_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 NUMERIC_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from saros_storage.block import Column, TextArray
-from saros_storage.types import BoolArray, ByteArray, DataType, NumericArray
+from saros_storage.types import FLOATING_TYPES, BoolArray, ByteArray, DataType, NumericArray
 
 #: An Arrow array or a module of Arrow: it has no types of its own that mypy could see.
 Arrow = Any
@@ -83,7 +83,7 @@ def format_column(column: Column) -> TextArray:
         return TextArray.of(["false", "true"]).take(column.numbers.astype(np.int64))
     if column.type is DataType.DATE:
         return _dates(column.numbers)
-    if column.type in (DataType.FLOAT, DataType.DOUBLE):
+    if column.type in FLOATING_TYPES:
         return _floats(column.numbers)
     import pyarrow as pa
 

@@ -67,7 +67,7 @@ from saros_grammar.ast import (
 )
 from saros_grammar.literals import NUMBER_CHARACTERS_MAX
 from saros_storage.dates import date_number
-from saros_storage.types import FLOATING_TYPES, DataType, Scalar
+from saros_storage.types import FLOATING_TYPES, INTEGER_TYPES, NUMERIC_TYPES, STRING_TYPES, DataType, Scalar
 
 _ARITHMETIC = frozenset(
     {
@@ -80,11 +80,8 @@ _ARITHMETIC = frozenset(
 )
 #: Arithmetic that is whole where both sides are.
 _WHOLE = frozenset({BinaryOperator.DIVIDE, BinaryOperator.MODULO})
-_INTEGERS = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
-_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
-_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.TIMESTAMP})
-_PLAIN_NUMBERS = _NUMBERS - {DataType.TIMESTAMP}
+_NUMBERS = INTEGER_TYPES | FLOATING_TYPES
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _INT64_MAX = (1 << 63) - 1
 #: The greatest double that is less than every INT64.
@@ -249,7 +246,7 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
                 raise _wrong_type(side, bound.type, "INT32, INT64, FLOAT, DOUBLE")
         if is_null(left) or is_null(right):
             return Constant(None, DataType.DOUBLE)
-        whole = operator in _WHOLE and left.type in _INTEGERS and right.type in _INTEGERS
+        whole = operator in _WHOLE and left.type in INTEGER_TYPES and right.type in INTEGER_TYPES
         return Operation(operator, left, right, DataType.INT64 if whole else DataType.DOUBLE)
     return _compare(operator, expression.left, left, expression.right, right, columns)
 
@@ -307,20 +304,20 @@ def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
 
 def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Bound:
     """A whole number below all INT64 stays below them: the double that is nearest to it may be the least of them."""
-    if other not in _INTEGERS or not isinstance(expression, Literal) or not isinstance(expression.value, int):
+    if other not in INTEGER_TYPES or not isinstance(expression, Literal) or not isinstance(expression.value, int):
         return bound
     below = expression.value < -_INT64_MAX - 1
     return Constant(min(_as_double(expression.value), _BELOW_INT64), DataType.DOUBLE) if below else bound
 
 
 def _comparable(a: DataType, b: DataType) -> bool:
-    return a is b or (a in _NUMBERS and b in _NUMBERS) or (a in _TEXTS and b in _TEXTS)
+    return a is b or (a in _NUMBERS and b in _NUMBERS) or (a in STRING_TYPES and b in STRING_TYPES)
 
 
 def _class_of(type_: DataType) -> str:
     if type_ in _NUMBERS:
         return "INT32, INT64, FLOAT, DOUBLE, TIMESTAMP"
-    return "TEXT, STRING" if type_ in _TEXTS else type_.name
+    return "TEXT, STRING" if type_ in STRING_TYPES else type_.name
 
 
 def _between(expression: Between, columns: Columns) -> Bound:
@@ -362,9 +359,9 @@ def _read_as(item: Expression, type_: DataType) -> Expression:
     """An item of IN as one of the operand's type: a number as a text, and a text as the number in it."""
     if not isinstance(item, Literal):
         return item
-    if type_ in _TEXTS and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
+    if type_ in STRING_TYPES and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
         return Literal(LiteralKind.STRING, item.text, item.text)
-    if type_ in _PLAIN_NUMBERS and isinstance(item.value, str) and _NUMBER.fullmatch(item.value):
+    if type_ in NUMERIC_TYPES and isinstance(item.value, str) and _NUMBER.fullmatch(item.value):
         whole = item.value.lstrip("+-").isdecimal() and len(item.value) <= NUMBER_CHARACTERS_MAX
         kind = LiteralKind.INTEGER if whole else LiteralKind.DOUBLE
         return Literal(kind, int(item.value) if whole else float(item.value), item.value)
@@ -375,7 +372,7 @@ def _like(expression: Like, columns: Columns) -> Bound:
     operand = bind(expression.operand, columns)
     if is_null(operand):
         return NULL
-    if operand.type not in _TEXTS:
+    if operand.type not in STRING_TYPES:
         raise _wrong_type(expression.operand, operand.type, "TEXT, STRING")
     pattern = bind(expression.pattern, columns)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
@@ -420,7 +417,7 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     if not types:
         return DataType.TEXT
     for single in (DataType.BOOLEAN, DataType.TEXT):
-        family = _TEXTS if single is DataType.TEXT else {single}
+        family = STRING_TYPES if single is DataType.TEXT else {single}
         inside = [t in family for t in types]
         if all(inside):
             return single

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from saros_storage.types import BoolArray, DataType, Int64Array, NumericArray, Scalar
+from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
 #: Types that arithmetic takes, and types of text.
-NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
-TEXTS = frozenset({DataType.TEXT, DataType.STRING})
+NUMBERS = NUMERIC_TYPES
+TEXTS = STRING_TYPES
 ANY = frozenset(DataType)
 
 #: An array of a value per row, and which rows have one (None: all). Text as an array of objects.

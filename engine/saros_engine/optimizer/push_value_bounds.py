@@ -25,12 +25,10 @@ from saros_engine.plan import Filter, Node, Scan, TimeJoin
 from saros_engine.whole_bound import TURNED, among_whole_numbers
 from saros_grammar.ast import BinaryOperator
 from saros_storage.reading import ValueBound
-from saros_storage.types import DataType, Scalar
+from saros_storage.types import NUMERIC_TYPES, DataType, Scalar
 
 _BELOW = (BinaryOperator.LESS, BinaryOperator.LESS_EQUAL)
 _ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)
-#: Types whose statistics have a minimum and a maximum.
-_BOUNDED = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 
 
 def push_value_bounds(root: Node) -> Node:
@@ -108,8 +106,8 @@ def _bounds(predicate: Bound) -> Iterator[ValueBound]:
 
 def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
     """The constant as the comparison with a column of `type_` rounds it; None if it is no bound."""
-    if type_ not in _BOUNDED or not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
+    if type_ not in NUMERIC_TYPES or not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None  # statistics of other types have no minimum and maximum
     if isinstance(value, float) and math.isnan(value):
         return None
     if type_ is DataType.FLOAT:

@@ -24,7 +24,7 @@ from saros_grammar.ast import (
     WithoutNull,
 )
 from saros_grammar.literals import unquote_name
-from saros_storage.types import DataType, Scalar
+from saros_storage.types import STRING_TYPES, DataType, Scalar
 
 _KINDS = {
     FillMethod.PREVIOUS: FillKind.PREVIOUS,
@@ -33,7 +33,6 @@ _KINDS = {
 }
 #: IoTDB's counts are 64-bit.
 _ROWS_MAX = 2**63 - 1
-_TEXTS = frozenset({DataType.TEXT, DataType.STRING})
 
 
 def row_count(expression: Expression | None, what: str) -> int | None:
@@ -85,7 +84,7 @@ def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, f
 def _fill_value(literal: Literal, type_: DataType, moment: Moment) -> Scalar:
     """The value for one column; None where it does not go with the column's type."""
     value = literal.value
-    if type_ in _TEXTS:
+    if type_ in STRING_TYPES:
         return value if isinstance(value, str) else literal.text
     if literal.kind is LiteralKind.INTEGER and type_ is DataType.DATE:
         day = literal.text.rjust(8, "0")

@@ -16,18 +16,11 @@ import numpy as np
 
 from saros_engine.errors import SemanticError
 from saros_engine.expression import FunctionCall
-from saros_engine.function import (
-    NUMBERS,
-    Attributes,
-    choice_attribute,
-    expect,
-    integer_attribute,
-    number_attribute,
-)
+from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_storage.errors import UserMistake
-from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
 
 def _refuse(name: str, rows: int, advice: str) -> UserMistake:
@@ -224,7 +217,7 @@ def _lof_attributes(attributes: Attributes) -> tuple[bool, int, int, int]:
 def _lof_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
     if not types:
         raise SemanticError("lof takes one or more series")
-    expect("lof", types, *[NUMBERS] * len(types))
+    expect("lof", types, *[NUMERIC_TYPES] * len(types))
     if _lof_attributes(attributes)[0] and len(types) > 1:
         raise SemanticError("lof takes one series with 'method'='series'")
     return DataType.DOUBLE

@@ -21,7 +21,6 @@ import numpy as np
 
 from saros_engine.expression import FunctionCall
 from saros_engine.function import (
-    NUMBERS,
     Attributes,
     choice_attribute,
     expect,
@@ -32,7 +31,7 @@ from saros_engine.function import (
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, finite_points, made_points
 from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, DataType, Float64Array, Int64Array, TimeUnit
 
 _NAME = "cluster"
 _METHODS = ("kmeans", "kshape", "medoidshape")
@@ -74,7 +73,7 @@ def _wanted(attributes: Attributes) -> _Wanted:
 
 
 def _result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect(_NAME, types, NUMBERS)
+    expect(_NAME, types, NUMERIC_TYPES)
     return DataType.INT32 if _wanted(attributes).output == "label" else DataType.DOUBLE
 
 

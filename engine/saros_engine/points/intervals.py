@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from saros_engine.expression import FunctionCall
-from saros_engine.function import NUMBERS, Attributes, expect, integer_attribute
+from saros_engine.function import Attributes, expect, integer_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_storage.block import Column
-from saros_storage.types import DataType, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, DataType, TimeUnit
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -26,7 +26,7 @@ def _interval(name: str, *, zero: bool, counted: bool) -> PointFunction:
         return low, integer_attribute(name, attributes, "max", _INT64_MAX, low=low)
 
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
-        expect(name, types, NUMBERS | {DataType.BOOLEAN})
+        expect(name, types, NUMERIC_TYPES | {DataType.BOOLEAN})
         bounds(attributes)
         return DataType.INT64
 

@@ -15,19 +15,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from saros_engine.expression import FunctionCall
-from saros_engine.function import (
-    NUMBERS,
-    Attributes,
-    choice_attribute,
-    expect,
-    integer_attribute,
-    number_attribute,
-)
+from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.text import text_ranks
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
-from saros_storage.types import NUMPY_DTYPE, DataType, Float64Array, Int64Array, NumericArray, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType, Float64Array, Int64Array, NumericArray, TimeUnit
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _MILLISECONDS = 1_000
@@ -49,7 +42,7 @@ def point_function(
     check: _Check = _nothing,
     *,
     series: int = 1,
-    allowed: frozenset[DataType] = NUMBERS,
+    allowed: frozenset[DataType] = NUMERIC_TYPES,
     apart: bool = False,
 ) -> PointFunction:
     """One over `series` arguments, perhaps `apart`; `result` None: the type of the first."""

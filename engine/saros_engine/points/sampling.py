@@ -16,18 +16,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from saros_engine.expression import FunctionCall
-from saros_engine.function import (
-    NUMBERS,
-    Attributes,
-    choice_attribute,
-    expect,
-    integer_attribute,
-    number_attribute,
-)
+from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import (
+    NUMERIC_TYPES,
     NUMPY_DTYPE,
     TIME_MAX,
     TIME_MIN,
@@ -62,7 +56,7 @@ def _bucket_function(
     """A function over buckets: `make` is given their size."""
 
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
-        expect(name, types, NUMBERS)
+        expect(name, types, NUMERIC_TYPES)
         _bucket_size(name, attributes)
         return check_more(attributes, types[0])
 
@@ -160,7 +154,7 @@ _M4 = "m4"
 
 
 def _check_m4(types: Sequence[DataType], attributes: Attributes) -> DataType:
-    expect(_M4, types, NUMBERS)
+    expect(_M4, types, NUMERIC_TYPES)
     if "windowSize" in attributes and "timeInterval" in attributes:
         raise UserMistake("m4 takes 'windowSize' (points) or 'timeInterval' (time), not both", code=701)
     _m4_windows(attributes)

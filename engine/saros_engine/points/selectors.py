@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from saros_engine.expression import FunctionCall
-from saros_engine.function import NUMBERS, TEXTS, Attributes, expect, integer_attribute
+from saros_engine.function import Attributes, expect, integer_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.text import text_ranks
-from saros_storage.types import DataType, NumericArray, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, DataType, NumericArray, TimeUnit
 
 _K_MAX = 1_000
-_ORDERED = NUMBERS | TEXTS | {DataType.DATE, DataType.TIMESTAMP}
+_ORDERED = NUMERIC_TYPES | STRING_TYPES | {DataType.DATE, DataType.TIMESTAMP}
 
 
 def _selector(name: str, *, largest: bool) -> PointFunction:

@@ -22,7 +22,6 @@ import numpy as np
 from saros_engine.errors import SemanticError
 from saros_engine.expression import FunctionCall
 from saros_engine.function import (
-    NUMBERS,
     Attributes,
     choice_attribute,
     duration_attribute,
@@ -35,7 +34,7 @@ from saros_engine.points.profile import doubles, made_points, point_function, wi
 from saros_engine.times import parse_time
 from saros_engine.windows import WINDOWS_MAX
 from saros_storage.errors import UserMistake
-from saros_storage.types import BoolArray, DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
 _ANY = frozenset(DataType)
 #: DTW takes time by the square of it.
@@ -187,7 +186,7 @@ _METHODS = ("reservoir", "isometric", "triangle")
 def _sample_result(types: Sequence[DataType], attributes: Attributes) -> DataType:
     integer_attribute("sample", attributes, "k", 1, low=1)
     triangle = choice_attribute("sample", attributes, "method", _METHODS) == "triangle"
-    expect("sample", types, NUMBERS if triangle else _ANY)
+    expect("sample", types, NUMERIC_TYPES if triangle else _ANY)
     return types[0]
 
 

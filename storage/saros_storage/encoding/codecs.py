@@ -20,7 +20,9 @@ from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
 from saros_storage.kernels.words import Stream, UInt64Array, bytes_of
 from saros_storage.types import (
     FLOATING_TYPES,
+    NUMERIC_TYPES,
     NUMPY_DTYPE,
+    STRING_TYPES,
     ByteArray,
     DataType,
     Encoding,
@@ -49,8 +51,8 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
     Encoding.RLE: frozenset({DataType.BOOLEAN, *_INT32}),
     Encoding.TS_2DIFF: _INTEGERS,
     Encoding.GORILLA: _GORILLA,
-    Encoding.CHIMP: frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
-    Encoding.DICTIONARY: frozenset({DataType.TEXT, DataType.STRING}),
+    Encoding.CHIMP: NUMERIC_TYPES,
+    Encoding.DICTIONARY: STRING_TYPES,
 }
 
 

@@ -22,7 +22,7 @@ from saros_storage.kernels.rlbe import rlbe_decode
 from saros_storage.kernels.sprintz import sprintz_decode
 from saros_storage.kernels.ts2diff import ts2diff_decode
 from saros_storage.kernels.words import words_of
-from saros_storage.types import ByteArray, DataType, Encoding, Int64Array, NumericArray
+from saros_storage.types import FLOATING_TYPES, ByteArray, DataType, Encoding, Int64Array, NumericArray
 
 #: From here on, `m` marks a page with values that do not scale.
 _UNSCALED = 2_147_483_646
@@ -33,7 +33,7 @@ _TAIL = 0x80
 
 def foreign_decoder(encoding: Encoding, type_: DataType) -> PageDecoder:
     """The decoder of a page of fixed-width values; raises UnsupportedEncoding."""
-    if type_ in (DataType.FLOAT, DataType.DOUBLE) and encoding in (Encoding.TS_2DIFF, Encoding.RLE):
+    if type_ in FLOATING_TYPES and encoding in (Encoding.TS_2DIFF, Encoding.RLE):
         return partial(_scaled, encoding, type_)
     decoder = _DECODERS.get((encoding, type_))
     if decoder is None:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from saros_storage.encoding import encodings_for
 from saros_storage.errors import UserMistake
-from saros_storage.types import DEFAULT_ENCODING, TIME_MAX, Compressor, DataType, Encoding
+from saros_storage.types import (
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    NUMERIC_TYPES,
+    TIME_MAX,
+    Compressor,
+    DataType,
+    Encoding,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,6 @@ _INTEGERS = {
     Encoding.RLBE,
 }
 _FLOATS = _INTEGERS - {Encoding.ZIGZAG}
-_NUMBERS = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
 _TEXTS = {Encoding.PLAIN, Encoding.DICTIONARY}
 #: What IoTDB lets one declare.
 LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
@@ -99,8 +106,8 @@ def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> Series
         series,
         type=type_,
         encoding=encoding,
-        decimals=series.decimals if type_ in (DataType.FLOAT, DataType.DOUBLE) else None,
-        deadband=series.deadband if type_ in _NUMBERS else None,
+        decimals=series.decimals if type_ in FLOATING_TYPES else None,
+        deadband=series.deadband if type_ in NUMERIC_TYPES else None,
         earlier=earlier,
     )
 
@@ -115,7 +122,7 @@ def check_deadband(name: str, series: SeriesSchema, *, aligned: bool) -> None:
     """Raise UserMistake 701 if the series cannot have the deadband that it has."""
     if series.deadband is None:
         return
-    if series.type not in _NUMBERS:
+    if series.type not in NUMERIC_TYPES:
         raise UserMistake(f"{name} is {series.type.name}: only numbers have a deadband", code=701)
     if aligned:
         raise UserMistake(f"{name} is a series of an aligned device, whose rows stay whole: no deadband", code=701)

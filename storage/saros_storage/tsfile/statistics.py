@@ -29,7 +29,7 @@ from saros_storage.block import Column, TextArray, Values
 from saros_storage.kernels.text import text_extremes
 from saros_storage.reading import Statistics
 from saros_storage.tsfile.format import Cursor, prefixed, uvar
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, NumericArray
+from saros_storage.types import STRING_TYPES, TIME_MAX, TIME_MIN, DataType, Int64Array, NumericArray
 
 Stored: TypeAlias = bool | int | float | bytes | None
 
@@ -203,7 +203,7 @@ def encode(type_: DataType | None, stats: StoredStatistics) -> bytes:
     head = uvar(stats.count)
     if type_ in _BARE:
         return head + layout.pack(stats.start, stats.end)
-    if type_ in (DataType.TEXT, DataType.STRING):
+    if type_ in STRING_TYPES:
         fields = [stats.first, stats.last]
         if type_ is DataType.STRING:
             fields += [stats.minimum, stats.maximum]
@@ -226,7 +226,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
     count = cursor.uvar()
     fields = cursor.unpack(_LAYOUTS[type_])
     start, end = int(fields[0]), int(fields[1])
-    if type_ in (DataType.TEXT, DataType.STRING):
+    if type_ in STRING_TYPES:
         texts = [cursor.prefixed() for _ in range(2 if type_ is DataType.TEXT else 4)]
         first_text, last_text, least, greatest = texts if len(texts) == 4 else (*texts, None, None)
         stats = StoredStatistics(count, start, end, first_text, last_text, least, greatest)
