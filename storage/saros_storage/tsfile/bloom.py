@@ -2,7 +2,9 @@
 
 Bit index = |h| mod size, h = low 32 bits (signed) of the two halves of MurmurHash3 x64-128, added. Apache's Java takes
 the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only. So the bits of
-both are set for every key, and a probe accepts either: each reader then finds all series. Standard hash: `mmh3`.
+both are set for every key: each reader then finds all series. Standard hash: `mmh3`.
+
+Not here: how one asks it; our readers look into the index.
 
 Pure: any thread.
 """
@@ -26,7 +28,7 @@ _C2 = 0x4CF5AD432745937F
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """`bits` LSB-first within bytes, trailing zero bytes dropped; an empty filter (size 0) answers yes to all."""
+    """`bits` LSB-first within bytes, trailing zero bytes dropped."""
 
     bits: bytes
     size: int
@@ -47,18 +49,6 @@ class BloomFilter:
                 for index in _signed_indices(raw, size, hashes):
                     bits[index >> 3] |= 1 << (index & 7)
         return BloomFilter(bytes(bits).rstrip(b"\0"), size, hashes)
-
-    def may_contain(self, key: str) -> bool:
-        """False only if the key was certainly not added by any of the known writers."""
-        if not self.size:
-            return True
-        raw = key.encode()
-        return self._all_set(_indices(raw, self.size, self.hashes)) or (
-            not raw.isascii() and self._all_set(_signed_indices(raw, self.size, self.hashes))
-        )
-
-    def _all_set(self, indices: list[int]) -> bool:
-        return all(i >> 3 < len(self.bits) and self.bits[i >> 3] >> (i & 7) & 1 for i in indices)
 
 
 def _indices(raw: bytes, size: int, hashes: int) -> list[int]:

@@ -43,23 +43,11 @@ _UNENCRYPTED = frozenset({None, "", "0"})
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
-    """Column of a table-model schema; `category` is TAG 0, FIELD 1, ATTRIBUTE 2 or TIME 3."""
-
-    name: str
-    type: int
-    category: int
-
-
-@dataclass(frozen=True, slots=True)
 class FileMetadata:
-    """What the tail says, the index roots aside. The data area ends at `data_end`, the index area at `index_end`."""
+    """What the tail says, as far as a reader needs it, the index roots aside. The data area ends at `data_end`."""
 
     version: int
     data_end: int
-    index_end: int
-    schemas: dict[str, tuple[TableColumn, ...]]
-    bloom: BloomFilter
     properties: dict[str, str | None]
 
 
@@ -88,21 +76,21 @@ def read_metadata(file: str, data: memoryview) -> tuple[FileMetadata, IndexTree]
         raise CorruptFile(file, tail, f"metadata of {size} bytes")
     cursor = Cursor(file, bytes(data[start:tail]), start)
     tree = IndexTree(file, data, start, version_3=version == VERSION_3)
-    schemas: dict[str, tuple[TableColumn, ...]] = {}
     if version == VERSION_3:
         tree.add_root(None, cursor)
     else:
         for _ in range(cursor.uvar()):
             tree.add_root(cursor.name(), cursor)
-        schemas = {cursor.name(): _read_schema(cursor) for _ in range(cursor.uvar())}
+        for _ in range(cursor.uvar()):
+            _pass_schema(cursor)
     separator = cursor.i64()
     if not HEAD_BYTES <= separator < start or data[separator] != Marker.SEPARATOR:
         raise cursor.corrupt("the data area does not end where the metadata says")
-    bloom = _read_bloom(cursor)
+    _pass_bloom(cursor)
     properties = {} if version == VERSION_3 else _read_properties(cursor)
     if properties.get("encryptLevel") not in _UNENCRYPTED:
         raise UnsupportedFile(file, "encryption")
-    return FileMetadata(version, separator, start, schemas, bloom, properties), tree
+    return FileMetadata(version, separator, properties), tree
 
 
 def _check_ends(file: str, data: memoryview) -> int:
@@ -118,21 +106,24 @@ def _check_ends(file: str, data: memoryview) -> int:
     return version
 
 
-def _read_schema(cursor: Cursor) -> tuple[TableColumn, ...]:
-    columns = []
+def _pass_schema(cursor: Cursor) -> None:
+    """A table's name and columns: the index has its devices and their series."""
+    cursor.name()
     for _ in range(cursor.uvar()):
-        name = cursor.istr()
-        type_, _, _ = cursor.u8(), cursor.u8(), cursor.u8()
+        cursor.istr()
+        cursor.take(3)  # type, encoding, compressor
         for _ in range(cursor.i32()):
             cursor.istr()
             cursor.istr()
-        columns.append(TableColumn(name or "", type_, cursor.i32()))
-    return tuple(columns)
+        cursor.i32()  # tag, field, attribute or time
 
 
-def _read_bloom(cursor: Cursor) -> BloomFilter:
-    size = cursor.uvar()
-    return BloomFilter(cursor.take(size), cursor.uvar(), cursor.uvar()) if size else BloomFilter(b"", 0, 0)
+def _pass_bloom(cursor: Cursor) -> None:
+    """A reader of the index knows what there is."""
+    if size := cursor.uvar():
+        cursor.take(size)
+        cursor.uvar()
+        cursor.uvar()
 
 
 def _read_properties(cursor: Cursor) -> dict[str, str | None]:

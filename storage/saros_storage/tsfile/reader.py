@@ -62,7 +62,7 @@ class TsFileReader:
 
     @property
     def metadata(self) -> FileMetadata:
-        """Version, properties, table schemas, bloom filter."""
+        """Version, properties, where the index is."""
         return self._metadata
 
     def devices(self) -> Iterator[str]:
