@@ -6,8 +6,7 @@
     state machine safety    what is committed at an index never changes; states after the same entries are the same
     durability              what is committed lies on the disks of a majority (of both halves, while joint), and stays;
                             a snapshot takes nothing from a log that agrees with it
-    reads                   a linearizable read sees all that was committed anywhere when it began; a stale one is no
-                            older than it says
+    reads                   a linearizable read sees all that was committed anywhere when it began
     memberships             follow each other: joint and then simple, versions rise
     nothing is refused      correct nodes never send what cannot be
 
@@ -161,11 +160,6 @@ class GroupChecker:
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:
         """A linearizable read is done."""
         self.check(applied >= began_newest, f"a read at node {id_} sees {applied}; {began_newest} was committed before")
-
-    def reads_stale(self, id_: NodeId, then_newest: int, applied: int) -> None:
-        """A node says that it has all that was committed at a time."""
-        what = f"node {id_} has {applied} and says that it is as of a time when {then_newest} was committed"
-        self.check(applied >= then_newest, what)
 
     def refuses_nothing(self, id_: NodeId, node: RaftNode, expected: int) -> None:
         """Only what was sent astray was refused."""

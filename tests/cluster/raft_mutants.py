@@ -21,7 +21,6 @@ from saros_cluster.raft.messages import EntryKind, HardState
 from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.outbox import Outbox
 from saros_cluster.raft.progress import Progress
-from saros_cluster.raft.reads import LocalReads
 from saros_cluster.raft.ready import Refusal, Role
 
 MUTANTS: list[Mutant] = []
@@ -403,24 +402,6 @@ def answers_reads_of_an_earlier_round_with_a_later_one(plant):
         return read(self, pending)
 
     plant(Leadership, "read", read)
-
-
-@mutant
-def says_that_a_read_is_fresh_when_it_ends(plant):
-    """What it sees is as old as its beginning."""
-
-    def applied(self, index, applied=LocalReads.applied):
-        found = [r for r in self._unapplied if r[0] <= index]
-        applied(self, index)
-        if found:
-            self._fresh_at = max(self.now, self._fresh_at)
-
-    def tick(self, tick=RaftNode.tick):
-        self._reads.now = self._now + 1
-        tick(self)
-
-    plant(LocalReads, "applied", applied)
-    plant(RaftNode, "tick", tick)
 
 
 # ---------------------------------------------------------------------- going on

@@ -148,8 +148,6 @@ class Replica:
         self.astray = 0
         self.commit = self.node.commit
         self.led = self.committed_in = 0
-        #: How much was committed at each tick.
-        self.ticks = [self.checker.newest()]
         self.pump()
         self.later(self.world.random.randrange(1, 4 * TICK), self.read)
 
@@ -338,11 +336,6 @@ class Replica:
         newest = self.checker.newest()
         self.reads[self.node.read_index()] = newest
 
-    def read_stale(self) -> None:
-        ticks = self.node.staleness_ticks
-        if ticks is not None:
-            self.checker.reads_stale(self.id, self.ticks[-1 - ticks], self.applied)
-
     def change(self, version: int, kind: float) -> None:
         """Some next membership, by a number below 1: promote, add, remove some, demote."""
         chance, current = self.world.random, self.node.membership
@@ -413,7 +406,6 @@ class Host:
             self.world.at(self.resumes_at - self.world.now, lambda: self.tick(life))
             return
         for replica in self.replicas.values():
-            replica.ticks.append(replica.checker.newest())
             replica.node.tick()
             replica.pump()
         self.world.at(self.pace, lambda: self.tick(life))
@@ -605,10 +597,8 @@ class World:
             replica.node.transfer(self.random.choice(list(self.hosts)))
         elif kind < 0.6:
             replica.node.step_down()
-        elif kind < 0.85:
-            replica.read()
         elif kind < 0.92:
-            replica.read_stale()
+            replica.read()
         else:
             replica.save()
         replica.pump()

@@ -143,11 +143,6 @@ class RaftNode:
         return self._log.membership
 
     @property
-    def staleness_ticks(self) -> int | None:
-        """How old what is applied here may be, at most; None if that is not known. See `reads`."""
-        return self._reads.staleness(self._now)
-
-    @property
     def status(self) -> Status:
         """For metrics and errors."""
         return Status(
@@ -313,7 +308,7 @@ class RaftNode:
         self._last_read += 1
         read = self._last_read
         if self._leadership is not None:
-            self._read_as_leader(PendingRead(read, self._id, self._now))
+            self._read_as_leader(PendingRead(read, self._id))
         elif self._leader is None or len(self._reads) >= READS_MAX:
             self._reads.fail(read)
         else:
@@ -331,7 +326,7 @@ class RaftNode:
         elif index is None:
             self._reads.fail(read.read)
         else:
-            self._reads.known(read.read, index, read.began)
+            self._reads.known(read.read, index)
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot) -> None:
         """A snapshot that was wanted for a member is there."""
@@ -425,7 +420,7 @@ class RaftNode:
             case SnapshotResponse():
                 return self._leadership is None or self._leadership.on_snapshot_response(message)
             case ReadIndex():
-                self._read_as_leader(PendingRead(message.read, message.sender, self._now))
+                self._read_as_leader(PendingRead(message.read, message.sender))
             case ReadIndexResponse():
                 self._reads.answered(message.read, message.index)
             case _:

@@ -1,14 +1,10 @@
-"""Linearizable reads without a log entry (Raft dissertation, 6.4), and how stale a local read may be.
+"""Linearizable reads without a log entry (Raft dissertation, 6.4).
 
     at the leader     read -> round (commit noted) -> a quorum answers the round -> index known -> applied -> done
     at a follower     read -> asks the leader ------------------------------------> index known -> applied -> done
 
 A round is a heartbeat with a number; all reads that came before it share it. An answer to a round answers all rounds
 before it. There are no leases: they need bounded pauses and clock rates, and a stopped process has neither.
-
-Staleness is what a read proves: all that was committed when it began is applied when it is done. So this node is at
-most as stale as that moment is old, however late messages are and whoever leads. It is counted in this node's ticks;
-the runner delivers the ticks of a pause afterwards.
 
 Pure; one thread.
 """
@@ -34,11 +30,10 @@ class ReadResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingRead:
-    """A read of `node`, begun at its tick `began` (which only counts for reads of this node)."""
+    """A read of `node`."""
 
     read: int
     node: NodeId
-    began: int
 
 
 @dataclass(slots=True)
@@ -120,11 +115,9 @@ class LocalReads:
         self._asked: dict[int, int] = {}
         #: The newest one, if nobody has asked for it.
         self._question: int | None = None
-        #: (index, read, began)
-        self._unapplied: list[tuple[int, int, int]] = []
+        #: (index, read)
+        self._unapplied: list[tuple[int, int]] = []
         self._results: list[ReadResult] = []
-        #: The latest tick at which a read began that is done: all that was committed then is applied.
-        self._fresh_at: int | None = None
 
     def __len__(self) -> int:
         return len(self._asked) + len(self._unapplied)
@@ -144,15 +137,15 @@ class LocalReads:
         if question not in self._asked:
             return
         for read in [read for read in self._asked if read <= question]:
-            began = self._asked.pop(read)
+            del self._asked[read]
             if index is None:
                 self.fail(read)
             else:
-                self.known(read, index, began)
+                self.known(read, index)
 
-    def known(self, read: int, index: int, began: int) -> None:
+    def known(self, read: int, index: int) -> None:
         """The index is known."""
-        self._unapplied.append((index, read, began))
+        self._unapplied.append((index, read))
 
     def fail(self, read: int) -> None:
         """Nothing is known."""
@@ -174,15 +167,9 @@ class LocalReads:
         if not ready:
             return
         self._unapplied = [r for r in self._unapplied if r[0] > index]
-        for needed, read, began in ready:
-            self._results.append(ReadResult(read, needed))
-            self._fresh_at = began if self._fresh_at is None else max(self._fresh_at, began)
+        self._results += [ReadResult(read, needed) for needed, read in ready]
 
     def take_results(self) -> tuple[ReadResult, ...]:
         """What is done, or failed."""
         results, self._results = tuple(self._results), []
         return results
-
-    def staleness(self, now: int) -> int | None:
-        """Ticks; see the module. None: this node has not read yet."""
-        return None if self._fresh_at is None else now - self._fresh_at
