@@ -7,7 +7,7 @@
                                                            '- reads      -> their futures
     sync and apply put `persisted` and `applied` into the inbox again
 
-    snapshots, made for others or fetched: on threads of their own (`aside`), their outcomes into the inbox too
+    snapshots, made for others or fetched: on threads of their own, their outcomes into the inbox too
 
 Three steps, each for a thread of its own (`host_threads`), or for a simulator that calls them in any order: `turn`,
 `sync_some`, `apply_some`. Each does all that waits: a slow disk makes larger batches and not longer queues. The groups'
@@ -116,7 +116,7 @@ class Write:
 Event = Callable[[], None]
 
 
-def start_thread(work: Callable[[], None]) -> None:
+def _start_thread(work: Callable[[], None]) -> None:
     """Run something that takes long."""
     threading.Thread(target=work, name="saros-snapshot", daemon=True).start()
 
@@ -131,9 +131,7 @@ class GroupHost:
         peers: Peers,
         clock: Clock,
         randomness: Randomness,
-        aside: Callable[[Callable[[], None]], None] = start_thread,
     ) -> None:
-        self._aside = aside
         self._id = node
         self._log = log
         self._peers = peers
@@ -541,9 +539,9 @@ class GroupHost:
     def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
         """Fetch one, make some, let go of those that were fetched."""
         if ready.fetch is not None:
-            self._aside(partial(self._stage, group, found, ready.fetch))
+            _start_thread(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:
-            self._aside(partial(self._take_snapshot, group, found, node))
+            _start_thread(partial(self._take_snapshot, group, found, node))
         if found.snapshots and found.node.is_leader:
             # Else a member may still be fetching one: it would have to begin anew with every election.
             self._let_go(found, found.snapshots - found.node.offered)
@@ -572,7 +570,7 @@ class GroupHost:
         """Of snapshots that nobody is to fetch any more."""
         for token in list(tokens):
             found.snapshots.discard(token)
-            self._aside(partial(found.machine.forget_snapshot, token))
+            _start_thread(partial(found.machine.forget_snapshot, token))
 
     def _stage(self, group: GroupId, found: _Group, snapshot: Snapshot) -> None:
         """Fetch what a leader offered."""

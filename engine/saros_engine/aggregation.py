@@ -353,11 +353,8 @@ class TimeAggregation:
 class LabelAggregation:
     """States whose time is their window's label, from any number of producers, in any order: one row per label."""
 
-    def __init__(
-        self, calls: Calls, *, descending: bool = False, end_of: Callable[[Int64Array], Int64Array] | None = None
-    ) -> None:
+    def __init__(self, calls: Calls, end_of: Callable[[Int64Array], Int64Array] | None) -> None:
         self._calls = calls
-        self._descending = descending
         #: Labels -> last times of the windows, if the results have them.
         self._end_of = end_of
         self._table = StateTable(calls)
@@ -386,12 +383,9 @@ class LabelAggregation:
         if self._merged is None or self._taken == len(self._merged[0]):
             return None
         labels, states = self._merged
-        count = min(len(labels) - self._taken, WINDOW_ROWS_MAX)
-        low = len(labels) - self._taken - count if self._descending else self._taken
-        self._taken += count
-        labels = labels[low : low + count]
-        columns = self._calls.results([column.slice(low, low + count) for column in states])
+        low, self._taken = self._taken, min(len(labels), self._taken + WINDOW_ROWS_MAX)
+        labels = labels[low : self._taken]
+        columns = self._calls.results([column.slice(low, self._taken) for column in states])
         if self._end_of is not None:
             columns.insert(0, Column(DataType.TIMESTAMP, self._end_of(labels)))
-        result = Block.timed(labels, columns)
-        return result.reversed() if self._descending else result
+        return Block.timed(labels, columns)

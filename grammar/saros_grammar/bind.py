@@ -89,11 +89,6 @@ class ParameterBinder:
         return len(indexes), rebuild
 
 
-def bind(statement: Statement, values: Sequence[object], ticks_per_second: int = MILLISECOND_TICKS) -> Statement:
-    """One binding; see `ParameterBinder.bind`."""
-    return ParameterBinder(ticks_per_second).bind(statement, values)
-
-
 _Convert = Callable[[Any, int], Literal]
 
 

@@ -78,7 +78,6 @@ from saros_wire.addresses import host_and_port
 
 logger = logging.getLogger(__name__)
 
-_PULL_SECONDS = 10.0
 _FLUSH = "flush"
 #: The folder of files that are on their way to this node.
 _ARRIVING = "arriving"

@@ -93,16 +93,14 @@ class Node:
         self._continuous.start()
 
     @staticmethod
-    def open(
-        folder: str, configuration: Configuration, *, disk: Disk | None = None, clock: Clock | None = None
-    ) -> Node:
+    def open(folder: str, configuration: Configuration, *, clock: Clock | None = None) -> Node:
         """Open (or make) the database in `folder`.
 
         Raises StorageError (in use, newer format, corrupt log), ConfigurationError (where other nodes reach this one).
         """
         keep_freed_memory()
         use_cache_folder(fallback=os.path.join(folder, "kernels"))
-        disk, clock = disk or LocalDisk(), clock or SystemClock()
+        disk, clock = LocalDisk(), clock or SystemClock()
         opened, certificates = _open(folder, configuration, disk, clock)
         try:
             directory = FileDirectory(folder, disk) if isinstance(opened, Store) else opened.directory

@@ -11,7 +11,6 @@ Thread-safe.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -38,8 +37,6 @@ from saros_storage.disk import LocalDisk
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.status import ErrorClass, status_of
-
-logger = logging.getLogger(__name__)
 
 #: Calls of clients at a time; there are as many threads for streams.
 CALLS_MAX = 256

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from saros_grammar.ast import Literal, LiteralKind, Parameter
-from saros_grammar.bind import ParameterBinder, bind
+from saros_grammar.bind import ParameterBinder
 from saros_grammar.errors import BindError
 from saros_grammar.parser import parse
 
@@ -77,7 +77,7 @@ def test_ticks_follow_the_time_unit_exactly():
 @pytest.mark.parametrize("value", [object(), timedelta(1), [1], {}, 1j, np.array([1]), np.timedelta64(1, "s"), int])
 def test_other_types_are_refused_by_name(value):
     with pytest.raises(BindError, match=r"cannot be bound|no SQL type") as caught:
-        bind(parse("select s1 from root.a where s1 > ? and s2 = ?").statement, [1, value])
+        ParameterBinder().bind(parse("select s1 from root.a where s1 > ? and s2 = ?").statement, [1, value])
     assert (2003, 1) == (caught.value.code, caught.value.index)
 
 
@@ -90,7 +90,7 @@ def test_values_beyond_64_bits_are_refused(value):
 @pytest.mark.parametrize("values", [[], [1], [1, 2, 3]])
 def test_a_wrong_number_of_values_is_refused(values):
     with pytest.raises(BindError, match="2 parameters") as caught:
-        bind(parse("select s1 from root.a where s1 > ? and s2 = ?").statement, values)
+        ParameterBinder().bind(parse("select s1 from root.a where s1 > ? and s2 = ?").statement, values)
     assert caught.value.code == 2003
 
 
@@ -98,24 +98,24 @@ def test_a_bound_statement_is_the_one_that_was_written_with_the_values():
     text = "select s1 + {}, {} from root.a where s2 = {} or s3 in (1, {}) order by s1 limit {}"
     values = [1, 2.5, "it's", None, 10]
     written = parse(text.format(1, 2.5, "'it''s'", "null", 10)).statement
-    assert written == bind(parse(text.format(*"?????")).statement, values)
+    assert written == ParameterBinder().bind(parse(text.format(*"?????")).statement, values)
 
 
 def test_an_insert_is_bound_row_by_row():
     statement = parse("insert into root.a(time, s1, s2) values (?, ?, 1), (2, null, ?)").statement
     written = parse("insert into root.a(time, s1, s2) values (7, 'x', 1), (2, null, true)").statement
-    assert written == bind(statement, [7, "x", True])
+    assert written == ParameterBinder().bind(statement, [7, "x", True])
 
 
 def test_text_is_never_read_as_sql():
-    bound = bind(parse("select s1 from root.a where s1 = ?").statement, ["x' or 1=1 --"])
+    bound = ParameterBinder().bind(parse("select s1 from root.a where s1 = ?").statement, ["x' or 1=1 --"])
     assert bound.where.right.value == "x' or 1=1 --"
     assert parse("select s1 from root.a where s1 = " + bound.where.right.text).statement == bound
 
 
 def test_a_statement_without_parameters_is_itself():
     statement = parse("show databases").statement
-    assert bind(statement, []) is statement
+    assert ParameterBinder().bind(statement, []) is statement
 
 
 def test_a_binder_serves_many_statements_and_values():

@@ -18,7 +18,7 @@ from storage.crash_disk import CrashDisk
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import CorruptFile, LogFailed
 from saros_storage.log import Durability, LogOptions, SegmentedLog
-from saros_storage.log.record import HEADER_BYTES, Draft, encode_record, scan
+from saros_storage.log.record import HEADER_BYTES, Draft, scan
 
 PAYLOADS = [b"", b"one", b"two and a half records", b"x" * 70, b"last"]
 
@@ -131,14 +131,14 @@ def test_an_old_log_opens_and_goes_on_and_its_damage_is_seen_as_before(tmp_path:
 
 
 def test_a_torn_record_whose_payload_looks_like_records_is_cut_off() -> None:
-    forged = b"".join(b"".join(encode_record(index, 3, 7, [b"forged"])) for index in range(2, 40))
+    forged = b"".join(b"".join(Draft.of(3, 7, [b"forged"]).encode(index, index - 1)) for index in range(2, 40))
     data = written([b"first"], [forged + b"." * 100])
     assert [b"first"] == payloads_of(data[:-60])
     assert [b"first"] == payloads_of(data[:-60] + bytes(600))
 
 
 def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
-    header = bytearray(b"".join(encode_record(50, 3, 7, [bytes(1 << 20)]))[:HEADER_BYTES])
+    header = bytearray(b"".join(Draft.of(3, 7, [bytes(1 << 20)]).encode(50, 49))[:HEADER_BYTES])
     header[4] ^= 1  # of the crc32
     data = memoryview(written([b"first"], [b"second"])[:-8] + bytes(header) * 200_000)
     started = time.monotonic()
@@ -148,7 +148,7 @@ def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
 
 def test_the_search_crosses_the_borders_of_its_pieces() -> None:
     chance = random.Random(3)
-    last = b"".join(encode_record(9, 3, 7, [b"last"]))
+    last = b"".join(Draft.of(3, 7, [b"last"]).encode(9, 8))
     for place in ((1 << 21) - 16, (1 << 21) - 8, 1 << 21, 5 << 20):
         junk = chance.randbytes(place)
         assert scan(memoryview(junk + last), 1).damaged

@@ -4,14 +4,13 @@
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
 A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists.
-`version` is the index of the meta log entry that made the table; an older table never replaces a newer one (`newer`).
+`version` is the index of the meta log entry that made the table: nodes come by them in their order.
 
 A value: changes give a new table. Pure: any thread.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,10 +85,6 @@ class PartitionTable:
         """The group that owns a slot."""
         return self.groups[NodeId(int(self.owners[slot]))]
 
-    def holds_slot(self, node: NodeId, slot: int) -> bool:
-        """Whether a node is a member of the group that owns the slot."""
-        return node in self.owner(slot).members
-
     def groups_of(self, node: NodeId) -> list[Group]:
         """The groups that a node is a member of, in order of their heads."""
         return [self.groups[head] for head in sorted(self.groups) if node in self.groups[head].members]
@@ -140,7 +135,7 @@ class PartitionTable:
         outbound = {known: epoch for known, epoch in self.outbound.items() if known not in heads}
         return replace(self, version=version, groups=groups, inbound=inbound, outbound=outbound)
 
-    # ------------------------------------------------------------------ bytes
+    # ------------------------------------------------------------------ words
 
     def words(self) -> dict[str, object]:
         """As values that JSON knows; owners as [head, count] of slots in a row."""
@@ -175,20 +170,3 @@ class PartitionTable:
         )
         version, replicas, epoch = (int(words[key]) for key in ("version", "replicas", "epoch"))
         return PartitionTable(version, replicas, groups, owners, previous, epoch, inbound, outbound)
-
-    def serialize(self) -> bytes:
-        """The table's bytes."""
-        return json.dumps(self.words(), separators=(",", ":")).encode()
-
-    @staticmethod
-    def deserialize(data: bytes) -> PartitionTable:
-        """The inverse. Raises ValueError if the bytes are no table."""
-        try:
-            return PartitionTable.of_words(json.loads(data))
-        except (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueError(f"not a partition table: {error}") from error
-
-
-def newer(current: PartitionTable | None, offered: PartitionTable) -> PartitionTable:
-    """The one to keep."""
-    return offered if current is None or offered.version > current.version else current

@@ -95,7 +95,7 @@ def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
         if node.end_time:
             assert isinstance(windows, TimeWindows)
             end_of = _LastTimes(windows, context)
-        return LabelAggregation(calls, end_of=end_of)
+        return LabelAggregation(calls, end_of)
     if not isinstance(windows, TimeWindows):
         return RowWindowAggregation(node.calls, node.stage, windows, with_end=node.end_time)
     return TimeAggregation(

@@ -167,12 +167,6 @@ def _row(row: Row, line: list[tuple[int, float]]) -> str:
     )
 
 
-def _span(first: str, last: str) -> str:
-    """Two moments; the day once, if it is one."""
-    day, _, clock = last.partition(" ")
-    return f"{first} to {clock if first.startswith(day) else last}"
-
-
 def _later(row: Row, name: str) -> str:
     """A moment of a series; its day only if the series has several."""
     text = _moment(row[name])

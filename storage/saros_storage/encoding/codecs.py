@@ -103,13 +103,13 @@ def _encode_plain(type_: DataType, values: NumericArray) -> bytes:
     if type_ is DataType.BOOLEAN:
         return values.astype(np.uint8).tobytes()
     if type_ in _INT32:
-        return _varints(values.astype(np.int64), 32)
+        return _varints(values.astype(np.int64))
     return values.astype(values.dtype.newbyteorder(">")).tobytes()
 
 
-def _varints(values: Int64Array, bits: int) -> bytes:
-    out = np.empty(len(values) * (5 if bits == 32 else 10), np.uint8)
-    return out[: varint_encode(values, bits, out)].tobytes()
+def _varints(values: Int64Array) -> bytes:
+    out = np.empty(len(values) * 5, np.uint8)
+    return out[: varint_encode(values, 32, out)].tobytes()
 
 
 def _encode_text(values: TextArray) -> bytes:
@@ -127,7 +127,7 @@ def _encode_dictionary(values: TextArray) -> bytes:
     words = indexed.dictionary
     _, offsets, data = words.buffers()
     text = TextArray(np.frombuffer(offsets, np.int32, len(words) + 1), np.frombuffer(data or b"", np.uint8))
-    head = _varints(np.array([len(words)]), 32)
+    head = _varints(np.array([len(words)]))
     return head + _encode_text(text) + _encode_rle(indexed.indices.to_numpy().astype(np.int64))
 
 

@@ -125,11 +125,6 @@ class Draft:
         return [header, *self.payload, _PADDING[-self.size & 7]]
 
 
-def encode_record(index: int, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
-    """A record that is written when all before it are fsynced."""
-    return Draft.of(group, kind, payload).encode(index, index - 1)
-
-
 def _check(size: int, index: int, tag: int) -> int:
     """The top 16 bits of a sum of products: weak, but quick to tell for a whole segment at once."""
     a, b, c = _FACTORS

@@ -112,7 +112,6 @@ class Sending:
         sleep: Sleep,
         told: Callable[[Progress], None] = lambda _: None,
         read: ReadAt = read_at,
-        monotonic_ns: Callable[[], int] = time.monotonic_ns,
         retrying: Retrying = lambda *_: None,
     ) -> None:
         self._live = live
@@ -124,7 +123,6 @@ class Sending:
         self._sleep = sleep
         self._told = told
         self._retrying = retrying
-        self._monotonic_ns = monotonic_ns
         self._pace = RateLimit(options.bytes_per_second)
         self._window = Window(options.chunk_bytes, grows=not options.bytes_per_second)
         self._schema = SchemaFollower(live.folder, disk, read)
@@ -289,7 +287,7 @@ class Sending:
                 break
             end, sent_ns, answer = flight.waiting.popleft()
             have = answer()
-            self._window.answered(self._monotonic_ns() - sent_ns)
+            self._window.answered(time.monotonic_ns() - sent_ns)
             if have >= end:
                 self._arrived(flight, have)
                 at = max(at, have)
@@ -301,8 +299,8 @@ class Sending:
     def _hand_over(self, number: int, flight: _Flight, offset: int) -> int:
         """Send a chunk; where it ends."""
         piece = flight.data[offset : offset + self._window.chunk_bytes]
-        self._wait(self._pace.wait_s(self._monotonic_ns(), len(piece)))
-        sent_ns, sha256 = self._monotonic_ns(), flight.content.sha256
+        self._wait(self._pace.wait_s(time.monotonic_ns(), len(piece)))
+        sent_ns, sha256 = time.monotonic_ns(), flight.content.sha256
         answer = self._transport.chunk(self._sender, number, sha256, offset, zlib.crc32(piece), piece)
         flight.waiting.append((offset + len(piece), sent_ns, answer))
         return offset + len(piece)
