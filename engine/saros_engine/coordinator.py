@@ -21,16 +21,16 @@ from importlib.metadata import version
 from saros_cluster.users.users import Users
 from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.authorization import RULES, Asked, authorize, authorize_write, changes
-from saros_engine.cluster_info import ClusterAdmin, ClusterInfo, OneNode
+from saros_engine.cluster import Cluster
+from saros_engine.cluster_info import ClusterAdmin, OneNode
 from saros_engine.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.continuous import ContinuousQuery
 from saros_engine.database import Database, Writing
 from saros_engine.ddl import patterns_to_delete
 from saros_engine.durations import NOTHING, Durations, Spread
 from saros_engine.errors import EngineError, NotSupportedError, SemanticError
-from saros_engine.every_node import EveryNode, OtherNodes
+from saros_engine.every_node import EveryNode
 from saros_engine.explain import explain, explain_analysis
-from saros_engine.extension_statements import Installations
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.inserting import ColumnBatch, Inserting
@@ -104,20 +104,16 @@ class QueryEngine:
         scheduler: DriverScheduler,
         clock: Clock,
         options: EngineOptions,
-        cluster: ClusterInfo | None = None,
+        cluster: Cluster | None = None,
         users: UserStatements | None = None,
-        admin: ClusterAdmin | None = None,
         sync: SyncDesk | None = None,
-        installations: Installations | None = None,
-        others: OtherNodes | None = None,
         mode: SystemMode | None = None,
     ) -> None:
-        """`users`: None if this database keeps none; `admin`: None if it is no cluster's, `sync`: if it is one's.
+        """`cluster`: None if this database is no cluster's; `users`: if it keeps none; `sync`: if nothing syncs it.
 
-        `installations`: what the other nodes have installed, `others`: what they tell; None: there are none.
         `mode`: None if it need not be known when the process has ended.
         """
-        self._admin = admin
+        self._cluster = cluster
         self._sync = sync
         self._store = store
         self._users = users
@@ -125,16 +121,18 @@ class QueryEngine:
         self._clock = clock
         #: Whether it only reads.
         self.mode = SystemMode() if mode is None else mode
-        cluster = OneNode(store, version("saros"), self.mode) if cluster is None else cluster
+        info = OneNode(store, version("saros"), self.mode) if cluster is None else cluster.info
+        others = None if cluster is None else cluster.others
+        installations = None if cluster is None else cluster.installations
         self._statements = StatementCache(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
-        self._queries = Queries(store, scheduler, clock, options, cluster.node)
+        self._queries = Queries(store, scheduler, clock, options, info.node)
         #: What is told, and asked of, node by node.
-        self.every_node = EveryNode(self._queries.registry, store, clock, cluster.node, others, self._forget, self.mode)
+        self.every_node = EveryNode(self._queries.registry, store, clock, info.node, others, self._forget, self.mode)
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._asked, installations)
-        self._showing = Showing(store, self._queries, options, cluster, self.every_node, self._triggers, sync)
+        self._showing = Showing(store, self._queries, options, info, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
         self._counting = threading.Lock()
         self._writes = Durations()
@@ -387,9 +385,9 @@ class QueryEngine:
             self._select_into(select, session, query.text, None).close()
 
     def _nodes(self) -> ClusterAdmin:
-        if self._admin is None:
+        if self._cluster is None:
             raise NotSupportedError("nodes of a database that is no cluster's")
-        return self._admin
+        return self._cluster.admin
 
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         if isinstance(statement.statement, ast.Rebalance) and not statement.analyze:

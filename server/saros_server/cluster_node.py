@@ -51,6 +51,7 @@ from saros_cluster.routes import Routes
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_cluster.users.cluster_directory import ClusterDirectory
+from saros_engine.cluster import Cluster
 from saros_engine.every_node import TELL
 from saros_server.balancing import BalanceOptions, Balancing
 from saros_server.cluster_admin import Administration
@@ -118,8 +119,8 @@ class ClusterNode:
         #: Reaches the other nodes.
         self.peers = peers
         self.database = database
-        self.admin = admin
-        self.installations = installations
+        #: What it does for the engine above it.
+        self.services = Cluster(status, admin, installations, others)
         self.others = others
         self.directory = directory
         self.status = status

@@ -10,7 +10,8 @@ queries, flushes nothing (the log has it all), and frees the folder. Thread-safe
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -39,7 +40,6 @@ from saros_storage.allocator import keep_freed_memory
 from saros_storage.clock import Clock, SystemClock
 from saros_storage.disk import Disk, LocalDisk
 from saros_storage.kernels.jit import use_cache_folder
-from saros_storage.store import Store
 from saros_storage.store_options import StoreOptions
 from saros_storage.types import TIME_UNITS
 from saros_sync.receiver.synced_store import SyncedStore
@@ -56,39 +56,38 @@ class Node:
     def __init__(
         self,
         configuration: Configuration,
-        opened: Store | ClusterNode,
+        ground: _Ground,
         scheduler: DriverScheduler,
         engine: QueryEngine,
-        directory: Directory,
         clock: Clock,
-        receiver: Receiver | ClusterReceiver,
         sync: NodeSyncDesk,
         uploads: Uploads,
-        certificates: Sequence[WatchedFiles],
+        closing: ExitStack,
     ) -> None:
         #: Where rounds of `saros sync` go.
-        self.receiver = receiver
+        self.receiver = ground.receiver
         #: What `saros sync` does at this node.
         self.sync = sync
         self.configuration = configuration
-        self._opened = opened
+        #: Ends the scheduler, and what is below.
+        self._closing = closing
         #: The cluster that this is a node of; None: it is none's.
-        self.cluster = None if isinstance(opened, Store) else opened
-        self.store = _database(opened)
+        self.cluster = ground.cluster
+        self.store = ground.database
         self.scheduler = scheduler
         self.engine = engine
         #: Who may log in.
-        self.directory = directory
+        self.directory = ground.directory
         #: Numbered writes of clients.
         self.requests = Requests()
         #: What clients bring for LOAD.
         self.uploads = uploads
         #: What it is known by to others; whoever serves it adds those for clients.
-        self.certificates = list(certificates)
+        self.certificates = ground.certificates
         self._clock = clock
         #: Moments that are kept for statements to come.
         self.read_points = ReadPoints(self.store, clock, self.requests.memory)
-        in_charge = (lambda: True) if isinstance(opened, Store) else opened.chores.leads_meta
+        in_charge = (lambda: True) if self.cluster is None else self.cluster.chores.leads_meta
         self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
         self._continuous.start()
 
@@ -101,43 +100,33 @@ class Node:
         keep_freed_memory()
         use_cache_folder(fallback=os.path.join(folder, "kernels"))
         disk, clock = LocalDisk(), clock or SystemClock()
-        opened, certificates = _open(folder, configuration, disk, clock)
+        opened = ExitStack()
         try:
-            directory = FileDirectory(folder, disk) if isinstance(opened, Store) else opened.directory
-            scheduler = DriverScheduler(
-                SchedulerOptions(worker_threads=configuration.worker_threads), clock.monotonic_ns
+            ground = _open(folder, configuration, disk, clock, opened)
+            threads = SchedulerOptions(worker_threads=configuration.worker_threads)
+            scheduler = DriverScheduler(threads, clock.monotonic_ns)
+            opened.callback(scheduler.close)
+            cluster = ground.cluster
+            mode = kept_mode(folder, disk)
+            here = NodeSyncDesk(folder, disk, ground.receiver)
+            engine = QueryEngine(
+                ground.database,
+                scheduler,
+                clock,
+                engine_options(configuration, folder),
+                None if cluster is None else cluster.services,
+                UserStatements(ground.directory, partial(_hash_new, configuration)),
+                here if cluster is None else cluster.sync,
+                mode,
             )
+            if cluster is not None:
+                cluster.status.tell_mode(mode)
+                cluster.others.answer_with(engine.every_node.answer)
+            uploads = Uploads(folder, disk, clock)
+            return Node(configuration, ground, scheduler, engine, clock, here, uploads, opened)
         except BaseException:
             opened.close()
             raise
-        info = None if isinstance(opened, Store) else opened.status
-        admin = None if isinstance(opened, Store) else opened.admin
-        installations = None if isinstance(opened, Store) else opened.installations
-        others = None if isinstance(opened, Store) else opened.others
-        users = UserStatements(directory, partial(_hash_new, configuration))
-        mode = kept_mode(folder, disk)
-        if info is not None:
-            info.tell_mode(mode)
-        receiver = _receiver(opened)
-        here = NodeSyncDesk(folder, disk, receiver)
-        desk = here if isinstance(opened, Store) else opened.sync
-        engine = QueryEngine(
-            _database(opened),
-            scheduler,
-            clock,
-            engine_options(configuration, folder),
-            info,
-            users,
-            admin,
-            desk,
-            installations,
-            others,
-            mode,
-        )
-        if others is not None:
-            others.answer_with(engine.every_node.answer)
-        uploads = Uploads(folder, disk, clock)
-        return Node(configuration, opened, scheduler, engine, directory, clock, receiver, here, uploads, certificates)
 
     def blocked_by(self) -> str | None:
         """Why it takes no writes at the moment, or None."""
@@ -163,40 +152,41 @@ class Node:
         self.engine.close()
         self.read_points.close()
         self._continuous.join()
-        self.scheduler.close()
-        self._opened.close()
+        self._closing.close()
 
 
-def _database(opened: Store | ClusterNode) -> Database:
-    return opened if isinstance(opened, Store) else opened.database
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the engine stands on: a store, or a node's part of a cluster."""
+
+    database: Database
+    directory: Directory
+    receiver: Receiver | ClusterReceiver
+    certificates: list[WatchedFiles] = field(default_factory=list)
+    cluster: ClusterNode | None = None
 
 
-def _receiver(opened: Store | ClusterNode) -> Receiver | ClusterReceiver:
-    if not isinstance(opened, Store):
-        return opened.database.receiver
-    assert isinstance(opened, SyncedStore)
-    return opened.receiver
-
-
-def _open(
-    folder: str, configuration: Configuration, disk: Disk, clock: Clock
-) -> tuple[Store | ClusterNode, list[WatchedFiles]]:
+def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, closing: ExitStack) -> _Ground:
     """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
-        return SyncedStore.open(folder, options, disk, clock), []
+        store = SyncedStore.open(folder, options, disk, clock)
+        closing.callback(store.close)
+        return _Ground(store, FileDirectory(folder, disk), store.receiver)
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster_node import ClusterNode
 
     credentials = peer_credentials(configuration, clock, file)
     try:
-        opened = ClusterNode.open(
+        node = ClusterNode.open(
             folder, file, options, disk, clock, credentials=credentials, balance=_balance_options(configuration)
         )
     except CannotListen as error:
         raise ConfigurationError(str(error)) from error
-    return opened, [] if credentials is None else [credentials.files]
+    closing.callback(node.close)
+    certificates = [] if credentials is None else [credentials.files]
+    return _Ground(node.database, node.directory, node.database.receiver, certificates, node)
 
 
 def _balance_options(configuration: Configuration) -> BalanceOptions:

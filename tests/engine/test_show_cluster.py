@@ -12,6 +12,7 @@ from engine.embedded_engine import Engine
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
+from saros_engine.cluster import Cluster
 from saros_engine.cluster_info import (
     ChangeRow,
     Endpoint,
@@ -73,7 +74,8 @@ def alone(tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def clustered(alone: Engine) -> Engine:
-    alone.engine = QueryEngine(alone.store, alone.scheduler, SystemClock(), EngineOptions(), TwoNodes())
+    cluster = Cluster(TwoNodes(), admin=None, installations=None, others=None)
+    alone.engine = QueryEngine(alone.store, alone.scheduler, SystemClock(), EngineOptions(), cluster)
     return alone
 
 

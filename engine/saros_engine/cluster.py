@@ -1,0 +1,23 @@
+"""What the cluster that a database is of does for the engine; a database that is no cluster's has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saros_engine.cluster_info import ClusterAdmin, ClusterInfo
+from saros_engine.every_node import OtherNodes
+from saros_engine.extension_statements import Installations
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Its four services."""
+
+    #: What SHOW tells of nodes and regions.
+    info: ClusterInfo
+    #: Statements about nodes.
+    admin: ClusterAdmin
+    #: What the other nodes have installed.
+    installations: Installations
+    #: What each of them tells of itself.
+    others: OtherNodes
