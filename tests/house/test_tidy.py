@@ -152,3 +152,18 @@ def test_the_readme_of_a_room_names_its_modules(room: str) -> None:
     }
     named = re.findall(r"\w+", (ROOT / room / "README.md").read_text(encoding="utf-8"))
     assert set() == {name for name in modules if not name.startswith("__")} - set(named)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_readme_of_a_room_names_the_rooms_that_it_imports(room: str) -> None:
+    (said,) = re.findall(
+        r"^May import: (.+?)\n\n", (ROOT / room / "README.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    imported = set()
+    for path in (ROOT / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported |= {name.split(".")[0] for name in names if name and name.startswith("saros")}
+    rooms = {"driver" if package == "saros" else package.removeprefix("saros_") for package in imported}
+    assert set() == rooms - {room} - set(re.findall(r"\w+", said))
