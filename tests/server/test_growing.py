@@ -23,7 +23,7 @@ from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.entries import Entries
 from saros_cluster.groups import Groups
-from saros_cluster.growth import worker
+from saros_cluster.growth import moves, worker
 from saros_cluster.growth.change import Move
 from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
 from saros_cluster.growth.topology import META, Standing, Topology
@@ -126,7 +126,7 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_PIECE_BYTES", 100)  # a line of schema, or two
+    monkeypatch.setattr(moves, "_PIECE_BYTES", 100)  # a line of schema, or two
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
     cluster.run(0, "set ttl to root.b 9000000000000")
@@ -290,14 +290,14 @@ class HeldMoves:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
-        describe = worker.Worker._describe
+        describe = moves.Moves._describe
 
-        def held(at: worker.Worker, move: Move, node: NodeId) -> object:
+        def held(at: moves.Moves, move: Move, node: NodeId) -> object:
             self.fenced.set()
             assert self.go_on.wait(PATIENCE_S)
             return describe(at, move, node)
 
-        monkeypatch.setattr(worker.Worker, "_describe", held)
+        monkeypatch.setattr(moves.Moves, "_describe", held)
 
 
 def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
