@@ -26,8 +26,8 @@ _TYPE_MISMATCH = 507
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: Columns go to series of other types only where no value loses anything; types are never guessed from values.
-_LOSSLESS: dict[DataType, frozenset[DataType]] = {
+#: Columns go to series of other types where no value is out of range; whole numbers may lose digits in floating ones.
+_WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
     DataType.FLOAT: frozenset({DataType.DOUBLE}),
@@ -43,7 +43,7 @@ def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: Sche
         device = schema.device(target.device)
         series = None if device is None else device.find(target.measurement)
         type_ = fields[target.column + (target.source is not None)].type
-        if series is not None and series.type is not type_ and series.type not in _LOSSLESS.get(type_, ()):
+        if series is not None and series.type is not type_ and series.type not in _WIDER.get(type_, ()):
             message = (
                 f"{target.device}.{target.measurement} is {series.type.name}: a column of {type_.name} does not fit"
             )

@@ -46,7 +46,7 @@ _OUT_OF_TTL = 607
 #: Database, series exist already; a series' type, a series, a device is not what it was taken for.
 _OVERTAKEN = (501, 503, 507, 508, 511)
 #: Batch columns of these types may go to series of those.
-_WIDER: dict[DataType, frozenset[DataType]] = {
+_ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP, DataType.INT32, DataType.FLOAT}),
     DataType.FLOAT: frozenset({DataType.DOUBLE}),
@@ -339,7 +339,7 @@ def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
     """The column as the series' type. Raises UserMistake 507, or 2008 naming a value that is lost."""
     if column.type is series.type:
         return _as_declared(series, column)
-    if series.type not in _WIDER.get(column.type, frozenset()):
+    if series.type not in _ACCEPTED.get(column.type, frozenset()):
         message = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
         raise UserMistake(message, code=_TYPE_MISMATCH)
     check_conversion(column.type, series.type)

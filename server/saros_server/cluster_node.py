@@ -155,12 +155,14 @@ class ClusterNode:
         """
         outside = outside or Outside()
         disk.make_folder(folder)
-        with ExitStack() as opened:
+        opened = ExitStack()
+        try:
             opened.callback(outside.own(folder))
             opening = _Opening(folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, opened)
-            node = opening.open(credentials, balance or BalanceOptions())
-            node._closing = opened.pop_all()  # noqa: SLF001 (made here)
-            return node
+            return opening.open(credentials, balance or BalanceOptions())
+        except BaseException:
+            opened.close()
+            raise
 
 
 class _Opening:

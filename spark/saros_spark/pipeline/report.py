@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from saros_spark.errors import SourceError
 from saros_spark.pipeline.definition import Report
-from saros_spark.pipeline.steps import Context, _measurements
+from saros_spark.pipeline.steps import Context, measurements_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -29,7 +29,7 @@ _SERIES = ("device", "measurement")
 
 def write_report(context: Context, step: Report) -> str:
     """Write the file. Raises SourceError (no numbers, or the file cannot be written)."""
-    columns = step.columns or _measurements(context, step.devices)
+    columns = step.columns or measurements_of(context, step.devices)
     if not columns:
         raise SourceError(f"{step.devices} has no series of numbers")
     points = context.read(

@@ -237,7 +237,7 @@ def roll_up(context: Context, step: Rollup) -> str:
     """See the module."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    columns = step.columns or _measurements(context, step.devices)
+    columns = step.columns or measurements_of(context, step.devices)
     calls = [f"{function}({name})" for name in columns for function in step.functions]
     read = context.read(
         step.devices, aggregate=", ".join(calls), interval=step.interval, start=step.start, end=step.end
@@ -257,8 +257,8 @@ def roll_up(context: Context, step: Rollup) -> str:
     return f"{context.write(rows)} windows of {step.interval}, {len(calls)} values each, into {step.into}"
 
 
-def _measurements(context: Context, devices: str) -> list[str]:
-    """All whose values are numbers."""
+def measurements_of(context: Context, devices: str) -> list[str]:
+    """Measurements of devices, as SQL names them: all whose values are numbers."""
     numbers = ("int", "bigint", "float", "double")
     kinds = context.read(devices).dtypes[2:]
     return [f"`{name}`" if not re.fullmatch(r"\w+", name) else name for name, kind in kinds if kind in numbers]
