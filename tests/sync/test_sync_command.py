@@ -24,7 +24,7 @@ from saros_storage.folder_lock import FolderLock
 from saros_sync.errors import Unreachable
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
-from saros_sync.transport import Answer
+from saros_sync.transport import Answer, Begun
 
 POINTS = 200_000
 
@@ -188,3 +188,34 @@ def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come
         stopped.set()
         thread.join()
     assert not any(worker.is_alive() for _, worker in sender._workers.values())
+
+
+class _CutOnce(RemoteReceiver):
+    """The line fails when all has been sent, once."""
+
+    cut = False
+
+    def commit(self, sender: str, number: int) -> Begun:
+        if not _CutOnce.cut:
+            _CutOnce.cut = True
+            raise Unreachable("cut")
+        return super().commit(sender, number)
+
+
+@pytest.mark.parametrize("sealed_since", [False, True])
+def test_a_round_that_a_second_try_ends_is_told_of(centre: Server, tmp_path: Path, sealed_since: bool) -> None:
+    fill(tmp_path / "edge", "edge")
+    folder = SenderFolder(str(tmp_path / "edge"), LocalDisk())
+    name = folder.add(centre.address, ReceiverOptions(f"saros://{centre.address}", retries=0))
+    _CutOnce.cut = False
+    worker = Worker(folder, name, LocalDisk(), lambda made: _CutOnce(parse_target(made.target)), lambda _: None)
+    with pytest.raises(Unreachable):
+        worker.once()
+    assert [] == load_status(folder, name, LocalDisk()).history
+    if sealed_since:
+        fill(tmp_path / "edge", "other")
+    sent = worker.once()
+    worker.close()
+    past = load_status(folder, name, LocalDisk()).history
+    assert [*range(sent.number, 0, -1)] == [number for number, *_ in past]
+    assert sent.size == sum(size for _, _, _, size, _ in past)

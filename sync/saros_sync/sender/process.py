@@ -87,8 +87,9 @@ class Worker:
             sending = self._ready()
             unflushed = self._flushed()
             began_ns = time.time_ns()
-            sent = sending.once()
-            if sent.is_resumed:
+            sent = first = sending.once()
+            if first.is_resumed:
+                self._tell(**self._past(first))
                 began_ns = time.time_ns()
                 sent = sending.once()
         except Stopped:
@@ -98,7 +99,7 @@ class Worker:
             self._tell(state="failed", error=str(error), error_ns=time.time_ns())
             raise
         self._done(sent, began_ns, unflushed)
-        return sent
+        return sent if sent is first else replace(sent, files=first.files + sent.files, size=first.size + sent.size)
 
     def _flushed(self) -> str:
         """Ask for a FLUSH, if that is wanted; why there was none: then what is sealed is sent all the same."""
@@ -180,12 +181,6 @@ class Worker:
         }
 
     def _done(self, sent: Sent, began_ns: int, problem: str) -> None:
-        known = self._status
-        seconds = (time.monotonic_ns() - self._started_ns) / 1e9
-        changes: dict[str, object] = {}
-        if sent.size:
-            past: list[float] = [sent.number, time.time_ns(), sent.files, sent.size, round(seconds, 3)]
-            changes = {"history": [past, *known.history][:HISTORY_MAX], "bytes_per_second": sent.size / seconds}
         self._tell(
             state="waiting",
             round=sent.number,
@@ -199,8 +194,17 @@ class Worker:
             error_ns=time.time_ns() if problem else 0,
             conflicts=len(sent.conflicts),
             conflict_list=[[c.device, c.owner, c.reason] for c in sent.conflicts[:CONFLICTS_MAX]],
-            **changes,
+            **self._past(sent),
         )
+
+    def _past(self, sent: Sent) -> dict[str, object]:
+        """A round that is over among the past ones: of one that earlier tries sent a part of, what this one sent."""
+        if not sent.size and not sent.is_new:
+            return {}
+        seconds = (time.monotonic_ns() - self._started_ns) / 1e9
+        past: list[float] = [sent.number, time.time_ns(), sent.files, sent.size, round(seconds, 3)]
+        rate = {"bytes_per_second": sent.size / seconds} if sent.size else {}
+        return {"history": [past, *self._status.history][:HISTORY_MAX], **rate}
 
     def _tell(self, **changes: object) -> None:
         self._status = replace(self._status, **changes)  # type: ignore[arg-type]
