@@ -14,7 +14,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -91,8 +90,10 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
+        from saros_grammar.queries import is_other_than_query  # for -e only
+
         if is_other_than_query(options.execute):
-            raise saros.InterfaceError("-e needs a query that gives rows; this statement was not run")
+            raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
         with connection.execute(options.execute) as cursor:
             return Report(1, write_result(cursor, target))
     devices = find_devices(connection, options.patterns)
@@ -116,18 +117,6 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         report = _write_each(connection, devices, where, target, kind, progress)
     progress.finish()
     return report
-
-
-def is_other_than_query(text: str) -> bool:
-    """Whether it is a statement that gives no rows; what is no statement the database refuses itself."""
-    from saros_grammar import ast  # for -e only
-    from saros_grammar.errors import ParseError
-    from saros_grammar.parser import parse
-
-    queries = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
-    with suppress(ParseError):
-        return not isinstance(parse(text).statement, queries | ast.NotSupported)
-    return False
 
 
 def _where(options: argparse.Namespace) -> str:

@@ -270,6 +270,7 @@ def _check_scan(made: ScanOptions, given: _Given) -> None:
         others = [name for name in (*_WHAT, "layout") if name != "sql" and given.text(name) is not None]
         if others:
             raise SourceError(f"option sql is a whole query: {', '.join(others)} cannot be given with it")
+        _check_sql(made.sql)
         return
     if not made.devices:
         raise SourceError("say what to read: load('root.plant.**'), or the option devices or sql")
@@ -279,6 +280,14 @@ def _check_scan(made: ScanOptions, given: _Given) -> None:
         raise SourceError("option aggregate names its columns itself, by device: leave out columns and layout")
     if made.value_type is not None and made.layout != "narrow":
         raise SourceError("option valueType is for the layout narrow")
+
+
+def _check_sql(text: str) -> None:
+    """Spark runs it when it plans, and again for each attempt of a task: it may only read. Raises SourceError."""
+    from saros_grammar.queries import is_other_than_query  # for this option only
+
+    if is_other_than_query(text):
+        raise SourceError(f"option sql takes a query that gives rows and writes none; this was not run: {text}")
 
 
 def _connecting(given: _Given) -> Connecting:

@@ -108,13 +108,21 @@ def test_mistakes(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [] == list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.parametrize("statement", ["insert into root.a.w(time, t) values (9, '')", "drop database root.a", "flush"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into root.a.w(time, t) values (9, '')",
+        "drop database root.a",
+        "flush",
+        "select t into root.a.w(t) from root.a.w",
+    ],
+)
 def test_a_statement_that_is_no_query_is_refused_and_not_run(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str
 ) -> None:
     target = tmp_path / "q.csv"
     assert 1 == export("-e", statement, "-d", folder, "-o", str(target))
-    assert "-e needs a query that gives rows; this statement was not run" in capsys.readouterr().err
+    assert "-e needs a query that gives rows and writes none; this statement was not run" in capsys.readouterr().err
     assert 0 == export("-e", "select count(t) from root.a.w", "-d", folder, "-o", str(target))
     assert "2" == target.read_text().splitlines()[1]
 

@@ -32,6 +32,8 @@ def test_options_of_a_scan_are_typed() -> None:
     [
         ({"path": "root.a"}, "option url is missing"),
         ({**URL}, "say what to read"),
+        ({**URL, "sql": "drop database root.a"}, "option sql takes a query that gives rows and writes none"),
+        ({**URL, "sql": "select x into root.b(x) from root.a"}, "this was not run: select x into root.b"),
         ({**URL, "path": "root.a", "colums": "x"}, "no option colums: did you mean columns?"),
         ({**URL, "path": "root.a", "endtme": "5"}, "did you mean endTime?"),
         ({**URL, "path": "root.a", "devices": "root.b"}, "devices and path both say which devices"),
