@@ -81,6 +81,8 @@ def connect(
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if time_zone is not None and not isinstance(time_zone, str):
+        raise InterfaceError(f"time_zone is a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
     if not isinstance(target, str | os.PathLike) or target == "":
         raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
     target = os.fspath(target)

@@ -1,7 +1,8 @@
 """Cursors: execute a statement, fetch what it gave, by rows or by columns.
 
 Rows exist only here: results arrive as Arrow record batches and are turned into Python tuples batch by batch as they
-are fetched. `fetch_arrow`, `fetch_pandas` and `fetch_numpy` take all that is left; `fetch_batches` streams it.
+are fetched. `fetch_arrow`, `fetch_pandas` and `fetch_numpy` take all that is left; `fetch_batches` streams it. What is
+left begins behind the last row that was fetched, amid a batch too.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Cursor:
         #: What `executemany` wrote by the rows before the last one.
         self._count_before = 0
         self._rows: Iterator[Row] | None = None
+        #: The batch whose rows are being fetched, and those that are left of it.
+        self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
 
     # ------------------------------------------------------------------ executing
@@ -143,7 +146,7 @@ class Cursor:
     def fetch_stream(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The result's Arrow schema, and its batches as they come."""
         outcome = self._result()
-        return outcome.schema, self._batches(outcome)
+        return outcome.schema, self._batches_left(outcome)
 
     def fetch_arrow(self) -> pa.Table:
         """All that is left as one Arrow table; the Time column is a timestamp in the session's zone."""
@@ -200,7 +203,17 @@ class Cursor:
 
         with self._ended_by_ctrl_c():
             for batch in self._batches(outcome):
-                yield from python_rows(batch, epoch=self._epoch)
+                rows = iter(python_rows(batch, epoch=self._epoch))
+                self._begun = batch, rows
+                yield from rows
+
+    def _batches_left(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
+        if self._begun is not None:
+            (batch, rows), self._begun = self._begun, None
+            left = sum(1 for _ in rows)
+            if left:
+                yield batch.slice(batch.num_rows - left)
+        yield from self._batches(outcome)
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
         from saros.connection import translated_errors
@@ -231,7 +244,7 @@ class Cursor:
         return outcome
 
     def _finish(self) -> None:
-        outcome, self._outcome, self._rows = self._outcome, None, None
+        outcome, self._outcome, self._rows, self._begun = self._outcome, None, None, None
         if outcome is not None:
             outcome.close()
 

@@ -237,6 +237,8 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
         array = array.cast(pa.timestamp("ms"))
     if array.null_count:
         raise UserMistake("a time is null: every row needs a time", code=2007)
+    if not len(array):
+        return np.empty(0, np.int64)
     if not pa.types.is_timestamp(array.type) and not pa.types.is_integer(array.type):
         texts = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
         remedy = "; np.array(times, 'datetime64[ms]') makes them of ISO 8601 texts" if texts else ""
@@ -244,7 +246,9 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
     try:
         return np.asarray(_in_unit(array, unit, zone).cast(pa.int64()).to_numpy())
     except pa.ArrowInvalid as error:
-        raise UserMistake(f"a time cannot be held in {unit.suffix}: {error}", code=2007) from error
+        cut = f"; np.array(times, 'datetime64[{unit.suffix}]') cuts off what is finer"
+        remedy = cut if "lose data" in str(error) else ""
+        raise UserMistake(f"a time cannot be held in {unit.suffix}: {error}{remedy}", code=2007) from error
 
 
 def _in_unit(times: pa.Array, unit: TimeUnit, zone: str) -> pa.Array:

@@ -103,6 +103,22 @@ def test_selects_give_what_they_ask_for(engine: sa.Engine) -> None:
         assert (1.5,) == connection.execute(sa.select(a)).first()
 
 
+def test_whole_numbers_are_divided_as_in_python(engine: sa.Engine) -> None:
+    odd = reflected(engine, "`odd name`")
+    n = odd.c["x y"]
+    with engine.begin() as connection:
+        connection.execute(sa.insert(odd).values({"time": FIRST, "x y": 7}))
+        for value, expected in (
+            (n / 2, 3.5),
+            (n // 2, 3),
+            (14 / (n + 21), 0.5),
+            (n / 2.0, 3.5),
+            (sa.func.sum(n) / 2, 3.5),
+        ):
+            assert expected == connection.scalar(sa.select(value)), str(value)
+        assert [(7,)] == connection.execute(sa.select(n).where(n / 2 > 3.25)).all()
+
+
 def test_a_column_that_is_not_there_is_null(engine: sa.Engine) -> None:
     table = sa.Table("root.g.d", sa.MetaData(), sa.Column("none", sa.Float), sa.Column("a", sa.Float))
     with engine.connect() as connection:

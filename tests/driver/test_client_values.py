@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from datetime import datetime
 
 import numpy as np
@@ -11,7 +13,25 @@ import pytest
 
 from saros_wire.client_values import UnreadableValues, arrow_array
 
+NAN = float("nan")
 TWO_O_CLOCK = datetime(2024, 1, 1, 2)  # noqa: DTZ001 (as naive as NumPy's)
+#: As Polars gives them: a dictionary of views.
+_CATEGORIES = pa.chunked_array(
+    [pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view()))]
+)
+
+
+class Streamed:
+    """A column of a library that speaks Arrow's C interface, and of which no value may be asked by itself."""
+
+    def __init__(self, values: pa.ChunkedArray) -> None:
+        self._values = values
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        return self._values.__arrow_c_stream__(schema)
+
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -24,7 +44,14 @@ TWO_O_CLOCK = datetime(2024, 1, 1, 2)  # noqa: DTZ001 (as naive as NumPy's)
         (np.array(["2024-01-01T02:00"], "datetime64[30m]"), [TWO_O_CLOCK]),
         (np.array(["2024-01-01T02:00"], ">M8[ms]"), [TWO_O_CLOCK]),
         (pd.Series(["a", None, "a"], dtype="category"), ["a", None, "a"]),
-        (pd.Series([1.5, float("nan")]), [1.5, None]),
+        (pd.Series([1.5, NAN]), [1.5, None]),
+        (["a", NAN], ["a", None]),
+        ([1, pd.NA], [1, None]),
+        ((value for value in ("a", NAN)), ["a", None]),
+        (pa.array(["a", None, "a"], pa.string_view()), ["a", None, "a"]),
+        (pa.array([b"\xff"], pa.binary_view()), [b"\xff"]),
+        (Streamed(pa.chunked_array([["a"], ["b"]])), ["a", "b"]),
+        (Streamed(_CATEGORIES), ["a", "b", "a"]),
         (pa.chunked_array([[1], [2, None]]), [1, 2, None]),
     ],
 )
@@ -32,7 +59,31 @@ def test_values_of_any_make_become_one_array(values: object, expected: list[obje
     assert expected == arrow_array(values, "times").to_pylist()
 
 
-@pytest.mark.parametrize("values", [1, [1, "a"], [{}, 1]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.5, NAN],
+        (1, NAN, 2),
+        np.array([1.5, NAN]),
+        array("d", [1, NAN]),
+        iter([NAN]),
+        Streamed(pa.chunked_array([[NAN]])),
+    ],
+)
+def test_nan_among_numbers_is_a_value_wherever_it_is_not_pandas(values: object) -> None:
+    assert 0 == arrow_array(values, "column x").null_count
+
+
+@pytest.mark.parametrize("values", ["on", b"on", 5, None])
+def test_one_value_is_no_column(values: object) -> None:
+    name = type(values).__name__
+    with pytest.raises(
+        UnreadableValues, match=f"^column x: a sequence with a value for each time is wanted, not one {name}$"
+    ):
+        arrow_array(values, "column x")
+
+
+@pytest.mark.parametrize("values", [[1, "a"], [{}, 1], [pd.Timestamp(0), "a"]])
 def test_values_of_no_one_type_are_refused(values: object) -> None:
     with pytest.raises(UnreadableValues, match=r"^column x: values cannot be read as one type"):
         arrow_array(values, "column x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,11 @@ def test_values_stand_in_a_sequence(values: object, tmp_path: Path) -> None:
 def test_a_zone_and_a_time_out_that_cannot_be_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(saros.ProgrammingError, match="time zone 'Mars/Base' is unknown"):
         saros.connect(tmp_path / "data", time_zone="Mars/Base")
+    for zone in (zoneinfo.ZoneInfo("Europe/Berlin"), 1):
+        with pytest.raises(
+            saros.InterfaceError, match=r"time_zone is a name such as 'Europe/Berlin' or '\+08:00', not"
+        ):
+            saros.connect(tmp_path / "data", time_zone=zone)  # type: ignore[arg-type]
     for wrong in (-1, 0, float("nan"), "3"):
         with pytest.raises(saros.InterfaceError, match="timeout is a number of seconds above 0"):
             saros.connect(tmp_path / "data", timeout=wrong)  # type: ignore[arg-type]
@@ -149,11 +155,11 @@ def test_a_target_is_a_path_or_an_address(target: object) -> None:
 @pytest.mark.parametrize(
     ("device", "times", "columns", "said"),
     [
-        ("root.a.d", [1], {"x": 1}, "column x: values cannot be read as one type"),
+        ("root.a.d", [1], {"x": 1}, "column x: a sequence with a value for each time is wanted, not one int"),
         ("root.a.d", [1, 2], {"ok": [1, 2], "x": [1, "a"]}, "column x: values cannot be read as one type"),
         ("root.a.d", [1], {"x": [{}]}, "column x: columns of Arrow type struct<> cannot be stored"),
         ("root.a.d", ["2024-01-01"], {"x": [1]}, r"not string; np\.array\(times, 'datetime64\[ms\]'\) makes them"),
-        ("root.a.d", 1, {"x": [1]}, "times: values cannot be read as one type"),
+        ("root.a.d", 1, {"x": [1]}, "times: a sequence with a value for each time is wanted, not one int"),
         ("root.a.d", [1], {1: [1]}, "names of columns are texts, not 1"),
         (None, [1], {"x": [1]}, "paths of devices .* are texts, not None"),
     ],

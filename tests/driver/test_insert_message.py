@@ -77,6 +77,6 @@ def test_columns_of_another_length_are_refused() -> None:
 
 def test_a_column_that_arrow_cannot_read_is_named() -> None:
     with pytest.raises(UnreadableValues, match="column b: values cannot be read as one type"):
-        batch_of(TIMES, {"a": DOUBLES, "b": 1})
+        batch_of(TIMES, {"a": DOUBLES, "b": [1, "a"]})
     with pytest.raises(UnreadableValues, match="times: values cannot be read as one type"):
-        batch_of(1, {"a": DOUBLES})
+        batch_of([1, "a"], {"a": DOUBLES})

@@ -113,6 +113,7 @@ def test_columns_that_cannot_be_stored_are_refused() -> None:
         (np.array([5], np.uint64), [5]),
         (np.array([5], ">i8"), [5]),
         (pa.array([7, 7]).dictionary_encode(), [7, 7]),
+        ([], []),
     ],
 )
 def test_times_of_clients_naive_ones_in_the_sessions_zone(times: object, expected: list[int]) -> None:
@@ -130,6 +131,15 @@ def test_times_that_lose_precision_or_are_missing_are_refused() -> None:
         with pytest.raises(UserMistake) as caught:
             to_times(times, MS, "UTC")
         assert 2007 == caught.value.code
+
+
+def test_who_has_finer_times_is_told_how_to_cut_them() -> None:
+    fine = [dt.datetime(1970, 1, 1, 0, 0, 0, 1_999, dt.UTC)]
+    with pytest.raises(UserMistake, match=r"in ms: .*; np\.array\(times, 'datetime64\[ms\]'\) cuts off what is finer$"):
+        to_times(fine, MS, "UTC")
+    assert [1] == to_times(np.array([fine[0].replace(tzinfo=None)], "datetime64[ms]"), MS, "UTC").tolist()
+    with pytest.raises(UserMistake, match=r"in ns: [^;]*$"):
+        to_times([dt.datetime(9999, 1, 1, tzinfo=dt.UTC)], TimeUnit.NANOSECOND, "UTC")
 
 
 @pytest.mark.parametrize("dtype", ["<i4", "<i8", "<f4", "<f8"])

@@ -1,11 +1,13 @@
 """Values of a column as clients give them, as one Arrow array, whether they go to another process or not.
 
-NumPy, pandas, Arrow and lists. Null is what they call absent: None, a masked value, NaN in pandas; NaN in a NumPy array
-is a value. Pure: any thread.
+NumPy, pandas, Arrow, whatever speaks Arrow's C interface (Polars, DuckDB), and Python's values. Null is what they call
+absent: None, a masked value, NaN in pandas and in NumPy's arrays of objects, which are pandas' as a rule; NaN among
+other numbers is a value. Pure: any thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sized
 from typing import Any
 
 import numpy as np
@@ -16,31 +18,47 @@ _UNITS_TO_SECONDS = ("Y", "M", "W", "h", "m")
 
 
 class UnreadableValues(Exception):
-    """Values that are not all of one type, or whole numbers that none has."""
+    """No values of one type: one alone, several types, or whole numbers that none has."""
 
     code = 507
 
 
 def arrow_array(values: object, what: str) -> pa.Array:
-    """The values; a dictionary is resolved. Not copied if they are Arrow's. Raises UnreadableValues, naming `what`."""
+    """The values, without dictionary or views, not copied if they are Arrow's. Raises UnreadableValues with `what`."""
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+        kind = type(values).__name__
+        raise UnreadableValues(f"{what}: a sequence with a value for each time is wanted, not one {kind}")
     try:
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else _converted(values)
     except OverflowError as error:
         raise UnreadableValues(f"{what}: a whole number is outside of -2**63 to 2**63 - 1") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise UnreadableValues(f"{what}: values cannot be read as one type: {error}") from error
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return _plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
 
 
-def _converted(values: object) -> pa.Array | pa.ChunkedArray:
+def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
     """In chunks if they are so already: pandas keeps texts as Arrow does."""
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray):
         return pa.array(_native(values), from_pandas=values.dtype == object)
-    return pa.array(values, from_pandas=True)
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    values = values if isinstance(values, Sized) else list(values)
+    try:
+        return pa.array(values)
+    except (ValueError, TypeError):  # NaN, NaT or NA among what are no numbers: that is how pandas writes None
+        return pa.array(values, from_pandas=True)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Values one after the other; Arrow's functions do not take views of texts everywhere."""
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary).take(array.indices)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
 def _native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

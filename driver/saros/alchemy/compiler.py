@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from sqlalchemy import exc
 from sqlalchemy.sql import compiler
 from sqlalchemy.sql.elements import ColumnClause
+from sqlalchemy.types import Integer
 
 from saros.alchemy.naming import device_path
 
@@ -118,6 +119,12 @@ class SarosCompiler(compiler.SQLCompiler):
         _no("WITH", "ask for the inner rows first")
 
     # ------------------------------------------------------------------ expressions
+
+    def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
+        """As Python's `/`: Saros divides whole numbers into whole ones."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        whole = all(issubclass(side.type._type_affinity or object, Integer) for side in (binary.left, binary.right))
+        return f"CAST({left} AS DOUBLE) / {right}" if whole else f"{left} / {right}"
 
     def visit_count_func(self, fn: Any, **kw: Any) -> str:
         """count() of rows is count_time(*); count(*) would count each series."""

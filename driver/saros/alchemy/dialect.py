@@ -99,7 +99,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     postfetch_lastrowid = False
     insert_returning = False
     use_insertmanyvalues = False
-    div_is_floordiv = False
+    div_is_floordiv = True
     requires_name_normalize = False
     default_schema_name = None
     max_identifier_length = 1_000
