@@ -46,6 +46,8 @@ class Cursor:
         #: The batch whose rows are being fetched, and those that are left of it.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
+        #: Whether `cancel` was called since: written before it looks at the outcome, read when that has been set.
+        self._cancelled = False
 
     # ------------------------------------------------------------------ executing
 
@@ -65,8 +67,11 @@ class Cursor:
         self._check_open()
         self._finish()
         self._count_before = 0
+        self._cancelled = False
         with translated_errors():
             self._outcome = self._session.execute(statement, parameters, self._timeout, at=at)
+        if self._cancelled:
+            self._outcome.close()
         return self
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
@@ -85,7 +90,11 @@ class Cursor:
         return Prepared(self, statement)
 
     def cancel(self) -> None:
-        """Stop the running statement; its fetch raises OperationalError. Any thread."""
+        """Stop the running statement; its fetch raises OperationalError. Any thread.
+
+        One that is still being executed is stopped when `execute` returns.
+        """
+        self._cancelled = True
         outcome = self._outcome
         if outcome is not None:
             outcome.close()

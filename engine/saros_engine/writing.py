@@ -336,14 +336,19 @@ def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
 
 
 def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
-    """The column as the series' type. Raises UserMistake 507, or 2008 naming a value that is lost."""
+    """The column as the series' type. Raises UserMistake 507, or 2008 naming the series and a value that is lost."""
     if column.type is series.type:
         return _as_declared(series, column)
     if series.type not in _ACCEPTED.get(column.type, frozenset()):
         message = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
         raise UserMistake(message, code=_TYPE_MISMATCH)
     check_conversion(column.type, series.type)
-    return _as_declared(series, convert(column, series.type))
+    try:
+        converted = convert(column, series.type)
+    except UserMistake as error:
+        message = f"{device}.{series.measurement}: {str(error).removeprefix('CAST: ')}"
+        raise UserMistake(message, code=error.code) from error
+    return _as_declared(series, converted)
 
 
 def _as_declared(series: SeriesSchema, column: Column) -> Column:

@@ -4,8 +4,39 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import saros
+
+
+class _CancelledMeanwhile:
+    """A session whose statements are cancelled while they are executed, as by another thread."""
+
+    def __init__(self, session: Any, cursor: saros.Cursor) -> None:
+        self._session = session
+        self._cursor = cursor
+
+    def execute(self, *words: Any, **options: Any) -> Any:
+        try:
+            return self._session.execute(*words, **options)
+        finally:
+            self._cursor.cancel()
+
+
+def test_a_cancellation_while_a_statement_is_executed_ends_it(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, options={"durability": "os"}) as connection:
+        connection.insert("root.a.d", range(10), {"n": range(10)})
+        cursor = connection.cursor()
+        session = cursor._session
+        cursor._session = _CancelledMeanwhile(session, cursor)  # type: ignore[assignment]
+        cursor.execute("select n from root.a.d")
+        with pytest.raises(saros.OperationalError) as caught:
+            cursor.fetchall()
+        assert 715 == caught.value.code
+        cursor._session = session
+        assert 10 == len(cursor.execute("select n from root.a.d").fetchall())
 
 
 def test_columns_begin_behind_the_last_row_that_was_fetched(tmp_path: Path) -> None:
@@ -34,3 +65,13 @@ def test_a_list_with_nan_keeps_it_and_none_is_absent(tmp_path: Path) -> None:
 def test_no_rows_are_no_mistake(tmp_path: Path) -> None:
     with saros.connect(tmp_path, options={"durability": "os"}) as connection:
         assert 0 == connection.insert("root.a.d", [], {"x": []})
+
+
+def test_a_number_that_its_series_cannot_hold_is_named_with_it(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, options={"durability": "os"}) as connection:
+        connection.execute("create timeseries root.a.d.n INT32")
+        with pytest.raises(
+            saros.DataError, match=r"^root\.a\.d\.n: 1099511627776 is out of the range of INT32$"
+        ) as caught:
+            connection.insert("root.a.d", [1, 2], {"n": [1, 2**40]})
+        assert 2008 == caught.value.code
