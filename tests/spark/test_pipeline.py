@@ -113,6 +113,24 @@ steps:
     assert "://" not in report
 
 
+def test_a_row_that_lacks_a_value_breaks_no_rule_about_it(spark: Any, url: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,x,y\n2024-01-01,1,2\n2024-01-02,,3\n2024-01-03,-1,4\n")
+    rules = "[{name: x is negative, keep: x >= 0}]"
+    more = f"[{{name: x is missing, keep: x is not null}}, {rules[1:-1]}]"
+    for device, given, expected in (
+        ("d", rules, "2 rows, 0 duplicates, 1 rejected: 1 x x is negative"),
+        ("e", more, "1 rows, 0 duplicates, 2 rejected: 1 x x is missing; 1 x x is negative"),
+    ):
+        import_ = f"import: {{files: [a.csv], device: root.gaps.{device}, rules: {given}, rejected_max: 1}}"
+        assert [expected] == [
+            result.said for result in run(parse(f"database: {url}\nsteps: [{{{import_}}}]", tmp_path), spark)
+        ]
+    with saros.connect(url) as connection:
+        assert [(1.0, 2.0), (None, 3.0)] == [
+            row[1:] for row in connection.execute("select x, y from root.gaps.d").fetchall()
+        ]
+
+
 def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time,x\n2024-01-01,1\nnever,2\n")
     text = f"database: {url}\nsteps: [{{import: {{files: [a.csv], device: root.strict.d}}}}]"

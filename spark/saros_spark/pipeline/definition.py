@@ -37,7 +37,7 @@ class TimeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A condition of Spark's SQL that rows must fulfil; its name is what rejected rows are told."""
+    """A condition of Spark's SQL that no row may break, as CHECK in SQL; its name is what rejected rows are told."""
 
     name: str
     keep: str

@@ -176,7 +176,7 @@ def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
         F.col(_ORDER),
     )
     for rule in step.rules:
-        no = F.when(~F.coalesce(F.expr(rule.keep), F.lit(False)), F.lit(rule.name))
+        no = F.when(~F.expr(rule.keep), F.lit(rule.name))  # of what is null nobody knows: it breaks no rule
         shaped = shaped.withColumn(_REASON, F.coalesce(F.col(_REASON), no))
     return shaped, list(dict.fromkeys([*broken, *(rule.name for rule in step.rules)]))
 
