@@ -103,6 +103,38 @@ def test_selects_give_what_they_ask_for(engine: sa.Engine) -> None:
         assert (1.5,) == connection.execute(sa.select(a)).first()
 
 
+def test_texts_are_asked_for_their_beginning_end_and_parts(engine: sa.Engine) -> None:
+    b = reflected(engine).c.b
+    with engine.connect() as connection:
+        for condition, expected in (
+            (b.startswith("a 'q"), [SECOND]),
+            (b.startswith("x"), [FIRST]),
+            (~b.startswith("x"), [SECOND]),
+            (b.endswith("?"), [SECOND]),
+            (b.endswith("'"), []),
+            (b.contains("{quoted"), []),
+            (b.contains("quoted"), [SECOND]),
+            (sa.not_(b.contains("quoted")), [FIRST]),
+        ):
+            assert expected == [time for time, _ in connection.execute(sa.select(b.table.c.time, b).where(condition))]
+        for computed in (b.startswith(b), b.contains("50%", autoescape=True)):
+            with pytest.raises(sa.exc.CompileError, match=r"use like\(\) with a text"):
+                connection.execute(sa.select(b).where(computed))
+
+
+def test_booleans_are_asked_by_is(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("insert into root.g.d(time, ok) values (1, true), (2, false)"))
+        d = reflected(engine)
+        for condition, expected in (
+            (d.c.ok.is_(True), [True]),
+            (d.c.ok.is_(False), [False]),
+            (d.c.ok.is_(None), [None, None]),
+        ):
+            found = connection.execute(sa.select(d.c.ok, d.c.a).where(condition)).all()
+            assert expected == [row.ok for row in found]
+
+
 def test_whole_numbers_are_divided_as_in_python(engine: sa.Engine) -> None:
     odd = reflected(engine, "`odd name`")
     n = odd.c["x y"]

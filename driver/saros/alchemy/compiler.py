@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from sqlalchemy import exc
 from sqlalchemy.sql import compiler
-from sqlalchemy.sql.elements import ColumnClause
-from sqlalchemy.types import Integer
+from sqlalchemy.sql.elements import BindParameter, ColumnClause, Null
+from sqlalchemy.types import Integer, String, TypeDecorator
 
 from saros.alchemy.naming import device_path
 
@@ -48,6 +48,33 @@ class SarosPreparer(compiler.IdentifierPreparer):
 
 def _no(what: str, instead: str) -> NoReturn:
     raise exc.CompileError(f"Saros has no {what}: {instead}")
+
+
+class _Pattern(TypeDecorator[str]):
+    """A text on its way into a pattern of LIKE, which takes no expression."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:  # noqa: ARG002
+        """The pattern."""
+        return None if value is None else self.form.format(value)
+
+
+def _matching(comparison: str, form: str) -> Any:
+    """How `startswith` and its kin are written."""
+
+    def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
+        if not isinstance(binary.right, BindParameter) or binary.modifiers.get("escape"):
+            _no("patterns of LIKE that are computed or have an escape", "use like() with a text")
+        pattern = binary.right._with_binary_element_type(_Pattern(form))
+        return f"{self.process(binary.left, **kw)} {comparison} {self.process(pattern, **kw)}"
+
+    return visit
 
 
 class SarosCompiler(compiler.SQLCompiler):
@@ -119,6 +146,18 @@ class SarosCompiler(compiler.SQLCompiler):
         _no("WITH", "ask for the inner rows first")
 
     # ------------------------------------------------------------------ expressions
+
+    visit_startswith_op_binary = _matching("LIKE", "{}%")
+    visit_not_startswith_op_binary = _matching("NOT LIKE", "{}%")
+    visit_endswith_op_binary = _matching("LIKE", "%{}")
+    visit_not_endswith_op_binary = _matching("NOT LIKE", "%{}")
+    visit_contains_op_binary = _matching("LIKE", "%{}%")
+    visit_not_contains_op_binary = _matching("NOT LIKE", "%{}%")
+
+    def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
+        """IS NULL, or what IS TRUE and IS FALSE come to in WHERE."""
+        comparison = "IS" if isinstance(binary.right, Null) else "="
+        return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
         """As Python's `/`: Saros divides whole numbers into whole ones."""
