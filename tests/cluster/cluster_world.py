@@ -635,14 +635,15 @@ class World:
 
 
 class _Story(logging.Handler):
-    """Puts what is logged into the story."""
+    """Puts what is logged into the story. Takes no lock: that would be one more place where another task may go on."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self._world = world
 
-    def createLock(self) -> None:
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         task = self._world.threads.current

@@ -50,7 +50,7 @@ K = LiteralKind
         ),
         (date(2020, 1, 2), K.TIME, "2020-01-02", "2020-01-02"),
         (np.datetime64("1970-01-01T00:00:02"), K.TIME, 2000, "2000"),
-        (np.datetime64("NaT"), K.NULL, None, "null"),
+        (np.datetime64("NaT", "s"), K.NULL, None, "null"),
         (pd.Timestamp("1970-01-01T00:00:03", tz="UTC"), K.TIME, 3000, "3000"),
     ],
 )
