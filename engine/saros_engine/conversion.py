@@ -119,7 +119,8 @@ def _parse(column: Column, target: DataType) -> NumericArray:
     try:
         parsed = texts.cast(kinds[target])
     except pa.ArrowInvalid as problem:
-        raise UserMistake(f"CAST: {_offender(texts, kinds[target])!r} is not a {target.name}", code=2008) from problem
+        text = column.text.value(_offender(texts, kinds[target])).decode(errors="replace")
+        raise UserMistake(f"CAST: {text!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
         return dates_of(numbers_of(parsed.cast(pa.int32())))
     numbers = numbers_of(parsed)
@@ -130,8 +131,8 @@ def _parse(column: Column, target: DataType) -> NumericArray:
     return numbers
 
 
-def _offender(texts: Arrow, kind: Arrow) -> str:
-    """The first text that cannot be parsed, found by halving."""
+def _offender(texts: Arrow, kind: Arrow) -> int:
+    """The row of the first text that cannot be parsed, found by halving."""
     import pyarrow as pa
 
     low, high = 0, len(texts)
@@ -142,7 +143,7 @@ def _offender(texts: Arrow, kind: Arrow) -> str:
             low = middle
         except pa.ArrowInvalid:
             high = middle
-    return str(texts[low])
+    return low
 
 
 def rounded(column: Column, decimals: int) -> Column:

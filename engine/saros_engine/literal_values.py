@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -95,8 +96,9 @@ def _float(literal: Literal, type_: DataType, *_: object) -> Scalar:
         value = float(literal.value)
     except OverflowError:
         return None
-    too_large = type_ is DataType.FLOAT and _FLOAT_MAX < abs(value) < float("inf")
-    return None if too_large else value
+    if math.isinf(value):
+        return value if literal.text.lstrip("-").isalpha() else None  # 1e999 is a number, and too large
+    return None if type_ is DataType.FLOAT and abs(value) > _FLOAT_MAX else value
 
 
 #: The largest double that rounds to a finite 32-bit float.

@@ -147,8 +147,8 @@ class ViewedSchema:
         return None if device is None or series is None else (device, series)
 
     def database_of(self, path: str) -> str:
-        """The database of a view; empty if there is none any more."""
-        return next((d for d in self._schema.databases() if path.startswith(f"{d}.")), "")
+        """The database of a view or of a device of views; empty if there is none any more."""
+        return next((d for d in self._schema.databases() if f"{path}.".startswith(f"{d}.")), "")
 
     # ------------------------------------------------------------------ the schema with views as series
 

@@ -74,6 +74,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"use", "USE: a path is always in full, from root"),
     (r"select distinct", "SELECT DISTINCT: the function distinct(x) gives each value of a series once"),
     (r"select .* from \S+( \. \S+)* ((inner|left|right|full|outer|cross) )*join", _JOINS),
+    (r"select .* disable align", "DISABLE ALIGN: one SELECT for each series has just its own times"),
     (r"create or replace view|alter table", "the table model"),
 )
 _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words, what in _TABLE)

@@ -10,6 +10,8 @@ finish       what comes after: FILL, ORDER BY, LIMIT
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from saros_engine.analysis.binding import is_known, unknown_function
 from saros_engine.analysis.scope import any_part, children_of, counts_rows
 from saros_engine.errors import SemanticError
@@ -21,7 +23,7 @@ from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import row_count
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.registered_calls import with_registered
-from saros_grammar.ast import Call, Case, EndTimeReference, Expression, Select
+from saros_grammar.ast import Call, Case, EndTimeReference, Expression, Select, SortKey
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
@@ -31,6 +33,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     if select.table is not None:
         raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
     select = with_registered(select, context.schema.catalogue)
+    select = replace(select, order_by=_deciding(select.order_by))
     if not select.from_paths:
         raise SemanticError("SELECT needs FROM and a path")
     if select.levels and (select.align_by_device or select.last):
@@ -48,6 +51,15 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     if select.tag_keys:
         return plan_by_tags(select, context)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
+
+
+def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+    """The keys of ORDER BY without those that come again, which decide nothing."""
+    first: dict[str, SortKey] = {}
+    for key in keys:
+        text = str(key.expression)
+        first.setdefault(text.lower() if text.lower() in ("time", "device") else text, key)
+    return tuple(first.values())
 
 
 def _check_cases(expression: Expression) -> None:

@@ -90,6 +90,7 @@ def _check(select: Select) -> None:
         (select.group_by is not None or select.levels or select.tag_keys, "GROUP BY"),
         (select.having is not None, "HAVING"),
         (select.fill is not None, "FILL"),
+        (select.align_by_device, "ALIGN BY DEVICE"),
         (select.without_null is not None, "WITHOUT NULL"),
         (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
     ):
