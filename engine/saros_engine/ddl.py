@@ -102,16 +102,17 @@ def _forget_ttl(store: Database, patterns: tuple[str, ...]) -> int:
 
 
 def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries) -> int:
-    """CREATE [ALIGNED] TIMESERIES; the database too, if there is none. A device stays aligned or not, as it is."""
+    """CREATE [ALIGNED] TIMESERIES; the database too, if there is none. A device is aligned, or not, for good."""
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
         raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
     series = tuple(series_of(column) for column in statement.columns)
     require_no_views(store.schema.catalogue, device, [one.measurement for one in series])
-    changes = writer.database_for(device)
     known = store.schema.device(device)
-    aligned = statement.aligned if known is None else known.aligned
-    store.change_schema([*changes, schema.CreateSeries(device, aligned, series)])
+    if known is not None and known.aligned is not statement.aligned:
+        verb, example = ("", f"ALIGNED TIMESERIES {device}(s1 INT32)") if known.aligned else ("not ", "TIMESERIES")
+        raise UserMistake(f"{device} is {verb}aligned: CREATE {example} adds series to it", code=511)
+    store.change_schema([*writer.database_for(device), schema.CreateSeries(device, statement.aligned, series)])
     return len(series)
 
 
