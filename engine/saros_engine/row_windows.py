@@ -34,11 +34,15 @@ from saros_engine.plan import (
 )
 from saros_engine.text import text_ranks
 from saros_storage.block import Block, Column
-from saros_storage.kernels.windows import variation_starts
+from saros_storage.dates import days_of
+from saros_storage.kernels.windows import variation_starts, variation_starts_i64
 from saros_storage.slices import Slices
-from saros_storage.types import BoolArray, DataType, Int64Array
+from saros_storage.types import FLOATING_TYPES, BoolArray, DataType, Int64Array
 
 RowWindows = SessionWindows | VariationWindows | ConditionWindows | CountWindows
+
+#: Further apart no two whole numbers of 64 bits are.
+_DELTA_MAX = 2**64 - 1
 
 _KEEP = {
     "=": operator.eq,
@@ -112,8 +116,8 @@ class _Variation:
         self._ignore_null = windows.ignore_null
         #: The row before (delta 0: every row of a window is equal to its first).
         self._before: Column | None = None
-        #: First value of the current window, once there is one (delta above 0).
-        self._base: float | None = None
+        #: First value of the current window (delta above 0).
+        self._base: float = 0
 
     def split(self, block: Block) -> Split:
         column = self._control(block)
@@ -145,12 +149,17 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        values = column.numbers.astype(np.float64)
-        if column.valid is not None:
-            values[~column.valid] = np.nan
-        begins = np.empty(len(values), np.bool_)
-        has_base = 0 if self._base is None else 1
-        self._base = float(variation_starts(values, self._delta, self._base or 0.0, has_base, begins))
+        """Where a row differs from its window's first by more than delta: whole numbers exactly, DATE by days."""
+        begins = np.empty(len(column), np.bool_)
+        valid = np.empty(0, np.bool_) if column.valid is None else column.valid
+        has_base = int(self._before is not None and bool(self._before.present[0]))
+        if column.type in FLOATING_TYPES:
+            values = column.numbers.astype(np.float64)
+            self._base = float(variation_starts(values, valid, self._delta, self._base, has_base, begins))
+            return begins
+        whole = days_of(column.numbers) if column.type is DataType.DATE else column.numbers.astype(np.int64)
+        delta = int(self._delta) if self._delta < _DELTA_MAX else _DELTA_MAX
+        self._base = int(variation_starts_i64(whole, valid, delta, int(self._base), has_base, begins))
         return begins
 
     def keeps(self, lengths: Int64Array) -> BoolArray:

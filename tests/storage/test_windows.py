@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from saros_storage.kernels.windows import (
+    variation_starts,
+    variation_starts_i64,
     window_edges,
     window_extremes_f64,
     window_extremes_i64,
@@ -69,3 +71,25 @@ def test_deviations_of_large_numbers_are_not_lost() -> None:
     window_moments(values, np.zeros(0, np.bool_), np.zeros(1, np.int64), np.array([1_001]), counts, means, squares)
     expected = sum((value % 3 - 1_000 / 1_001) ** 2 for value in range(1_001))
     assert abs(squares[0] - expected) < 1e-3
+
+
+WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**53, 2**53 + 4)
+
+
+@given(hnp.arrays(np.int64, st.integers(1, 20), elements=WHOLE), st.data())
+def test_runs_of_like_values_are_those_of_the_twins(whole: Int64Array, data: st.DataObject) -> None:
+    mask = data.draw(hnp.arrays(np.bool_, len(whole) if data.draw(st.booleans()) else 0))
+    delta = data.draw(st.integers(1, 3) | st.integers(1, 2**64 - 1))
+    has_base = data.draw(st.integers(0, 1))
+    floats = data.draw(hnp.arrays(np.float64, len(whole), elements=FLOATS))
+    for kernel, arguments in (
+        (variation_starts, (floats, mask, float(delta), 0.5, has_base)),
+        (variation_starts_i64, (whole, mask, delta, 2**53, has_base)),
+    ):
+        found = []
+        for run in (kernel, kernel.twin):
+            begins = np.zeros(len(whole), np.bool_)
+            base = run(*arguments, begins)
+            # The base counts only where the last row is there.
+            found.append((begins.tolist(), repr(base) if len(mask) == 0 or mask[-1] else ""))
+        assert found[0] == found[1]

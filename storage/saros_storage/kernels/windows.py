@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_storage.kernels.jit import kernel, part
-from saros_storage.types import BoolArray, Float64Array, Int64Array
+from saros_storage.types import BoolArray, Float64Array, Int64Array, NumericArray
 
 U = np.uint64
 
@@ -293,21 +293,57 @@ def window_extremes_i64(
         most[k] = high
 
 
-def _variation_plain(values: Float64Array, delta: float, base: float, has_base: int, starts: BoolArray) -> float:
+def _variation_plain(
+    values: NumericArray, valid: BoolArray, delta: float, base: float, has_base: int, starts: BoolArray
+) -> float:
     for i, value in enumerate(values.tolist()):
-        starts[i] = not has_base or not abs(value - base) <= delta
+        present = len(valid) == 0 or bool(valid[i])
+        starts[i] = not present or not has_base or not abs(value - base) <= delta
         if starts[i]:
-            base, has_base = value, 1
+            base, has_base = value, int(present)
     return base
 
 
-@kernel("f64(f64r[], f64, f64, i64, b1[])", twin=_variation_plain)
-def variation_starts(values: Float64Array, delta: float, base: float, has_base: int, starts: BoolArray) -> float:
-    """Mark the rows that differ by more than `delta` from the first row of their run; answers the last run's first."""
+@kernel("f64(f64r[], b1r[], f64, f64, i64, b1[])", twin=_variation_plain)
+def variation_starts(
+    values: Float64Array, valid: BoolArray, delta: float, base: float, has_base: int, starts: BoolArray
+) -> float:
+    """Mark the rows that differ by more than `delta` from the first row of their run; answers the last run's first.
+
+    A row that is not `valid` is a run of its own.
+    """
     for i in range(len(values)):
-        if has_base == 0 or not abs(values[i] - base) <= delta:
+        if len(valid) > 0 and not valid[i]:
+            starts[i] = True
+            has_base = 0
+        elif has_base == 0 or not abs(values[i] - base) <= delta:
             starts[i] = True
             base = values[i]
+            has_base = 1
+        else:
+            starts[i] = False
+    return base
+
+
+def _variation_i64_plain(
+    values: Int64Array, valid: BoolArray, delta: int, base: int, has_base: int, starts: BoolArray
+) -> int:
+    return int(_variation_plain(values, valid, int(delta), int(base), has_base, starts))
+
+
+@kernel("i64(i64r[], b1r[], u64, i64, i64, b1[])", twin=_variation_i64_plain)
+def variation_starts_i64(
+    values: Int64Array, valid: BoolArray, delta: int, base: int, has_base: int, starts: BoolArray
+) -> int:
+    """As `variation_starts`, of whole numbers, exactly."""
+    for i in range(len(values)):
+        value = values[i]
+        if len(valid) > 0 and not valid[i]:
+            starts[i] = True
+            has_base = 0
+        elif has_base == 0 or (U(value) - U(base) if value > base else U(base) - U(value)) > delta:
+            starts[i] = True
+            base = value
             has_base = 1
         else:
             starts[i] = False
