@@ -261,7 +261,10 @@ def _compare(
 ) -> Bound:
     if is_null(left) or is_null(right):
         return NULL
-    left, right = _as_like(left, right.type, columns.moment), _as_like(right, left.type, columns.moment)
+    left, right = (
+        _as_like(left_text, left, right.type, columns.moment),
+        _as_like(right_text, right, left.type, columns.moment),
+    )
     left, right = _beside_whole(left_text, left, right.type), _beside_whole(right_text, right, left.type)
     if not _comparable(left.type, right.type):
         if isinstance(left, Constant) and not isinstance(right, Constant):
@@ -287,8 +290,10 @@ def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> b
 _OF_A_ROW = (PathExpression, TimeReference, EndTimeReference)
 
 
-def _as_like(bound: Bound, other: DataType, moment: Moment) -> Bound:
-    """A text constant that is compared with a date or a time, as one."""
+def _as_like(expression: Expression, bound: Bound, other: DataType, moment: Moment) -> Bound:
+    """A text constant that is compared with a date or a time, as one; a date without quotes is a day beside a DATE."""
+    if other is DataType.DATE and isinstance(expression, Literal) and expression.kind is LiteralKind.TIME:
+        bound = Constant(expression.text, DataType.TEXT)
     if not isinstance(bound, Constant) or bound.type is not DataType.TEXT or not isinstance(bound.value, str):
         return bound
     if other is DataType.TIMESTAMP:
@@ -344,7 +349,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
     items: list[Scalar] = []
     for item in expression.items:
         literal = _read_as(item, operand.type)
-        constant = _as_like(bind(literal, columns), operand.type, columns.moment)
+        constant = _as_like(literal, bind(literal, columns), operand.type, columns.moment)
         constant = _beside_whole(literal, constant, operand.type)
         if not isinstance(constant, Constant):
             raise SemanticError(f"{item} in IN (...) is not a constant")
