@@ -14,7 +14,10 @@ from pathlib import Path
 
 import grpc
 import pytest
+from cluster.remote_fakes import FakeClock
 from free_ports import free_addresses
+from stopped_clock import StoppedClock
+from waiting import PATIENCE_S, wait_until
 
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -25,11 +28,11 @@ from saros_cluster.transport.grpc_peers import CannotListen, GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials, Refused, greeting, verified_sender
 from saros_cluster.transport.lane import Outbox
 from saros_cluster.transport.serving import Arrivals, ServingError
-from saros_storage.clock import SystemClock
+from saros_storage.clock import Clock, SystemClock
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
 #: Longer than anything here takes.
-LONG = 20.0
+LONG = PATIENCE_S
 
 
 def beat(number: int, sender: NodeId = A, receiver: NodeId = B) -> Message:
@@ -66,6 +69,7 @@ class Town:
     """Ends that know each other's addresses."""
 
     def __init__(self) -> None:
+        self.clock: Clock = SystemClock()
         self.addresses: dict[NodeId, str] = {}
         self.inboxes: dict[NodeId, Inbox] = {}
         self._open: list[GrpcPeers] = []
@@ -81,7 +85,7 @@ class Town:
         calls: dict[str, Callable[[NodeId, bytes], bytes]] | None = None,
         streams: dict[str, Callable[[NodeId, bytes], Iterator[bytes]]] | None = None,
     ) -> GrpcPeers:
-        peers = GrpcPeers(Identity(cluster, node), self.addresses.get, credentials, SystemClock())
+        peers = GrpcPeers(Identity(cluster, node), self.addresses.get, credentials, self.clock)
         self._open.append(peers)
         if listens:
             self.inboxes[node] = Inbox()
@@ -131,10 +135,10 @@ def test_who_was_not_heard_of_is_answered_where_it_says_that_it_listens(town: To
         port = int(address.rpartition(":")[2])
         leader.start("127.0.0.1", port, receive=heard.receive, calls={"ask": lambda _, request: request}, streams={})
         with pytest.raises(Unreachable, match="not known"):
-            new.call(A, "ask", b"too early", 5)
+            new.call(A, "ask", b"too early", LONG)
         leader.send(B, [beat(1)])
         inbox.wait(1)
-        told.append(new.call(A, "ask", b"a snapshot", 5))
+        told.append(new.call(A, "ask", b"a snapshot", LONG))
         new.send(A, [beat(2, B, A)])
         heard.wait(1)
     finally:
@@ -208,12 +212,12 @@ def test_what_a_full_queue_forgot_is_counted(town: Town, monkeypatch: pytest.Mon
 
 def repeat_until_heard(peers: GrpcPeers, inbox: Inbox, number: int) -> None:
     """As Raft does."""
-    for _ in range(200):
+
+    def is_heard() -> bool:
         peers.send(B, [beat(number)])
-        inbox.wait(len(inbox.messages) + 1, 0.1)
-        if beat(number) in inbox.messages:
-            return
-    raise AssertionError("nothing arrived")
+        return beat(number) in inbox.wait(len(inbox.messages) + 1, 0.1)
+
+    wait_until(is_heard)
 
 
 def test_a_lane_connects_again_after_a_restart(town: Town) -> None:
@@ -233,14 +237,13 @@ def test_calls_come_through_again_after_a_restart(town: Town) -> None:
     with pytest.raises(Unreachable):
         a.call(B, "echo", b"x", LONG)
     town.end(B, port=int(town.addresses[B].rpartition(":")[2]), calls={"echo": lambda _, request: request})
-    ends_ns = SystemClock().monotonic_ns() + 5_000_000_000
-    answer = None
-    while answer is None and SystemClock().monotonic_ns() < ends_ns:
-        try:
-            answer = a.call(B, "echo", b"x", LONG)
-        except Unreachable:
-            threading.Event().wait(0.02)
-    assert b"x" == answer
+
+    def comes_through() -> bool:
+        with suppress(Unreachable):
+            return b"x" == a.call(B, "echo", b"x", LONG)
+        return False
+
+    wait_until(comes_through)
 
 
 class Pipe:
@@ -278,7 +281,12 @@ class Pipe:
 
 
 def test_a_connection_that_nothing_comes_through_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    hurried = {"grpc.keepalive_time_ms": 100, "grpc.http2.ping_timeout_ms": 100, "grpc.keepalive_timeout_ms": 100}
+    hurried = {
+        "grpc.keepalive_time_ms": 100,
+        "grpc.http2.min_ping_interval_without_data_ms": 10,
+        "grpc.http2.ping_timeout_ms": 1_000,
+        "grpc.keepalive_timeout_ms": 1_000,
+    }
     for name in ("SERVER_OPTIONS", "_CHANNEL_OPTIONS"):
         options = tuple((key, hurried.get(key, value)) for key, value in getattr(channels, name))
         monkeypatch.setattr(channels if name[0] == "_" else grpc_peers, name, options)
@@ -286,8 +294,7 @@ def test_a_connection_that_nothing_comes_through_is_given_up(town: Town, monkeyp
     a, _ = town.end(A), town.end(B, streams={"tap": tap})
     direct, pipe = town.addresses[B], Pipe(town.addresses[B])
     town.addresses[B] = pipe.address
-    a.send(B, [beat(1)])
-    assert [beat(1)] == town.inboxes[B].wait(1)
+    repeat_until_heard(a, town.inboxes[B], 1)
     answers = a.stream(B, "tap", b"", LONG)
     next(answers)
     pipe.clog()
@@ -295,7 +302,7 @@ def test_a_connection_that_nothing_comes_through_is_given_up(town: Town, monkeyp
     with pytest.raises(Unreachable):
         list(answers)
     repeat_until_heard(a, town.inboxes[B], 2)
-    assert 1 == a.counters()[B].reconnects
+    assert a.counters()[B].reconnects
     assert tap.closed.wait(LONG)
     pipe.close()
 
@@ -589,11 +596,14 @@ def test_a_late_answer_is_unreachable(town: Town) -> None:
         yield b"first"
         yield wait(A, b"")
 
+    town.clock = clock = StoppedClock()
     a, _ = town.end(A), town.end(B, calls={"wait": wait}, streams={"drip": drip})
     with pytest.raises(Unreachable):
         a.call(B, "wait", b"", 0.1)
+    clock.stop()
     answers = a.stream(B, "drip", b"", 0.2)
     assert b"first" == next(answers)
+    clock.go_on()
     with pytest.raises(Unreachable, match="more than"):
         next(answers)
     go_on.set()
@@ -605,8 +615,13 @@ def test_a_stream_may_last_longer_than_one_answer(town: Town) -> None:
             threading.Event().wait(0.1)
             yield b"%d" % number
 
+    town.clock = clock = FakeClock()
     a, _ = town.end(A), town.end(B, streams={"drip": drip})
-    assert [b"%d" % number for number in range(6)] == list(a.stream(B, "drip", b"", 0.4))
+    found = []
+    for answer in a.stream(B, "drip", b"", 0.04):
+        found.append(answer)
+        clock.advance(0.03)
+    assert [b"%d" % number for number in range(6)] == found
 
 
 def test_what_is_too_large_is_refused(town: Town) -> None:
@@ -714,22 +729,25 @@ def test_a_late_stream_closes_the_servers_iterator(town: Town) -> None:
     class Stuck:
         """Waits in `next` until it is closed from elsewhere."""
 
-        closed = threading.Event()
+        begun, closed = threading.Event(), threading.Event()
 
         def __iter__(self) -> Iterator[bytes]:
             return self
 
         def __next__(self) -> bytes:
-            assert self.closed.wait(LONG)
+            self.begun.set()
+            assert self.closed.wait(2 * LONG)
             raise StopIteration
 
         def close(self) -> None:
             self.closed.set()
 
     a, _ = town.end(A), town.end(B, streams={"stuck": lambda _, __: Stuck()})
+    answers = a.stream(B, "stuck", b"", 0.1)
+    assert Stuck.begun.wait(LONG)
     with pytest.raises(Unreachable):
-        next(a.stream(B, "stuck", b"", 0.1))
-    assert Stuck.closed.wait(LONG / 4)  # long before `next` gives up
+        next(answers)
+    assert Stuck.closed.wait(LONG)  # before `next` gives up
 
 
 def test_a_stream_is_asked_for_at_once_and_closed_unread(town: Town) -> None:
@@ -789,7 +807,11 @@ def test_close_leaves_no_threads(town: Town) -> None:
         next(answers)
 
 
-def test_close_does_not_wait_for_an_address_that_answers_nothing(town: Town) -> None:
+def test_close_does_not_wait_for_an_address_that_answers_nothing(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_long = [("grpc.min_reconnect_backoff_ms", int(2_000 * LONG))]
+    monkeypatch.setattr(
+        channels, "_CHANNEL_OPTIONS", tuple((dict(channels._CHANNEL_OPTIONS) | dict(waits_long)).items())
+    )
     with socket.create_server(("127.0.0.1", 0)) as silent:
         town.addresses[B] = f"127.0.0.1:{silent.getsockname()[1]}"
         a = town.end(A)
@@ -797,7 +819,7 @@ def test_close_does_not_wait_for_an_address_that_answers_nothing(town: Town) -> 
         connection, _ = silent.accept()
         closing = threading.Thread(target=a.close)
         closing.start()
-        closing.join(1.5)
+        closing.join(LONG)
         connection.close()
         assert not closing.is_alive()
 
@@ -865,7 +887,7 @@ def assert_nobody_is_heard(town: Town, client: GrpcPeers, error: type[Exception]
         assert tries.acquire(timeout=LONG)
     for ask_b in (client.call, lambda *request: list(client.stream(*request))):
         with pytest.raises(error) as failed:
-            ask_b(B, "echo", b"", 5.0)
+            ask_b(B, "echo", b"", LONG)
         assert error is Unreachable or 2019 == failed.value.code
     assert [] == town.inboxes[B].messages
 
@@ -906,7 +928,7 @@ def test_callers_without_a_certificate_are_refused(town: Town, authorities: tupl
         [("grpc.ssl_target_name_override", Identity("plant", B).host_name)],
     )
     with channel, pytest.raises(grpc.RpcError) as failed:
-        channel.unary_unary(CALL_PATH)(b"", metadata=tuple(GOOD.items()), timeout=5.0)
+        channel.unary_unary(CALL_PATH)(b"", metadata=tuple(GOOD.items()), timeout=LONG)
     assert grpc.StatusCode.UNAVAILABLE is failed.value.code()
 
 
@@ -946,14 +968,14 @@ def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple
     town.end(B, credentials=answerer, calls={"echo": lambda _, request: request})
     a = town.end(A, credentials=caller, listens=False)
     with pytest.raises(Unreachable):
-        a.call(B, "echo", b"", 5.0)
+        a.call(B, "echo", b"", LONG)
     caller.found = ours.of(A)
     assert b"1" == a.call(B, "echo", b"1", LONG)
     answerer.found = ours.of(C)
     assert b"2" == a.call(B, "echo", b"2", LONG)  # on the connection that there is
     caller.found = ours.of(A)
     with pytest.raises(Unreachable):
-        a.call(B, "echo", b"", 5.0)
+        a.call(B, "echo", b"", LONG)
     answerer.found = ours.of(B)
     caller.found = ours.of(A)
     assert b"3" == a.call(B, "echo", b"3", LONG)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
+from cluster.remote_fakes import FakeClock
+from waiting import PATIENCE_S
 
 from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.clock import SystemClock
 
-LONG, SHORT = 20.0, 0.02
+LONG, SHORT = 10 * PATIENCE_S, 0.02
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def passes(watchdog: Watchdog) -> bool:
     """Whether a short limit acts."""
     acted = threading.Event()
     with watchdog.limit(SHORT, acted.set) as limit:
-        return acted.wait(LONG / 4) and limit.passed
+        return acted.wait(PATIENCE_S) and limit.passed
 
 
 def test_it_acts_once_time_is_up(watchdog: Watchdog) -> None:
@@ -45,12 +48,16 @@ def test_a_shorter_limit_inside_a_longer_one_is_not_late(watchdog: Watchdog) -> 
     assert not acted.is_set()
 
 
-def test_it_does_nothing_for_those_who_are_done(watchdog: Watchdog) -> None:
-    acted = threading.Event()
-    with watchdog.limit(SHORT, acted.set) as limit:
-        pass
-    assert passes(watchdog)  # later than the first would have been
-    assert not limit.passed
+def test_it_does_nothing_for_those_who_are_done() -> None:
+    clock = FakeClock()
+    with closing(Watchdog(clock)) as watchdog:
+        acted, later = threading.Event(), threading.Event()
+        with watchdog.limit(SHORT, acted.set) as done:
+            pass
+        with watchdog.limit(SHORT, later.set):
+            clock.advance(SHORT)
+            assert later.wait(PATIENCE_S)
+    assert not done.passed
     assert not acted.is_set()
 
 

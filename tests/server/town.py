@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 from server.cluster_fixture import Nodes
 from server.faulty_peers import Calls, Weather
+from stopped_clock import StoppedClock
 from waiting import wait_until
 
 from saros_cluster.catching_up import CATCH_UP
@@ -29,7 +30,6 @@ from saros_server.leader_spread import LeaderSpread
 from saros_server.node import Node
 from saros_server.server import Server
 from saros_storage.block import Column
-from saros_storage.clock import SystemClock
 from saros_storage.errors import StorageError
 from saros_storage.types import DataType
 
@@ -53,23 +53,6 @@ class Served(Nodes):
     def stop(self, number: int) -> None:
         self.nodes[number] = None
         self.servers.pop(number).stop()
-
-
-class StoppedClock(SystemClock):
-    """A clock that can be made to stand still, as a paused process sees it."""
-
-    def __init__(self) -> None:
-        self._stopped_ns: int | None = None
-
-    def monotonic_ns(self) -> int:
-        stopped = self._stopped_ns
-        return super().monotonic_ns() if stopped is None else stopped
-
-    def stop(self) -> None:
-        self._stopped_ns = super().monotonic_ns()
-
-    def go_on(self) -> None:
-        self._stopped_ns = None
 
 
 class Clocked(Nodes):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, SLICE, QuickDisk, creates, points, tablet
 from storage.test_store_faults import StubbornDisk
+from waiting import wait_equal
 
 from saros_storage.disk import LocalDisk
 from saros_storage.errors import StorageError, UserMistake
@@ -234,17 +235,24 @@ def test_whole_files_go_and_others_stay(tmp_path: Path) -> None:
 
 def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema on the disk is of before the rule, and who removes files may come before the log has told of it."""
+
+    def saved() -> int | None:
+        known, _ = load_schema(LocalDisk(), str(tmp_path / SCHEMA_FILE))
+        return known.ttl.milliseconds(PLAIN_DEVICE)
+
     clock = HandClock(1_000)
     with open_store(tmp_path, clock, segment_bytes=200) as store:
         store.change_schema(creates())
         set_ttl(store, PLAIN_DEVICE, 430)
         written(store, *range(900, 950))
-        store.flush()  # the log is cut
+        store.flush()
+        wait_equal(430, saved)
+        monkeypatch.setattr(Store, "release", lambda *_: None)  # nor is the log cut
         set_ttl(store, PLAIN_DEVICE, 900)
         written(store, 200, 240)
         store._region.flush_chosen(lambda *_: True)
-    known, _ = load_schema(LocalDisk(), str(tmp_path / SCHEMA_FILE))
-    assert known.ttl.milliseconds(PLAIN_DEVICE) == 430
+    monkeypatch.undo()
+    assert 430 == saved()
     start = Region.start
 
     def start_and_expire(region: Region, journal: Journal) -> None:

@@ -1,0 +1,22 @@
+"""A clock of tests: however slow the machine is, nothing is late while it stands."""
+
+from __future__ import annotations
+
+from saros_storage.clock import SystemClock
+
+
+class StoppedClock(SystemClock):
+    """A clock that can be made to stand still, as a paused process sees it."""
+
+    def __init__(self) -> None:
+        self._stopped_ns: int | None = None
+
+    def monotonic_ns(self) -> int:
+        stopped = self._stopped_ns
+        return super().monotonic_ns() if stopped is None else stopped
+
+    def stop(self) -> None:
+        self._stopped_ns = super().monotonic_ns()
+
+    def go_on(self) -> None:
+        self._stopped_ns = None
