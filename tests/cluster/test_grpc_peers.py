@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc
 import pytest
 from cluster.remote_fakes import FakeClock
-from free_ports import free_addresses
+from free_ports import HOST, free_addresses, free_ports
 from stopped_clock import StoppedClock
 from waiting import PATIENCE_S, wait_until
 
@@ -80,7 +80,7 @@ class Town:
         *,
         cluster: str = "plant",
         credentials: PeerCredentials | None = None,
-        port: int = 0,
+        port: int | None = None,
         listens: bool = True,
         calls: dict[str, Callable[[NodeId, bytes], bytes]] | None = None,
         streams: dict[str, Callable[[NodeId, bytes], Iterator[bytes]]] | None = None,
@@ -90,8 +90,9 @@ class Town:
         if listens:
             self.inboxes[node] = Inbox()
             receive = self.inboxes[node].receive
-            bound = peers.start("127.0.0.1", port, receive=receive, calls=calls or {}, streams=streams or {})
-            self.addresses[node] = f"127.0.0.1:{bound}"
+            port = port or free_ports(1)[0]
+            bound = peers.start(HOST, port, receive=receive, calls=calls or {}, streams=streams or {})
+            self.addresses[node] = f"{HOST}:{bound}"
         return peers
 
     def close(self) -> None:
