@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
+from waiting import PATIENCE_S, wait_until
 
 HOLD, LOSE, REFUSE = Weather(Mode.HOLD), Weather(Mode.LOSE), Weather(Mode.REFUSE)
 #: So long a test looks for bytes that must not come.
@@ -50,7 +51,7 @@ class Echo:
 
     def wait_for(self, data: bytes) -> None:
         with self.arrived:
-            assert self.arrived.wait_for(lambda: data in self.received, 5)
+            assert self.arrived.wait_for(lambda: data in self.received, PATIENCE_S)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # closed before
@@ -75,14 +76,14 @@ def proxy() -> Iterator[TcpProxy]:
 def client(proxy: TcpProxy, echo: Echo) -> Iterator[socket.socket]:
     """A client of link "a" that has had one answer."""
     port = proxy.add_link("a", HOST, echo.port)
-    with socket.create_connection((HOST, port), timeout=5) as made:
+    with socket.create_connection((HOST, port), timeout=PATIENCE_S) as made:
         made.sendall(b"hello")
         assert b"hello" == take(made, 5)
         yield made
 
 
 def take(client: socket.socket, count: int) -> bytes:
-    client.settimeout(5)
+    client.settimeout(PATIENCE_S)
     data = b""
     while len(data) < count:
         more = client.recv(count - len(data))
@@ -102,7 +103,7 @@ def is_quiet(client: socket.socket) -> bool:
 
 
 def is_over(client: socket.socket) -> bool:
-    client.settimeout(5)
+    client.settimeout(PATIENCE_S)
     try:
         return client.recv(1) == b""
     except ConnectionError:
@@ -156,6 +157,8 @@ def test_one_way_loss_lets_the_other_way_pass(proxy: TcpProxy, echo: Echo, clien
 def test_a_connection_with_a_hole_does_not_outlive_the_cut(proxy: TcpProxy, echo: Echo, client: socket.socket) -> None:
     proxy.set_weather("a", forth=LOSE, back=LOSE)
     client.sendall(b"lost")
+    (connection,) = proxy._links["a"].connections
+    wait_until(lambda: connection.has_hole)
     assert is_quiet(client)
     proxy.set_weather("a", forth=FAIR, back=FAIR)
     assert is_over(client)

@@ -347,11 +347,12 @@ def test_a_lent_thread_runs_the_first_quantum_and_workers_the_others(threaded: D
     listener = Listener()
     threaded.submit([ScriptedDriver("one", 0, [step])], query=QueryId("one"), listener=listener, lend=True)
     assert ([here()], [("one", None)]) == (threads, listener.ends)  # without waiting
-    threaded.submit([ScriptedDriver("two", 0, [step, step])], query=QueryId("two"), listener=Listener(), lend=True)
-    wait = Listener()
+    two, several = Listener(), Listener()
+    threaded.submit([ScriptedDriver("two", 0, [step, step])], query=QueryId("two"), listener=two, lend=True)
     drivers = [ScriptedDriver("several", i, [step]) for i in range(2)]
-    threaded.submit(drivers, query=QueryId("several"), listener=wait, lend=True)
-    assert wait.done.wait(PATIENCE_S)
+    threaded.submit(drivers, query=QueryId("several"), listener=several, lend=True)
+    assert two.done.wait(PATIENCE_S)
+    assert several.done.wait(PATIENCE_S)
     assert 2 == threads.count(here())
     assert 5 == sum(threaded.metrics().quanta)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from server.cluster_fixture import Nodes
-from waiting import wait_until
+from waiting import wait_equal, wait_until
 
 
 def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) ->
             return [(count,)] == cluster.run(0, "select count(x) from root.a.copy")
 
         wait_until(lambda: copied(1))
-        assert 1 == sum(cluster.node(n).cluster.chores.leads_meta() for n in range(3))
+        wait_equal(1, lambda: sum(cluster.node(n).cluster.chores.leads_meta() for n in range(3)))
         for number in range(3):
             cluster.stop(number)
         for number in range(3):

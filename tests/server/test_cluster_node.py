@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from log_cutting import cut_log
 from server.cluster_fixture import Nodes
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from saros_cluster import proposer, views
 from saros_cluster.data.command import carrying_out
@@ -118,7 +118,7 @@ def test_what_somebody_finds_dropped_is_gone_in_every_group(
     def carry_out_late(self: Dropping, group: GroupId, *arguments: Any) -> None:
         if group == late and not has_begun.is_set():
             has_begun.set()
-            assert goes_on.wait(30)
+            assert goes_on.wait(2 * PATIENCE_S)
         carry_out(self, group, *arguments)
 
     def has_dropped(number: int) -> bool:
@@ -129,7 +129,7 @@ def test_what_somebody_finds_dropped_is_gone_in_every_group(
     dropping = threading.Thread(target=cluster.run, args=(0, drop))
     dropping.start()
     try:
-        assert has_begun.wait(30)
+        assert has_begun.wait(PATIENCE_S)
         wait_until(lambda: cluster.database(0).schema.device("root.a.d") is None)
         with pytest.raises(UserMistake, match="does not exist") if asked == drop else nullcontext():
             assert [] == cluster.run(1, asked)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from server.town import Clocked, Served, Town, a_town
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros_cluster import entries, views
@@ -102,7 +102,7 @@ class Register:
                 raise
             return "failed"
         finally:
-            assert time.monotonic() - began < views.STRONG_SECONDS + 10
+            assert time.monotonic() - began < views.STRONG_SECONDS + PATIENCE_S
         assert POISON != value
         assert value <= self.begun
         if consistency == "strong" or (consistency == "mid" and not stale):
@@ -215,7 +215,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
     register.agree()
     if poison is not None:
         with pytest.raises((Lost, NotLeader)):
-            poison.result(30)
+            poison.result(PATIENCE_S)
 
 
 def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:

@@ -171,13 +171,17 @@ def test_a_result_that_is_left_halfway_leaves_nothing_behind(connection: saros.C
 
 
 def test_a_query_past_its_time_out_ends_with_its_cause(tmp_path: Path) -> None:
-    with saros.connect(str(tmp_path), options={"durability": "os"}, timeout=0.05) as connection:
-        connection.insert("root.a.d", np.arange(300_000), {f"x{i}": np.arange(300_000.0) for i in range(20)})
+    folder = str(tmp_path)
+    with (
+        saros.connect(folder, options={"durability": "os"}) as patient,
+        saros.connect(folder, timeout=0.05) as connection,
+    ):
+        patient.insert("root.a.d", np.arange(300_000), {f"x{i}": np.arange(300_000.0) for i in range(20)})
         columns = ", ".join(f"sin(x{i}) + cos(x{i})" for i in range(20))
         with pytest.raises(saros.OperationalError, match="not done in time") as caught:
             connection.execute(f"select {columns} from root.a.d").fetch_arrow()
         assert 712 == caught.value.code
-        assert [] == rows(connection, "show queries")
+        assert [] == rows(patient, "show queries")
 
 
 def test_another_thread_may_cancel(connection: saros.Connection) -> None:

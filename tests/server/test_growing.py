@@ -453,6 +453,18 @@ def test_the_cluster_grows_and_shrinks_under_load(cluster: Growing, tmp_path: Pa
     for number in range(3):
         assert [(load.acknowledged,)] == cluster.run(number, "select count(x) from root.load.d")
     wait_until(lambda: [] == [left for number in range(5) for left in leftovers(cluster, number)])
+
+
+@pytest.mark.speed
+def test_no_write_waits_long_while_nodes_come_and_go(cluster: Growing, tmp_path: Path) -> None:
+    cluster.run(0, "insert into root.load.d(time, x) values (0, 0)")
+    load = Load(cluster, 0, 1, "root.load.d")
+    try:
+        fourth = cluster.add(tmp_path / "node4")
+        cluster.change((fourth,))
+        cluster.change((), (fourth,))
+    finally:
+        load.stop()
     assert max(load.gaps) < 5
 
 
@@ -501,7 +513,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
     asked_s: list[float] = []
 
     def one_after_the_other(groups: Groups, topology: Topology) -> None:
-        object.__setattr__(groups._ground, "raft", RaftOptions(election_ticks=600))
+        object.__setattr__(groups._ground, "raft", RaftOptions(election_ticks=6_000))
         if groups._ground.node == joined:
             settle(groups, topology)
             asked_s.append(time.monotonic())
@@ -509,9 +521,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
             settle(groups, topology)
 
     monkeypatch.setattr(Groups, "settle", one_after_the_other)
-    began_s = time.monotonic()
-    cluster.change((joined,))
-    assert time.monotonic() - began_s < 20  # an election's time is 30 and more
+    cluster.change((joined,))  # an election's time is five minutes and more
 
 
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(

@@ -141,9 +141,9 @@ def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
     header = bytearray(b"".join(Draft.of(3, 7, [bytes(1 << 20)]).encode(50, 49))[:HEADER_BYTES])
     header[4] ^= 1  # of the crc32
     data = memoryview(written([b"first"], [b"second"])[:-8] + bytes(header) * 200_000)
-    started = time.monotonic()
+    started = time.thread_time()
     assert scan(data, 1).damaged
-    assert time.monotonic() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_the_search_crosses_the_borders_of_its_pieces() -> None:

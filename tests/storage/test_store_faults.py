@@ -171,11 +171,11 @@ def test_what_was_handed_over_to_a_full_disk_is_not_written_and_may_be_written_a
     assert (None, None) == (refused, empty)
     assert first is not None
     assert last is not None
-    assert (False, False) == (first.wait(10.0), last.wait(10.0))
+    assert (False, False) == (first.wait(PATIENCE_S), last.wait(PATIENCE_S))
     disk.heal()
     handed = store.hand_over([(rows(time), (0, 0)) for time in (3, 4, 5)])
     assert [1] == seen(store)
-    assert [True] * 3 == [writing is not None and writing.wait(10.0) for writing in handed]
+    assert [True] * 3 == [writing is not None and writing.wait(PATIENCE_S) for writing in handed]
     assert [1, 3, 4, 5] == seen(store)
     store.close()
     assert [None] == store.hand_over([(rows(6), (0, 0))])
