@@ -148,19 +148,24 @@ def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant:
     """A writer overwrites one point in each of two databases in one go: both have the same value in each backup."""
     plant.store.close()
     plant.store = plant.open("data", replace(OPTIONS, segment_bytes=1 << 20))
-    stopped = threading.Event()
+    stopped, catalogs = threading.Event(), list[Catalog]()
+    written = 0
 
     def write_on() -> None:
-        value = 0
+        nonlocal written
         while not stopped.wait(0.002):  # a thread that never waits would keep the others from their turn
-            value += 1
             at = np.array([1], np.int64)
-            plant.store.write([Tablet(d, ("x",), at, (Column(DataType.INT64, at * value),), False) for d in DEVICES])
+            columns = (Column(DataType.INT64, at * (written + 1)),)
+            plant.store.write([Tablet(device, ("x",), at, columns, False) for device in DEVICES])
+            written += 1
 
     writer = threading.Thread(target=write_on)
     writer.start()
     try:
-        catalogs = [plant.back_up(incremental=True)[0] for _ in range(4)]
+        for _ in range(4):
+            before = written
+            catalogs.append(plant.back_up(incremental=True)[0])
+            wait_until(lambda before=before: written > before)
     finally:
         stopped.set()
         writer.join()
