@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from waiting import PATIENCE_S, wait_until
 import saros_storage.tsfile.reader as reader_module
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
+from saros_storage.compaction import swap
 from saros_storage.compaction.merging import Merge
 from saros_storage.disk import File
 from saros_storage.errors import DiskFull, StorageError, StoreClosed
@@ -99,6 +101,28 @@ def litter(folder: str | Path) -> list[str]:
 def validate(store: Store) -> None:
     for partition in store._region.partitions:
         partition.validate()
+
+
+def test_a_deletion_that_comes_while_merged_files_are_named_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that it reaches are there until then, and nobody looks at it again when they are gone."""
+    store = open_store(str(tmp_path), ASKED_ONLY)
+    store.change_schema(creates())
+    store.write([tablet(PLAIN_DEVICE, range(9), i=range(9))])
+    store.flush()
+    store.delete([f"{PLAIN_DEVICE}.i"], TimeRange())
+    save = swap.save_manifest
+
+    def save_and_delete(*arguments: Any) -> None:
+        save(*arguments)
+        store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(0, 5))
+
+    monkeypatch.setattr(swap, "save_manifest", save_and_delete)
+    store.merge(full=True)
+    store.flush()
+    assert [()] == [manifest.tombstones for manifest in manifests(str(tmp_path))]
+    store.close()
 
 
 # ---------------------------------------------------------------------------------------------- random histories

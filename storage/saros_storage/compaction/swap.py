@@ -97,7 +97,7 @@ class Swap:
             except BaseException:
                 self._remove_new()
                 raise
-            self._install(needless_ones)
+            self._install(left, needless_ones)
             return [file for _, file in self._new]
 
     def _others(self) -> list[FileSource]:
@@ -147,8 +147,7 @@ class Swap:
         """Replace the manifest; answers the tombstones that it has no longer."""
         ground, partition = self._ground, self._partition
         with ground.lock:
-            old, tombstones, frozen = partition.manifest, partition.tombstones, tuple(partition.immutable)
-        dropped = set(needless(tombstones, others, [file for _, file in self._new], set(self._applied), frozen))
+            old, dropped = partition.manifest, self._needless(others)
         try:
             save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
         except BaseException:
@@ -157,6 +156,11 @@ class Swap:
                 self._merged, self._new = (), []
             raise
         return dropped
+
+    def _needless(self, others: Sequence[FileSource]) -> set[Tombstone]:
+        """The partition's tombstones that hide nothing beside the new files. Under the lock."""
+        merged, frozen = [file for _, file in self._new], tuple(self._partition.immutable)
+        return set(needless(self._partition.tombstones, others, merged, set(self._applied), frozen))
 
     def _manifest(self, current: Manifest, dropped: set[Tombstone]) -> Manifest:
         gone = {(os.path.basename(file.path), file.sequence) for file in self._pick.files}
@@ -170,13 +174,15 @@ class Swap:
         except OSError:
             return False
 
-    def _install(self, dropped: set[Tombstone]) -> None:
+    def _install(self, others: Sequence[FileSource], dropped: set[Tombstone]) -> None:
         ground, partition = self._ground, self._partition
         with ground.lock:
             live = [file for file in partition.files if file.path in self._gone]
             # Of what it is now: a file may have been found damaged meanwhile.
             manifest = self._manifest(partition.manifest, dropped)
-            partition.compacted(manifest, self._gone, [file for _, file in self._new], dropped)
+            # A deletion may have come since the manifest was saved, which reached the sources only.
+            needless_ones = dropped | self._needless(others)
+            partition.compacted(manifest, self._gone, [file for _, file in self._new], needless_ones)
             ground.partitions.changed()
             ground.lock.notify_all()
         for file in live:
