@@ -10,6 +10,7 @@ from saros_scheduler.driver_scheduler import (
     SchedulerMetrics,
     SchedulerOptions,
 )
+from saros_scheduler.wanted import require_wanted
 
 __all__ = [
     "DeadlineQueueFull",
@@ -18,6 +19,7 @@ __all__ = [
     "SchedulerClosed",
     "SchedulerMetrics",
     "SchedulerOptions",
+    "require_wanted",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

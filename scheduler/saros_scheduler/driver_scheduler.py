@@ -28,6 +28,7 @@ from saros_scheduler.driver_task import DriverTask, TaskState, Transition
 from saros_scheduler.multilevel_queue import LEVELS
 from saros_scheduler.ready_queue import ReadyQueue
 from saros_scheduler.task import Blocked, Driver, QueryId, QueryListener
+from saros_scheduler.wanted import working_for
 
 logger = logging.getLogger(__name__)
 
@@ -232,7 +233,8 @@ class DriverScheduler:
             return  # aborted while it stood in the queue, and closed by the aborter
         query, level, blocked = task.driver.id.query, task.level, None
         try:
-            blocked = task.driver.process_for(quantum_ns or self._options.quantum_ns)
+            with working_for(task):
+                blocked = task.driver.process_for(quantum_ns or self._options.quantum_ns)
             finished = task.driver.is_finished()
         except BaseException as error:  # noqa: BLE001 - the top of a driver: its error ends its query, with this cause
             self.abort(query, error)

@@ -16,6 +16,7 @@ from saros_scheduler import (
     QueryTimedOut,
     SchedulerClosed,
     SchedulerOptions,
+    require_wanted,
 )
 from saros_scheduler.driver_task import DriverTask, TaskState, Transition
 from saros_scheduler.task import Blocked, DriverId, QueryId
@@ -157,6 +158,23 @@ def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None
     assert isinstance(end[1], QueryTimedOut)
     assert 712 == end[1].code
     assert 1 == len(driver.closed)
+
+
+def test_a_step_that_asks_is_broken_off_and_the_query_ends_with_its_cause(threaded: DriverScheduler) -> None:
+    begun, listener, cause = threading.Event(), Listener(), RuntimeError("enough")
+
+    def endless() -> None:
+        begun.set()
+        while True:
+            require_wanted()
+
+    driver = ScriptedDriver("q", 0, [endless, nothing])
+    threaded.submit([driver], query=QueryId("q"), listener=listener)
+    assert begun.wait(PATIENCE_S)
+    threaded.abort(QueryId("q"), cause)
+    assert listener.done.wait(PATIENCE_S)
+    assert [("q", cause)] == listener.ends
+    assert [cause] == driver.closed
 
 
 def _watched() -> tuple[DriverScheduler, list[str]]:

@@ -19,6 +19,7 @@ from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
@@ -137,6 +138,7 @@ def _make_outlier(attributes: Attributes, _: TimeUnit) -> Generator:
             raise _refuse("outlier", len(values), "take a wider step 's', or a shorter range of time")
         alone = np.zeros(len(values), np.bool_)
         for start in starts:
+            require_wanted()
             alone[start : start + window] |= _near(values[start : start + window], distance) < neighbours
         return found.take(np.flatnonzero(alone))
 
@@ -261,6 +263,7 @@ def _factors(places: Float64Array, neighbours: int) -> Float64Array:
     reaches = np.empty(count)
     step = max(_TOGETHER // (count * places.shape[1]), 1)
     for start in range(0, count, step):
+        require_wanted()
         gaps = np.sqrt(((places[start : start + step, None, :] - places[None]) ** 2).sum(axis=2))
         least = np.partition(gaps, neighbours, axis=1)[:, neighbours]
         reaches[start : start + step] = np.maximum(gaps, least[:, None]).sum(axis=1)

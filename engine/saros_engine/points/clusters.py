@@ -30,6 +30,7 @@ from saros_engine.function import (
 )
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.points.profile import doubles, finite_points, made_points
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMERIC_TYPES, DataType, Float64Array, Int64Array, TimeUnit
 
@@ -142,6 +143,7 @@ def _lloyd(
     middles = windows[:clusters].copy()
     labels = np.full(len(windows), -1)
     for _ in range(rounds):
+        require_wanted()
         before, labels = labels, distances(windows, middles).argmin(axis=1)
         counts = np.bincount(labels, minlength=clusters)
         old = middles.copy()
@@ -188,6 +190,7 @@ def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Arr
     lengths = np.linalg.norm(windows, axis=1)
     found = np.empty((len(windows), len(middles)))
     for number, middle in enumerate(middles):
+        require_wanted()
         sums = np.fft.irfft(spectra * np.fft.rfft(middle, size).conj(), size)
         most = np.maximum(sums[:, :width].max(axis=1), sums[:, size - width + 1 :].max(axis=1, initial=-np.inf))
         both = lengths * float(np.linalg.norm(middle))
@@ -207,6 +210,7 @@ def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
     drawn = max(int(wanted.share * len(windows)), 1)
     chosen = []
     for _ in range(wanted.clusters):
+        require_wanted()
         some = draw.permutation(left)[:drawn]
         window = int(some[(np.maximum(best, like[some]) @ weights).argmax()])
         best = np.maximum(best, like[window])

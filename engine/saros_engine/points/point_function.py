@@ -2,7 +2,8 @@
 
 Such a function sees its arguments whole: the rows in which all of them are present, in rising time, or all rows if it
 takes its arguments `apart`. It answers points
-at times of its own, rising too, all present. It is checked once, by analysis, and made once per operator.
+at times of its own, rising too, all present. It is checked once, by analysis, and made once per operator. All of it is
+one step of its driver: a loop that may take long asks whether it is still wanted (`require_wanted`).
 
 Pure: any thread.
 """

@@ -23,6 +23,7 @@ from saros_engine.function import Attributes, duration_attribute, flag_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points
 from saros_engine.points.profile import doubles, made_points, point_function
 from saros_grammar.literals import is_duration
+from saros_scheduler import require_wanted
 from saros_storage.kernels.pace import pace_faults
 from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
 
@@ -47,6 +48,7 @@ def _windows(name: str, attributes: Attributes, times: Int64Array, unit: TimeUni
         size = integer_attribute(name, attributes, "window", _POINTS_MAX, low=1)
         edges = np.arange(0, len(times) + size, size)
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        require_wanted()
         if min(stop, len(times)) - start > _VIEW:
             yield slice(start, stop)
 

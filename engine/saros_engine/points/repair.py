@@ -20,6 +20,7 @@ from saros_engine.points.point_function import Generator, Points
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.quality import bridged, deviation
 from saros_grammar.literals import is_duration
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Float64Array, Int64Array, NumericArray, TimeUnit
 
@@ -125,6 +126,7 @@ def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]
     before = np.zeros(places + 1, np.int64)
     last = np.full(places + 1, _ADD_COST)
     for diagonal in range(2, places + rows + 1):
+        require_wanted()
         i = np.arange(max(1, diagonal - rows), min(places, diagonal - 1) + 1)
         j = diagonal - i
         distance = np.abs(times[j - 1] - even[i - 1])
@@ -216,6 +218,7 @@ def _asked_for(times: Float64Array, values: Float64Array, window: float, low: fl
         rows = np.flatnonzero(counts == count)
         views = [values[rows]]
         for ahead in range(1, count + 1):
+            require_wanted()
             back = times[rows] - times[rows + ahead]
             views += [values[rows + ahead] + speed * back for speed in (low, high)]
         found[rows] = np.partition(np.array(views), count, axis=0)[count]
@@ -231,6 +234,7 @@ def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Flo
     steps = np.diff(asked)
     row = 0
     for first in (np.flatnonzero((steps < least) | (steps > most)) + 1).tolist():
+        require_wanted()
         row = max(row, first)
         while row < len(found) and (row == first or found[row - 1] != asked[row - 1]):
             before = found[row - 1]

@@ -18,6 +18,7 @@ import numpy as np
 from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
+from saros_scheduler import require_wanted
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import (
@@ -202,6 +203,7 @@ def _make_m4(call: FunctionCall, _: TimeUnit) -> Generator:
         values = points.columns[0].numbers
         chosen: list[int] = []
         for start, stop in zip(*(bounds.tolist() for bounds in windows(points.times)), strict=True):
+            require_wanted()
             if start < stop:
                 inner, last = values[start:stop], values[stop - 1]
                 extremes = (start + int(np.argmin(inner)), start + int(np.argmax(inner)))

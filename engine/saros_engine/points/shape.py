@@ -26,6 +26,7 @@ from saros_engine.points.profile import doubles, finite_points, made_points, poi
 from saros_engine.points.signal import mode, shifted_products
 from saros_engine.points.spectrum import convolved
 from saros_engine.windows import WINDOWS_MAX
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
 
@@ -304,6 +305,7 @@ def _edges(values: Float64Array, error_max: float) -> list[int]:
     edges = [*range(0, count - 1 - count % 2, 2), count]
     errors = np.array([_error(values[a:c]) for a, c in zip(edges[:-2], edges[2:], strict=True)])
     while len(errors) and errors.min() < error_max:
+        require_wanted()
         at = int(errors.argmin())
         del edges[at + 1]
         errors = np.delete(errors, at)

@@ -33,6 +33,7 @@ from saros_engine.points.point_function import Generator, PointFunction, Points,
 from saros_engine.points.profile import doubles, made_points, point_function, without_nan
 from saros_engine.times import parse_time
 from saros_engine.windows import WINDOWS_MAX
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
@@ -82,6 +83,7 @@ def _warped(x: Float64Array, y: Float64Array) -> float:
     count = len(x)
     before = last = np.full(count, np.inf)  # by i, of the diagonals i + j = d - 2 and d - 1
     for d in range(2 * count - 1):
+        require_wanted()
         rows = np.arange(max(0, d - count + 1), min(d, count - 1) + 1)
         above = np.where(rows > 0, last[rows - 1], np.inf)
         corner = np.where(rows > 0, before[rows - 1], np.inf)

@@ -25,6 +25,7 @@ from saros_engine.points.point_function import Generator, PointFunction, Points
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.signal import mode
 from saros_engine.times import parse_time
+from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Float64Array, Int64Array, TimeUnit
 
@@ -219,6 +220,7 @@ def _divided(dividend: Float64Array, divisor: Float64Array) -> tuple[Float64Arra
     degree = len(divisor) - 1
     quotient = np.zeros(max(len(dividend) - degree, 1))
     for place in range(len(dividend) - degree - 1, -1, -1):
+        require_wanted()
         quotient[place] = rest[place + degree] / divisor[-1]
         rest[place : place + degree] -= quotient[place] * divisor[:-1]
         rest[place + degree] = 0
