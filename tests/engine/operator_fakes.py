@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from saros_engine.memory import QueryMemory
 from saros_engine.memory_pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan import Field
+from saros_scheduler.driver_task import DriverTask
+from saros_scheduler.task import Blocked, DriverId, QueryId
+from saros_scheduler.wanted import working_for
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
 from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, Summary
@@ -207,3 +211,27 @@ def summary_of(one: Block) -> Summary:
             else None
         )
     return Summary(int(one.times[0]), int(one.times[-1]), tuple(columns))
+
+
+class Ended:
+    """A driver that is never run."""
+
+    id = DriverId(QueryId("q"), 0, 0, 0)
+
+    def process_for(self, quantum_ns: int) -> Blocked | None:
+        raise NotImplementedError
+
+    def is_finished(self) -> bool:
+        return True
+
+    def close(self, cause: BaseException | None) -> None:
+        pass
+
+
+@contextmanager
+def unwanted() -> Iterator[None]:
+    """A thread that works for a query which has ended."""
+    task = DriverTask(Ended(), urgent=False, now_ns=0)
+    task.to_aborted()
+    with working_for(task):
+        yield

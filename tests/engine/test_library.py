@@ -10,12 +10,11 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from engine.operator_fakes import unwanted
 
 from saros_engine.expression import FunctionCall
 from saros_engine.points import POINT_FUNCTIONS, Points, spectrum
-from saros_scheduler.driver_task import DriverTask
-from saros_scheduler.task import Blocked, DriverId, QueryId
-from saros_scheduler.wanted import Unwanted, working_for
+from saros_scheduler.wanted import Unwanted
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
@@ -41,21 +40,6 @@ def drawn(count: int) -> list[float]:
     return CHANCE.normal(3, 2, count).tolist()  # type: ignore[no-any-return]
 
 
-class Ended:
-    """A driver that is never run."""
-
-    id = DriverId(QueryId("q"), 0, 0, 0)
-
-    def process_for(self, quantum_ns: int) -> Blocked | None:
-        raise NotImplementedError
-
-    def is_finished(self) -> bool:
-        return True
-
-    def close(self, cause: BaseException | None) -> None:
-        pass
-
-
 #: Each takes seconds to minutes of as many points as it takes.
 LONG = [
     ("dtw", {}),
@@ -77,9 +61,7 @@ LONG = [
 def test_what_takes_long_is_broken_off_when_its_query_has_ended(name: str, attributes: dict[str, str]) -> None:
     values = [drawn(200)] * (2 if name in ("dtw", "deconv") else 1)
     values_of(name, *values, **attributes)
-    ended = DriverTask(Ended(), urgent=False, now_ns=0)
-    ended.to_aborted()
-    with working_for(ended), pytest.raises(Unwanted):
+    with unwanted(), pytest.raises(Unwanted):
         values_of(name, *values, **attributes)
 
 

@@ -25,11 +25,13 @@ from engine.operator_fakes import (
     fields,
     pull,
     rows_of,
+    unwanted,
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from saros_engine.expression import Constant, FunctionCall, InputColumn, InputTime, Operation
+from saros_engine.operators import sort
 from saros_engine.operators.build import build
 from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMergeOperator
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
@@ -37,7 +39,7 @@ from saros_engine.operators.filter import FilterOperator
 from saros_engine.operators.limit import LimitOperator
 from saros_engine.operators.operator import Operator, OperatorContext, UnlimitedMemory
 from saros_engine.operators.project import ProjectOperator
-from saros_engine.operators.sort import SortOperator
+from saros_engine.operators.sort import SortOperator, stable_order
 from saros_engine.operators.time_join import TimeJoinOperator
 from saros_engine.operators.window_join import WindowJoinOperator
 from saros_engine.plan import (
@@ -63,6 +65,7 @@ from saros_engine.plan import (
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.spill import QuerySpill
 from saros_grammar.ast import BinaryOperator
+from saros_scheduler.wanted import Unwanted
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
 from saros_storage.types import Scalar
@@ -354,6 +357,18 @@ def test_sort_is_stable_in_every_direction(
     node = Sort(NODE, keys, (), limit)
     got = rows_of(pull(SortOperator(node, Source(blocks([INT, TEXT], rows, 4)), CONTEXT)))
     assert expected[:limit] == got
+
+
+@given(rows=st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=1, max_size=40))
+def test_many_rows_are_sorted_in_pieces_as_at_once(rows: list[tuple[bool, int]]) -> None:
+    keys = [np.array([row[0] for row in rows]), np.array([float(row[1]) for row in rows])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort, "_PIECE_ROWS", 4)
+        found = stable_order(keys).tolist()
+        if len(rows) > 4:
+            with unwanted(), pytest.raises(Unwanted):
+                stable_order(keys)
+    assert sorted(range(len(rows)), key=lambda row: rows[row]) == found
 
 
 def test_sort_puts_nan_above_all_numbers() -> None:

@@ -18,12 +18,15 @@ from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.operators.sorted_runs import SortedRuns
 from saros_engine.plan import Sort, SortItem
 from saros_engine.text import text_ranks
+from saros_scheduler import require_wanted
 from saros_storage.block import Block, Column
 from saros_storage.reading import BLOCK_ROWS_MAX
-from saros_storage.types import NumericArray
+from saros_storage.types import Int64Array, NumericArray
 
 #: Of so many runs, pieces together are as large as the first run; with what is made of them, twice that.
 _PIECES = 64
+#: So many rows are sorted by one key without a look at whether they are still wanted: a tenth of a second.
+_PIECE_ROWS = 1 << 19
 
 
 class SortOperator(PullOperator):
@@ -115,12 +118,33 @@ class SortOperator(PullOperator):
             self._runs.close()
 
     def _ordered(self, block: Block) -> Block:
-        # lexsort takes the most important key last.
-        order = np.lexsort(self._ascending(block)[::-1]).astype(np.int64, copy=False)
-        return block.take(order[: self._limit])
+        order = stable_order(self._ascending(block))[: self._limit]
+        require_wanted()
+        return block.take(order)
 
     def _ascending(self, block: Block) -> list[NumericArray]:
         return ascending_keys([key(block) for key in self._keys], self._items)
+
+
+def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
+    """Rows in the keys' order, the most important key first. Raises Unwanted.
+
+    Many rows are sorted by each key in turn, from the least important one on, and in pieces that are merged: as fast as
+    at once, which takes seconds.
+    """
+    if len(keys[0]) <= _PIECE_ROWS:
+        return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # which takes the most important key last
+    order = np.arange(len(keys[0]))
+    for key in reversed(keys):
+        values, within = key[order], np.empty(len(order), np.int64)
+        for start in range(0, len(values), _PIECE_ROWS):
+            require_wanted()
+            piece = slice(start, start + _PIECE_ROWS)
+            within[piece] = start + np.lexsort([values[piece]])
+        require_wanted()
+        # Rows that are in order piece by piece are merged, in a fifth of the time that it takes to sort them.
+        order = order[within[np.lexsort([values[within]])]]
+    return order
 
 
 def ascending_keys(columns: Sequence[Column], items: Sequence[SortItem]) -> list[NumericArray]:
