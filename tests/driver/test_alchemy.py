@@ -90,6 +90,10 @@ def test_selects_give_what_they_ask_for(engine: sa.Engine) -> None:
         (sa.select(sa.func.max(a), sa.func.min(a), sa.func.count(b)), [(2.5, 1.5, 2)]),
         (sa.select(sa.func.avg(a).label("mean")).where(t < SECOND), [(1.5,)]),
         (sa.select(sa.func.count()).select_from(d), [(2,)]),
+        (sa.select(sa.func.count(t)), [(2,)]),
+        (sa.select(t), [(FIRST,), (SECOND,)]),
+        (sa.select(t.label("at"), sa.literal(7)).where(a > 2), [(SECOND, 7)]),
+        (sa.select(sa.literal_column("a").label("x")).select_from(d), [(1.5,), (2.5,)]),
         (sa.select(sa.cast(a, sa.Text)), [("1.5",), ("2.5",)]),
         (sa.select(a).where(t > sa.func.now()), []),
     ):
@@ -115,11 +119,21 @@ def test_texts_are_asked_for_their_beginning_end_and_parts(engine: sa.Engine) ->
             (b.contains("{quoted"), []),
             (b.contains("quoted"), [SECOND]),
             (sa.not_(b.contains("quoted")), [FIRST]),
+            (b.ilike("A%QUOTED%"), [SECOND]),
+            (b.not_ilike("X"), [SECOND]),
+            (b.istartswith("A 'Q"), [SECOND]),
+            (b.iendswith("X"), [FIRST]),
+            (~b.icontains("QUOTED"), [FIRST]),
+            (b.regexp_match("q[a-z]+d"), [SECOND]),
+            (~b.regexp_match("(?i)X"), [SECOND]),
         ):
             assert expected == [time for time, _ in connection.execute(sa.select(b.table.c.time, b).where(condition))]
         for computed in (b.startswith(b), b.contains("50%", autoescape=True)):
             with pytest.raises(sa.exc.CompileError, match=r"use like\(\) with a text"):
                 connection.execute(sa.select(b).where(computed))
+        for regular in (b.regexp_match(b), b.regexp_match("x", flags="i")):
+            with pytest.raises(sa.exc.CompileError, match=r"\(\?i\)"):
+                connection.execute(sa.select(b).where(regular))
 
 
 def test_booleans_are_asked_by_is(engine: sa.Engine) -> None:
@@ -170,6 +184,22 @@ def test_rows_are_written_and_deleted(engine: sa.Engine) -> None:
         connection.execute(sa.insert(d).values(time=SECOND, a=4.5))
         connection.rollback()  # there are no transactions: what was written stays
         assert [(1.5,), (4.5,)] == connection.execute(sa.select(d.c.a)).all()
+
+
+def test_many_rows_are_one_statement(engine: sa.Engine) -> None:
+    d = reflected(engine)
+    sent: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *event: sent.append(event[2]))
+    rows = [{"time": n, "a": None if n % 2 else n / 2, "b": f"text {n}"} for n in range(1_000)]
+    with engine.begin() as connection:
+        connection.execute(sa.insert(d), rows)
+        connection.execute(sa.insert(d), [{"time": 2, "a": 7.0}, {"time": 2, "a": 8.0}])
+        assert 2 == len(sent)
+        assert (500, 1_000) == connection.execute(
+            sa.select(sa.func.count(d.c.a), sa.func.count(d.c.b)).where(d.c.time < 1_000)
+        ).one()
+        found = connection.execute(sa.select(d.c.a, d.c.b).where(d.c.time.in_([2, 3])))
+        assert [(8.0, "text 2"), (None, "text 3")] == found.all()
 
 
 def test_pandas_reads(engine: sa.Engine) -> None:

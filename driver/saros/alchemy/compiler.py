@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from sqlalchemy import exc
-from sqlalchemy.sql import compiler
-from sqlalchemy.sql.elements import BindParameter, ColumnClause, Null
+from sqlalchemy.sql import compiler, visitors
+from sqlalchemy.sql.elements import BindParameter, ColumnClause, Null, TextClause
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Integer, String, TypeDecorator
 
 from saros.alchemy.naming import device_path
@@ -56,25 +57,48 @@ class _Pattern(TypeDecorator[str]):
     impl = String
     cache_ok = True
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, *, small: bool) -> None:
         super().__init__()
         self.form = form
+        self.small = small
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:  # noqa: ARG002
         """The pattern."""
-        return None if value is None else self.form.format(value)
+        if value is None:
+            return None
+        return self.form.format(value.lower() if self.small else value)
 
 
-def _matching(comparison: str, form: str) -> Any:
-    """How `startswith` and its kin are written."""
+def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
+    """How `startswith` and its kin are written; `small`: and those for which letters are alike."""
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter) or binary.modifiers.get("escape"):
             _no("patterns of LIKE that are computed or have an escape", "use like() with a text")
-        pattern = binary.right._with_binary_element_type(_Pattern(form))
-        return f"{self.process(binary.left, **kw)} {comparison} {self.process(pattern, **kw)}"
+        pattern = binary.right._with_binary_element_type(_Pattern(form, small=small))
+        left = self.process(binary.left, **kw)
+        return f"{f'lower({left})' if small else left} {comparison} {self.process(pattern, **kw)}"
 
     return visit
+
+
+def _regular(comparison: str) -> Any:
+    """How a comparison with a regular expression is written."""
+
+    def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
+        if not isinstance(binary.right, BindParameter) or binary.modifiers.get("flags"):
+            _no("regular expressions that are computed or have flags", "use a text, in which (?i) may stand")
+        return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
+
+    return visit
+
+
+def _is_of_time(column: Any) -> bool:
+    """Whether an expression speaks of `time` and of no series."""
+    parts = list(visitors.iterate(column))
+    columns = [part for part in parts if isinstance(part, ColumnClause)]
+    known = all(not column.is_literal and column.name.lower() == TIME for column in columns)
+    return known and not any(isinstance(part, FunctionElement | TextClause) for part in parts)
 
 
 class SarosCompiler(compiler.SQLCompiler):
@@ -98,6 +122,15 @@ class SarosCompiler(compiler.SQLCompiler):
             _no("SELECT without FROM", "name a device")
         base: Any = super()
         return str(base.visit_select(select_stmt, *args, **kwargs))
+
+    def _compose_select_body(
+        self, text: Any, select: Any, compile_state: Any, inner_columns: Any, *args: Any, **kwargs: Any
+    ) -> str:
+        """Times alone are those of rows of any series, which a query has to name."""
+        base: Any = super()
+        if all(_is_of_time(column) for column in select._all_selected_columns):
+            inner_columns = [*inner_columns, "*"]
+        return str(base._compose_select_body(text, select, compile_state, inner_columns, *args, **kwargs))
 
     def _label_select_column(self, select: Any, column: Any, *args: Any, **kwargs: Any) -> str:
         """With a label also where the name would do: results call columns by their paths."""
@@ -153,6 +186,16 @@ class SarosCompiler(compiler.SQLCompiler):
     visit_not_endswith_op_binary = _matching("NOT LIKE", "%{}")
     visit_contains_op_binary = _matching("LIKE", "%{}%")
     visit_not_contains_op_binary = _matching("NOT LIKE", "%{}%")
+    visit_ilike_op_binary = _matching("LIKE", "{}", small=True)
+    visit_not_ilike_op_binary = _matching("NOT LIKE", "{}", small=True)
+    visit_istartswith_op_binary = _matching("LIKE", "{}%", small=True)
+    visit_not_istartswith_op_binary = _matching("NOT LIKE", "{}%", small=True)
+    visit_iendswith_op_binary = _matching("LIKE", "%{}", small=True)
+    visit_not_iendswith_op_binary = _matching("NOT LIKE", "%{}", small=True)
+    visit_icontains_op_binary = _matching("LIKE", "%{}%", small=True)
+    visit_not_icontains_op_binary = _matching("NOT LIKE", "%{}%", small=True)
+    visit_regexp_match_op_binary = _regular("REGEXP")
+    visit_not_regexp_match_op_binary = _regular("NOT REGEXP")
 
     def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
         """IS NULL, or what IS TRUE and IS FALSE come to in WHERE."""
@@ -166,9 +209,9 @@ class SarosCompiler(compiler.SQLCompiler):
         return f"CAST({left} AS DOUBLE) / {right}" if whole else f"{left} / {right}"
 
     def visit_count_func(self, fn: Any, **kw: Any) -> str:
-        """count() of rows is count_time(*); count(*) would count each series."""
+        """count() of rows, and of what each has, is count_time(*); count(*) would count each series."""
         arguments = list(fn.clauses)
-        if not arguments or str(arguments[0]) == "*":
+        if not arguments or str(arguments[0]) == "*" or _is_of_time(arguments[0]):
             return "count_time(*)"
         return "count" + str(self.function_argspec(fn, **kw))
 

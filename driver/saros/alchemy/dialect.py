@@ -98,7 +98,10 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     supports_sequences = False
     postfetch_lastrowid = False
     insert_returning = False
-    use_insertmanyvalues = False
+    #: Many rows go as one statement, which is one write.
+    supports_multivalues_insert = True
+    use_insertmanyvalues = True
+    use_insertmanyvalues_wo_returning = True
     div_is_floordiv = True
     requires_name_normalize = False
     default_schema_name = None
