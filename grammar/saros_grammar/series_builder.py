@@ -41,11 +41,11 @@ def column(expressions: ExpressionBuilder, measurement: str, context: Any) -> Se
     options = context.seriesOptions()
     found: dict[str, str] = {}
     properties: list[tuple[str, str]] = []
-    first = expressions.raw(options.first)
-    if options.value() is None:
-        found["datatype"] = first
-    else:
+    first = _text(expressions, options.first)
+    if options.value() is not None:
         _option(expressions, options, first, options.value(), found, properties)
+    elif first.upper() != "WITH":  # which is a name, too, where a key in quotes follows
+        found["datatype"] = first
     for pair in options.pair():
         _option(expressions, pair, _text(expressions, pair.key()), pair.value(), found, properties)
     if "datatype" not in found:

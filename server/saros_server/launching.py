@@ -73,4 +73,5 @@ def last_words(folder: str) -> str:
     """The last line of a folder's log, and where the log is; who tells it says of which command it is."""
     log = Path(folder, _LOG)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
-    return f"{' '.join(last).removeprefix('saros start: ')}; see {log}"
+    said = " ".join(last).removeprefix("saros start: ") or "it has said nothing yet"
+    return f"{said}; see {log}"

@@ -296,7 +296,7 @@ def start(
         if waiting:
             say(f"starting {_named(waiting)}")
             time.sleep(_POLL_SECONDS)
-    late = f"it does not serve after {timeout_s:.0f} s: "
+    late = f"it does not serve after {timeout_s:g} s: "
     return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
 
 

@@ -93,7 +93,7 @@ class Server:
         self._local = ""
         try:
             bound = self._bind(host, port, security)
-            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port)
+            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, bound)
         except BaseException:
             self._service.close()
             raise
@@ -118,7 +118,7 @@ class Server:
             raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
         return bound
 
-    def _serve_metrics(self, host: str, port: int) -> MetricsServer:
+    def _serve_metrics(self, host: str, port: int, taken: int) -> MetricsServer:
         """On this machine only: who scrapes does not log in. Raises ConfigurationError."""
         host = host if is_loopback(host) else "127.0.0.1"
         service = self._service
@@ -127,7 +127,8 @@ class Server:
             check_address(host, port)
             return MetricsServer(host, port, service.node, collector)
         except (OSError, RuntimeError) as error:
-            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {error}") from error
+            why = "clients have this port: choose another one" if port == taken else error
+            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {why}") from error
 
     def start(self) -> None:
         """Serve, and say so in the folder."""

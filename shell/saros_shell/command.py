@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     except saros.Error as error:
         sys.stderr.write(f"saros shell: {error}\n")
-        return 2
+        return 1 if isinstance(error, saros.OperationalError) else 2
     with connection:
         if options.execute or options.file or not sys.stdin.isatty():
             return run_script(connection, options)

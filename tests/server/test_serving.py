@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from saros_server.launching import last_words
 from saros_server.serving import Serving, announce, serving, withdraw
 from saros_storage.errors import FolderInUse
 from saros_storage.folder_lock import FolderLock, is_free, owner_of
@@ -21,6 +22,13 @@ def test_what_a_killed_server_left_names_nobody_also_if_its_process_id_is_in_use
     assert said == serving(folder)
     lock.release()
     assert serving(folder) is None
+
+
+def test_the_last_words_are_the_last_line_of_the_log_if_there_is_one(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    for text, words in (("", "it has said nothing yet"), ("one\nsaros start: two\n", "two")):
+        log.write_text(text)
+        assert f"{words}; see {log}" == last_words(str(tmp_path))
 
 
 def test_whoever_has_the_folder_for_something_else_does_not_serve_it(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,13 @@ def test_files_that_are_no_text_are_refused_by_name(piped) -> None:
     assert (2, ["saros shell: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
     code, _, err = piped("\\i bad.sql\n")
     assert (1, ["<stdin>:1: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+
+
+def test_nobody_who_answers_is_no_mistake_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    assert 1 == main([f"saros://127.0.0.1:{port}", "-e", "show version"])
+    assert "no Saros node answers" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [("--zone", "Mars/Base"), ("--timeout", "nan"), ("--timeout", "-1")])
