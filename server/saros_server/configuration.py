@@ -105,93 +105,102 @@ def _option(default: object, parse: Callable[[object], object], doc: str) -> Any
 class Configuration:
     """All options of a node; the fields' metadata holds parser and meaning (docs/configuration.md lists them)."""
 
-    time_unit: str = _option("ms", _one_of("ms", "us", "ns"), "Unit of every timestamp; fixed when a folder is made.")
+    time_unit: str = _option(
+        "ms", _one_of("ms", "us", "ns"), "Unit of every timestamp; fixed when a folder is created."
+    )
     time_partition_interval_ms: int = _option(
-        604_800_000, _duration_ms, "Width of a partition in time; fixed when a folder is made."
+        604_800_000, _duration_ms, "Time span of a partition; fixed when a folder is created."
     )
     durability: str = _option(
         "fsync",
         _durability,
-        "What an acknowledged write survives: power loss (fsync), a crash of Saros (os), or between.",
+        "What an acknowledged write survives: power loss (fsync), a crash of Saros (os), or between (interval:ms).",
     )
-    memtable_bytes: int = _option(64 << 20, _size, "A partition's MemTable is flushed when it holds so many bytes.")
-    memtables_total_bytes: int = _option(512 << 20, _size, "Writers wait while all MemTables together hold more.")
+    memtable_bytes: int = _option(64 << 20, _size, "Size at which a partition's MemTable is flushed.")
+    memtables_total_bytes: int = _option(
+        512 << 20, _size, "Writers wait while all MemTables together exceed this size."
+    )
     compaction: str = _option(
         "on",
         _one_of("on", "off"),
-        "Whether files are merged in the background (or rewritten when half of one is dead); MERGE does it either way.",
+        "Whether files are merged in the background, or rewritten once half of one is dead; MERGE always works.",
     )
     compaction_bytes_per_second: int = _option(
-        64 << 20, _size, "What merging files may read and write in a second; 0: no limit, and no pauses for others."
+        64 << 20, _size, "Bytes that merges may read and write per second; 0: no limit, and no pauses for others."
     )
-    compaction_file_bytes: int = _option(1 << 30, _size, "Merged files grow up to here.")
-    log_archive_bytes: int = _option(
-        0, _size, "What the log need not keep is kept up to so many bytes for `saros backup --incremental`; 0: not."
-    )
+    compaction_file_bytes: int = _option(1 << 30, _size, "Maximum size of merged files.")
+    log_archive_bytes: int = _option(0, _size, "Bytes of obsolete log kept for `saros backup --incremental`; 0: none.")
     chunk_cache_bytes: int = _option(
         256 << 20,
         _size,
-        "Memory for decoded chunks that queries read again, a quarter as much for where they lie, an eighth for what"
-        " they come to in windows.",
+        "Memory for cached decoded chunks; plus a quarter of it for file indexes, and an eighth for window results.",
     )
     latest_cache_bytes: int = _option(
-        64 << 20, _size, "Memory for the latest points that SELECT LAST asks for again: about 250 bytes a series."
+        64 << 20, _size, "Memory for cached latest points of SELECT LAST: about 250 bytes per series."
     )
-    query_memory_bytes: int = _option(512 << 20, _size, "What one query may hold; past it, it fails with code 709.")
+    query_memory_bytes: int = _option(
+        512 << 20, _size, "Memory limit of one query; beyond it, the query fails with code 709."
+    )
     queries_memory_bytes: int = _option(
         0,
         _size,
-        "What all queries may hold together; past it, those that can go on in files, others wait, or the one that"
-        " holds most fails with code 2033. 0: a quarter of the memory of the machine or its cgroup, at least 64 MiB.",
+        "Memory limit of all queries together; beyond it, queries spill to files, wait, or the one that holds most"
+        " fails with code 2033. 0: a quarter of the memory of the machine or its cgroup, at least 64 MiB.",
     )
     query_spill_bytes: int = _option(
-        4 << 30, _size, "What one query may keep in files of the data folder when its memory is too small; 0: nothing."
+        4 << 30, _size, "Bytes that one query may spill to files in the data folder; 0: none."
     )
-    query_timeout_ms: int = _option(60_000, _duration_ms, "What one query may take; past it, it fails with code 712.")
+    query_timeout_ms: int = _option(
+        60_000, _duration_ms, "Time limit of one query; beyond it, the query fails with code 712."
+    )
     worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")
     default_database_level: int = _option(
-        1, _count(1, 16), "Depth below root of the database that a write to an unknown path creates."
+        1, _count(1, 16), "Depth below root of databases created by writes to unknown paths."
     )
     rebalance_by: str = _option(
         "off",
         _one_of("off", "writes", "bytes", "queries"),
-        "What the groups of a cluster are to have about as much of: slots move when one has far more than the others.",
+        "Load by which a cluster is balanced automatically: slots move when a group has far more than the others.",
     )
-    rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "How often a cluster is balanced by it.")
+    rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "Interval of this balancing.")
     migration_bytes_per_second: int = _option(
-        0, _size, "What a node that gets slots, or joins a group, may fetch from others in a second; 0: no limit."
+        0,
+        _size,
+        "Bytes per second that a node may fetch from others when it receives slots or joins a group; 0: no limit.",
     )
     load_folders: str = _option(
-        "", str, "Folders that clients of a server may LOAD files from, separated by colons; none: they may not."
+        "", str, "Folders from which clients of a server may LOAD files, separated by colons; empty: none."
     )
-    time_zone: str = _option("UTC", _zone, "Zone of a session that names none.")
+    time_zone: str = _option("UTC", _zone, "Default time zone of sessions.")
     listen_host: str = _option(
-        "127.0.0.1", str, "Address that a server listens on; others need authentication and TLS."
+        "127.0.0.1", str, "Address that a server listens on; addresses other than loopback need authentication and TLS."
     )
-    listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Its port; 0: any free one.")
+    listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Port that a server listens on; 0: any free one.")
     listen_metrics_port: int | None = _option(
-        None, _port, "Where a server has /metrics, /health and /ready, on this machine only; off: nowhere."
+        None, _port, "Port for /metrics, /health, and /ready, on this machine only; off: none."
     )
     log_level: str = _option(
         "INFO",
         _one_of(*LOG_LEVELS),
-        f"What a server logs: this, and what is more important ({', '.join(LOG_LEVELS)}).",
+        f"Lowest level that a server logs ({', '.join(LOG_LEVELS)}).",
     )
     authentication: str = _option(
-        "off", _one_of("off", "on"), "Whether a server without users makes a first one; with users, clients log in."
+        "off",
+        _one_of("off", "on"),
+        "Whether a server without users creates the first one; with users, clients must log in.",
     )
     password_cost: int = _option(
-        15, _count(10, 20), "Work of hashing a password: scrypt over 2^n KiB, three times; below 15 for tests only."
+        15, _count(10, 20), "Cost of hashing a password: scrypt over 2^n KiB, three times; below 15 for tests only."
     )
     tls_certificate: str = _option(
-        "", str, "PEM file with the server's certificate, for TLS with clients; read anew when it changes."
+        "", str, "PEM file with the server's certificate, for TLS with clients; reloaded when it changes."
     )
-    tls_key: str = _option("", str, "PEM file with the certificate's key, which nobody else may read.")
+    tls_key: str = _option("", str, "PEM file with the certificate's key, readable only by its owner.")
     peer_ca: str = _option("", str, "PEM file with the authority that signed the certificates of a cluster's nodes.")
     peer_certificate: str = _option(
-        "", str, "PEM file with this node's certificate, for TLS with the other nodes; read anew when it changes."
+        "", str, "PEM file with this node's certificate, for TLS with the other nodes; reloaded when it changes."
     )
-    peer_key: str = _option("", str, "PEM file with that certificate's key, which nobody else may read.")
+    peer_key: str = _option("", str, "PEM file with that certificate's key, readable only by its owner.")
 
 
 @dataclass(frozen=True, slots=True)
