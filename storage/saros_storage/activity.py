@@ -1,6 +1,7 @@
-"""What is done with a partition, so that a cluster can be balanced by it.
+"""How busy a partition is, so that a cluster can balance its load.
 
-Points that scans deliver stand for the time that they take: they are the same on a slow node and on a busy one.
+Reads are measured in delivered points rather than in time, so that the figure does not depend on how fast or how busy
+the node is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Freed arrays stay with the process: decoding makes and frees arrays of some hundred kilobytes all the time.
+"""Keep freed memory in the process: decoding allocates and frees arrays of some hundred kilobytes all the time.
 
-glibc gives each such array fresh pages from the kernel and takes them back at once, and every page costs a fault and a
-zeroing: a quarter of the time of decoding a wide file. With these settings, freed memory up to a bound is used again.
-Other C libraries are left as they are.
+By default glibc maps fresh pages for each such array and returns them to the kernel at once, and every page costs a
+fault and a zeroing: a quarter of the time of decoding a wide file. With these settings, freed memory is reused up to a
+bound. Other C libraries are left unchanged.
 """
 
 from __future__ import annotations

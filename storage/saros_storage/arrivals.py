@@ -1,4 +1,4 @@
-"""Files of partitions arrive from where they were before: pulled beside the region, put in at once.
+"""Install the files of partitions that moved here: they are pulled into a folder first, then added in one step.
 
     a folder        0 1 2 ...                the files by their numbers in a capture: pulled, or on this node's shelf
     partition       what was written here since; what was before is read elsewhere (`Partition.underlay`)
@@ -6,10 +6,10 @@
         manifest        theirs and ours, and that they have arrived: this is the moment
         partition       under the region's lock: later views read the files, and nothing elsewhere
 
-Files and tombstones keep their ranks, which are below all that was written here. Files keep their names, but for those
-in sequence that here are so no longer: a MemTable may have become one of each kind, with one name. A crash before the
-manifest leaves links that the next start removes: it can be done again. The caller holds the region's `folders`, so
-nobody flushes, drops or compacts meanwhile.
+Files and tombstones keep their ranks, which are below those of everything written here. Files keep their names, except
+sequence files that are no longer sequence files here: one MemTable may have become a file of each kind, both with the
+same name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
+repeated. The caller holds the region's `folders`, so nobody flushes, drops or compacts meanwhile.
 """
 
 from __future__ import annotations

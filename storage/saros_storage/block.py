@@ -9,8 +9,8 @@ that a block becomes Arrow without a copy.
     valid    T   F    T           bool[n], or None: all valid
 
 Invariants: every column has `rows` values; `valid` is None or has at least one False where a producer can tell cheaply
-(consumers must accept an all-True mask). Arrays are never changed after a block has been handed on: they may be views
-of a MemTable or of the chunk cache.
+(consumers must accept an all-True mask). Arrays never change after a block has been handed on: they may be views of a
+MemTable or of the chunk cache.
 
 Pure: any thread.
 """

@@ -1,16 +1,16 @@
-"""What pages come to in the windows of a grid, kept for the next query: who asks by windows asks for them again.
+"""Cached statistics of pages per window of a grid: whoever queries by windows is likely to repeat the query.
 
     page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
     its cells      c         c        c                      c       c         c        a row of Summaries each
 
-Cells are rows' statistics (`summaries.celled`), cut at windows and at pages: so they may be taken page by page,
-whatever range of time is asked for. They take a small part of what the decoded pages take: so a query by windows that
-comes again is answered without rows, also where these do not fit into memory.
+Cells are statistics of rows (`summaries.celled`), cut at window borders and at page borders, so that they can be reused
+page by page for any requested time range. They take a small part of the memory of the decoded pages. So a repeated
+query by windows is answered without decoding rows, even where the decoded rows do not fit into memory.
 
     (file, device, columns, chunk, where the grid lies)  ->  ChunkCells
 
-Files never change and each has a serial of its own: nothing is ever invalidated. What other files, MemTables and
-tombstones do to a page's rows is the reader's to know. Bounded by bytes. Thread-safe; `ChunkCells` are values.
+Files never change and each has its own serial number, so nothing is ever invalidated. The reader must account for what
+other files, MemTables and tombstones do to the rows of a page. Bounded by bytes. Thread-safe; `ChunkCells` are values.
 """
 
 from __future__ import annotations

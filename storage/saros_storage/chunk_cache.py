@@ -2,17 +2,18 @@
 
     (file, device, column, chunk)  ->  runs of rows [first, stop) of that chunk, each one decoded block
 
-A column is a measurement with its times (non-aligned), a measurement alone, or `TIMES` alone (aligned: column sets that
-differ share what they have in common). A look-up is served by any run that holds the asked rows, without a copy.
+A column is a measurement with its times (non-aligned), a measurement alone, or `TIMES` alone (aligned: requests for
+different sets of columns share the columns they have in common). A look-up is served without a copy by any cached run
+that contains the requested rows.
 
     first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
                  new <-- no longer among the first 80 % -- proven
     the least recently used of `new` goes first
 
-Bounded by bytes; beside it the indexes that lead to chunks have a quarter as much (`indexes`), and what pages come to
-in windows an eighth (`cells`). Files never change, and each that is opened has a serial of its own, so that nothing is
-ever invalidated. (Paths will not do: in a database that was dropped and made anew, a name may come again.)
-Thread-safe.
+Bounded by bytes. In addition, the indexes that lead to chunks may take a quarter of that bound (`indexes`), and the
+cells of pages in windows an eighth (`cells`). Files never change and every opened file has its own serial number, so
+nothing is ever invalidated. (Paths would not do as keys: in a database that was dropped and created again, a name may
+recur.) Thread-safe.
 """
 
 from __future__ import annotations

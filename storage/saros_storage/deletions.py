@@ -1,12 +1,12 @@
-"""What tombstones take from one series in one source.
+"""The times that tombstones hide of one series in one source.
 
     tombstones   root.a.**  [10, 20) rank 3      root.a.d1.s [15, 30) rank 5      root.b.** ...
     series root.a.d1.s in a source of rank 2:    DeletedTimes [10, 30)            of rank 4: [15, 30)
 
-A tombstone hides the points of every source of its rank or a lower one, be it a file or a MemTable that becomes one.
+A tombstone hides points in every source whose rank is equal or lower, be it a file or a MemTable that will become one.
 
-A scan asks for the tombstones of its partition that concern it. They are kept by series, and those with wildcards by
-pattern, so that thousands of tombstones cost a scan of another series next to nothing.
+A scan asks only for those tombstones of its partition that concern it. They are indexed by series, and those with
+wildcards by pattern, so that thousands of tombstones cost a scan of another series next to nothing.
 
 Pure, except for caches of pattern matches and of tombstones by series. Any thread.
 """

@@ -1,13 +1,13 @@
 """Files as a dependency: everything that storage does to the disk goes through a `Disk`.
 
 Tests replace it by one that remembers what was fsynced, forgets the rest at a crash, tears the last write, or fails at
-the nth call. Rules that make a crash harmless, and that callers keep:
+the nth call. Callers keep these rules, which make a crash harmless:
   - a file is durable up to the last `sync` of it; its name is durable after `sync_folder` of its folder
   - `replace` is atomic: after a crash either the old or the new file has the name
   - a failed `sync` is never retried: the pages may be marked clean although they are lost
 
 Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all. Another thread may `sync` a file meanwhile:
-what was written before it began is durable when it is over.
+when that `sync` returns, everything written before it began is durable.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""A frozen MemTable becomes files: one of rows behind all that the device has in sequence files, one of late rows.
+"""A frozen MemTable becomes up to two files: rows later than all sequence files of the device, and late rows.
 
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
-Of a series with a deadband only the points that it keeps are written, of the rows that are not late: a late one may be
-there to replace another. The last one is always kept, so the device's span is that of all rows.
+For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
+rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
+time span is that of all rows.
 
-Each file and its `.resource` are written under temporary names. `finish` syncs them, those of several MemTables
-together, gives them their names and syncs the folders; then the caller names them in the manifest, which is what makes
-them part of the partition. Whatever fails before that leaves nothing but files that the next start removes.
+Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
+together), renames them and syncs the folders. Then the caller names them in the manifest, which is what makes them part
+of the partition. A failure before that leaves only files that the next start removes.
 
 Belongs to the thread that flushes.
 """

@@ -1,4 +1,4 @@
-"""The thread that turns frozen MemTables into files, saves manifests, and says what the log need not keep.
+"""The thread that flushes frozen MemTables to files, saves manifests, and tells the log what it need not keep.
 
     waiting partitions --flush each frozen MemTable, oldest first--> files, manifests --> install under the lock
                        --adopt each loaded file in its turn--------->
@@ -7,17 +7,19 @@
     now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`); compaction is told
                              where more is expired, and rewrites what keeps little
 
-Before a manifest says `flushed: n`, the log is fsynced up to n: else, in durability `os`, a power loss could give the
-numbers up to n a second time, to entries that a replay would skip.
+Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
+truncate the log below n; new entries would reuse those indices, and a replay would skip them.
 
-Small MemTables of several partitions are flushed together: a thousand files become durable by a few calls, which one by
-one would take longer than all the rest.
+Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
+one, these syncs would take longer than all other work of the flush.
 
-A full disk is waited for: the problem is named (`problem`), writers that would wait for memory get DiskFull, and the
-flush is tried again every second: from the manifest on, if the files are written, since the manifest may name them
-already. Any other failure ends flushing for good and is named as well; then the log keeps all until the next start.
+If the disk is full, the flusher retries: it names the problem (`problem`), writers that would wait for memory get
+DiskFull, and the flush is tried again every second. If the files are already written, the retry starts at the manifest,
+since the manifest may already name them. Any other failure is named as well, and ends flushing for good; the log then
+keeps everything until the next start.
 
-The lock is the region's; the flusher holds `folders` while it works in partitions' folders, so that nobody removes one.
+The lock is the region's. The flusher holds `folders` while it works in partition folders, so that nobody removes one
+meanwhile.
 """
 
 from __future__ import annotations

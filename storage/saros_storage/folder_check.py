@@ -1,12 +1,12 @@
-"""Checking a data folder: whatever a checksum or a count can tell, told without changing anything.
+"""Check a data folder: verify all that checksums and counts can verify, without changing anything.
 
     node.json  meta/schema     legible, of a format that is known; the schema's checksum
     log/                       every record's checksum; no segment missing
     groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.checking`; that all
                                of it lies within the slice, and the `.resource` says of it what the file does
 
-What lies in a partition's folder and is not in its manifest is no part of it, and not looked at. The caller holds the
-folder's lock. Belongs to one thread.
+Files in a partition's folder that its manifest does not name are no part of it, and are not checked. The caller holds
+the folder's lock. Belongs to one thread.
 """
 
 from __future__ import annotations

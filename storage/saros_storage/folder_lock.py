@@ -1,6 +1,6 @@
 """One process at a time owns a data folder: an advisory lock on `<data>/LOCK`, which names the owner's process id.
 
-The lock belongs to the open file: it goes with the process, however that ends. Any thread.
+The lock belongs to the open file, so it is released when the process ends, in whatever way. Any thread.
 """
 
 from __future__ import annotations

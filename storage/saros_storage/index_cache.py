@@ -1,9 +1,9 @@
-"""Devices' indexes in files, kept for the next query: one bound in bytes for all files of a store.
+"""A cache of device indexes in files: one bound in bytes for all files of a store.
 
     (file, device) -> DeviceIndex
 
-A query of very many series asks for each device's index once, and one after the other; what a file keeps by itself is
-too little for that, and would be too much for each of thousands of files. Thread-safe.
+A query over very many series asks for the index of each device once, one after another. A cache per file would be too
+small for that, or too large when multiplied by thousands of files. Thread-safe.
 """
 
 from __future__ import annotations

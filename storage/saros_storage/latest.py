@@ -1,14 +1,15 @@
-"""The latest point of series, as of one view.
+"""The latest point of each series, as of one view.
 
     partition 7    files, frozen MemTables  ─▶ by statistics, or by reading backwards ─▶ LatestCache ┐
                    active MemTable          ─▶ `latest_rows`                                         ├▶ the later one
     partition 6    only for what partition 7 has nothing of                                          ┘
 
-A file's statistics say what its latest point is, unless a tombstone hides just that, or the type is BLOB, whose
-statistics have no values. Only then, and only if nothing later is known, is the series read, from its end.
+A file's statistics give its latest point, unless a tombstone hides that point, or the type is BLOB, whose statistics
+have no values. Only then, and only if no later point is known, is the series read backwards from its end.
 
-Points are found whatever the range of time that is asked for: the latest of all is the latest of the range, unless it
-lies after it (then the range is read) or before it (then there is none in it; so it is with what is expired).
+The search ignores the requested time range: the latest point of all is also the latest of the range, unless it lies
+after the range (then the range is read) or before it (then the range has no point). An expired point counts as one
+before the range.
 
 Belongs to a view; thread-safe.
 """

@@ -1,15 +1,16 @@
-"""The latest points of series in what does not change under them: files, and MemTables that are frozen.
+"""The latest points of series in sources that do not change: files and frozen MemTables.
 
     device -> basis, {measurement: (type, point)}           basis: one object per partition of the device's database
 
-A partition has the same `PartitionSnapshot.basis` as long as nothing happens to it but rows that are written to its
-active MemTable. A flush, a merge, a deletion, a loaded file, a damaged one: each gives it another basis, and what is
-kept under the old one is not used any more. Nothing has to be told. Rows in active MemTables are not here; expired
-points are, since whoever asks knows what is expired.
+A partition keeps the same `PartitionSnapshot.basis` as long as nothing happens to it except writes to its active
+MemTable. A flush, a merge, a deletion, a loaded file or a damaged one gives it a new basis, and entries of the old
+basis are no longer used, so no explicit invalidation is needed. Rows in active MemTables are not cached here; expired
+points are, since the caller filters them.
 
-A node of a cluster has views of all its groups and of single ones, over the same devices: each has its *scope*.
+A cluster node has views of all its groups and views of single groups, over the same devices. Each of them has its own
+*scope* in the cache.
 
-Bounded by bytes; what was used longest ago goes first. Thread-safe.
+Bounded by bytes; the least recently used entries are evicted first. Thread-safe.
 """
 
 from __future__ import annotations

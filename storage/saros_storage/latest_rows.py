@@ -3,8 +3,8 @@
     chunks       [a b, 1..9]  [a b, 10..19]  [a, 3..5]  [a, 20..29]
     newest first: the last chunk gives a; the third ends before it and has only a; the second gives b
 
-What came out is kept for a first part of the chunks; later ones are folded into it when somebody asks, each looked at
-only if it ends late enough to matter. Among equal times the later write wins; a null is no value.
+The result is cached for a prefix of the chunks. Later chunks are folded in on demand, and a chunk is scanned only if it
+ends late enough to matter. Among equal times the later write wins; a null is not a value.
 
 Pure: any thread.
 """

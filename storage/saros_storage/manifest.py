@@ -1,4 +1,4 @@
-"""A partition's manifest: which files are live, with what rank, and up to where the log is in them.
+"""A partition's manifest: which files are live, with which rank, and which prefix of the log they contain.
 
     saros-manifest 1 5f3a90c1 812
     {"database": "root.a", "created": 4, "flushed": 90, "files": [...], "tombstones": [...], "set_aside": [...]}

@@ -1,18 +1,19 @@
-"""The MemTable: what was written to a partition and is not in a file yet.
+"""The MemTable: the part of a partition that was written and is not in a file yet.
 
     device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
            - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
 
-A write appends the tablet's frame and nothing else: arrays are looked at when somebody reads or flushes. Then a run is
-concatenated, sorted by time (stable, so that arrival decides between equal times) and, per column, de-duplicated: the
-last value that is not null wins. What came out is kept until the run grows.
+A write only appends the tablet's frame; its arrays are not touched until somebody reads or flushes. Then the run is
+concatenated, sorted by time (stable, so that arrival order decides between equal times) and de-duplicated per column:
+the last value that is not null wins. The result is cached until the run grows.
 
-A series has one type in a MemTable: what comes with another one goes to the next MemTable (`takes`).
+A series has one type in a MemTable; a tablet with another type goes to the next MemTable (`takes`).
 
-A snapshot is the pair (devices, index): chunks of a higher log index are not seen. A deletion never changes what a
-snapshot sees: it puts a new table of devices, with new runs for those it touches, in place of the old one.
+A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes what
+a snapshot sees: it replaces the table of devices by a new one, with new runs for the devices that it affects.
 
-One thread writes at a time (the store's lock); any thread reads, without a lock: lists only grow, tables are replaced.
+One thread writes at a time (under the store's lock); any thread reads without a lock: lists only grow, and tables are
+replaced, never changed.
 """
 
 from __future__ import annotations

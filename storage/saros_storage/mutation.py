@@ -1,11 +1,11 @@
-"""What one log entry of a store says: schema changes, deletions, tablets, loaded files; applied in this order.
+"""The content of one log entry: schema changes, deletions, tablets, loaded files; applied in this order.
 
     u32 changes | u32 deletions | u32 tablets | u32 loads | items: u32 bytes | u32 depth | content, padded to 8
 
-A change is as `schema.changes` encodes it, a deletion is JSON `[[pattern, ...], start, end]`, a load is JSON too (see
-`StagedFile`), a tablet is a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` says
-how many nodes of its device are its database, so that an entry is understood without the schema of its time. Pure: any
-thread.
+A change is encoded by `schema.changes`, a deletion is JSON `[[pattern, ...], start, end]`, a load is JSON too (see
+`StagedFile`), and a tablet is a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` is
+the number of nodes of its device path that form its database, so that an entry can be decoded without the schema of its
+time. Pure: any thread.
 """
 
 from __future__ import annotations

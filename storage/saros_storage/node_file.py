@@ -1,4 +1,4 @@
-"""`node.json`: what a data folder is, so that it is never opened as something else.
+"""`node.json`: the format and fixed settings of a data folder, so that it is never opened with others.
 
     {"format": 1, "time_unit": "ms", "time_partition_interval": 604800000}
 

@@ -1,7 +1,7 @@
-"""A TsFile that is opened when it is first used, and reported when it turns out to be damaged.
+"""A TsFile that is opened on first use, and reported if it turns out to be damaged.
 
-Implements `tsfile.access.TsFileAccess`. Once opened, the file stays readable after it is removed from the disk, so a
-file that goes while a view may still read it is opened first (`open`). Thread-safe.
+Implements `tsfile.access.TsFileAccess`. Once opened, a file stays readable after it is removed from the disk. So a file
+that is about to be removed while a view may still read it is opened first (`open`). Thread-safe.
 """
 
 from __future__ import annotations

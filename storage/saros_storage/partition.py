@@ -2,19 +2,22 @@
 
     write ─▶ active MemTable ── freeze ─▶ immutable ... ── flushed ─▶ files in the manifest
 
-Versions rise: a MemTable takes the next one when it is made, and its files keep it. A deletion puts a tombstone below
-the active MemTable (whose rows are taken out at once) and above all else.
+Versions only increase: a MemTable takes the next version when it is made, and its files keep it. A deletion removes
+rows from the active MemTable at once, and adds a tombstone that ranks below the active MemTable and above everything
+else.
 
     rank      1      2      3        4         5
               file   file   memtable(flushing) active        tombstone of now: rank 4
 
-A loaded file stands among the frozen MemTables until it is in the manifest: what is active before it is frozen.
+A loaded file stands among the frozen MemTables until the manifest names it; the MemTable that was active before it is
+frozen.
 
-A partition that comes from elsewhere begins with what is read there (`underlay`), below all that is written here; its
-files replace that at once when they have all arrived (`arrivals`). Meanwhile no tombstone is needless.
+A partition that moves here from another region starts with the data that is still read there (`underlay`), which ranks
+below everything that is written here. When all of its files have arrived, they replace the underlay in one step
+(`arrivals`). Until then every tombstone is still needed.
 
-`flushed` is the log index up to which the partition needs the log no more. Belongs to the store, under its lock; only
-`folder`, `key` and the manifest (a value) may be looked at without it.
+`flushed` is the log index up to which this partition no longer needs the log. Belongs to the store, under its lock;
+only `folder`, `key` and the manifest (a value) may be read without it.
 """
 
 from __future__ import annotations

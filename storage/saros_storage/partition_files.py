@@ -2,12 +2,12 @@
 
     <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  what was set aside
 
-What lies in `seq/` or `unseq/` and is not in the manifest was never part of the partition (a flush that did not come to
-its end, and whose rows are in the log) and is removed. A live file that is missing, of another size or unreadable is
-set aside: the manifest loses it and says why. The manifest is made durable before anything is removed for what it says,
-here or from the log.
+A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition (it comes from a flush that
+did not finish, whose rows are in the log), and is removed. A live file that is missing, unreadable or of another size
+is set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it
+makes obsolete is removed, be it a file or a part of the log.
 
-Called at open and by the flushing thread.
+Called when the store opens, and by the flushing thread.
 """
 
 from __future__ import annotations

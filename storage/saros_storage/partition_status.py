@@ -1,4 +1,4 @@
-"""What SHOW PARTITIONS, FILES and DISK_USAGE tell: a partition's files as they are now. Values."""
+"""What SHOW PARTITIONS, FILES and DISK_USAGE report: the current files of a partition. Values."""
 
 from __future__ import annotations
 

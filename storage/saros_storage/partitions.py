@@ -1,10 +1,10 @@
-"""All partitions of a store, and what a log entry does to them: the same when it is written and when it is replayed.
+"""All partitions of a store, and how a log entry changes them: in the same way when written and when replayed.
 
     entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
              loaded files                        ->  after it, by whoever has the disk (`load`)
 
-An entry that a partition has in its files already (`flushed`) passes it by, and one from before the partition was made
-too; so a replay may begin anywhere before the first entry that some partition still needs.
+A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was made.
+So a replay may start anywhere before the first entry that some partition still needs.
 
 Belongs to the store, under its lock. Does no I/O.
 """

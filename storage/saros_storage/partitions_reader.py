@@ -1,4 +1,4 @@
-"""What readers of a device have in common: partitions one after the other, pieces of bounded size, counters.
+"""What all readers of a device share: partitions one after another, pieces of bounded size, counters.
 
 Belongs to one thread at a time.
 """

@@ -5,8 +5,8 @@
     path         root.sg.`a.b`.s1        canonical nodes joined by dots; device paths and measurement names are kept so
     pattern      root.*.d1   root.sg.**   root.sg.d*      `*` is one level, `**` one or more, `d*` a glob within a level
 
-A plain identifier is made of letters (any script), digits and `_`, and does not read as a number. Canonical text is
-unique: two paths are the same exactly if their texts are.
+A plain identifier consists of letters (any script), digits and `_`, and does not read as a number. Canonical text is
+unique: two paths are equal if and only if their texts are.
 
 Pure; results are cached. Any thread.
 """

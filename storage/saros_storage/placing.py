@@ -1,7 +1,8 @@
-"""Whether tablets fit the schema, and which database they go to.
+"""Check tablets against the schema, and find the database of each.
 
-A tablet may have a type that a series had before it was changed: it was prepared then, and is read as what was written
-then. Shapes that were found to fit are remembered: a client that writes the same shape of batch again costs a look-up.
+A tablet may have a type that its series had before a change of type: it was prepared before the change, and is read
+like the data written then. Shapes that passed the check are remembered, so that the next batch of the same shape costs
+only a look-up.
 """
 
 from __future__ import annotations

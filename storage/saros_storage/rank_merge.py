@@ -1,4 +1,4 @@
-"""Blocks of sources of different ranks as one: the union of their times, and of each value the highest that there is.
+"""Merge blocks of differently ranked sources: the union of their times, with the highest-ranked value of each.
 
     rank 1   time 0 10 20     a  1 2 3     b  4 ? 6
     rank 2   time   10    30  a    ?   5   b    7   ?

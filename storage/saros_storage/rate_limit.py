@@ -1,4 +1,4 @@
-"""At most so many bytes a second, over any time; a pause is not made up for later. Pure."""
+"""A limit of bytes per second over any span of time; an idle period earns no credit for later. Pure."""
 
 from __future__ import annotations
 

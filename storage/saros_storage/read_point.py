@@ -1,10 +1,10 @@
-"""How much a read sees: what it must, what its session was shown before, and whether it may be old.
+"""How much a read sees: what it must see, what its session has seen before, and whether it may be stale.
 
     session   Horizon     by group, up to where it was shown the log      grows with every read
     statement ReadPoint   made when it begins; `stale` may become true while it is read
 
-A group's schema is shown apart from its data, which changes all the time: `schema_of`. A database of its own has one
-replica, which is always current: `HERE`. Thread-safe.
+A group's schema is tracked apart from its data, which changes all the time: `schema_of`. A database without a cluster
+has one replica, which is always current: `HERE`. Thread-safe.
 """
 
 from __future__ import annotations

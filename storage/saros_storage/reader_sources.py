@@ -1,16 +1,17 @@
-"""What a series reader reads from: files and MemTables of one partition, cut into pieces that have a time span each.
+"""The sources of a series reader: files and MemTables of one partition, cut into pieces with a time span each.
 
     source (rank order)    chunks of a file              MemTable
     pieces                 its pages                     runs of its rows
 
-Several series of a device that is not aligned are read like columns of one that is, as long as they *keep step*: each
-is in the file with the type that is asked for, all have chunks and pages of the same counts and spans, no tombstone
-touches them, and their times are equal. Where one of that is not so, OutOfStep is raised, at the latest when rows are
-decoded.
+Several series of a non-aligned device are read together like the columns of an aligned one, as long as they *keep
+step*: the file has each of them with the requested type, all have the same number of chunks and pages with the same row
+counts and time spans, no tombstone touches them, and their times are equal. Where one of these conditions fails,
+OutOfStep is raised, at the latest when rows are decoded.
 
-A source knows which of the request's columns it has, and what tombstones take from each. What `load` gives is filtered
-by time, cleaned of deleted points, and has the request's columns in the request's order and types; rows without any
-value are gone. Statistics of a file are converted as well, where they tell what those of the request's types would.
+A source knows which of the requested columns it has, and what tombstones hide in each. The rows that `load` returns are
+filtered by time, free of deleted points, and have the requested columns in the requested order and types; rows without
+any value are dropped. Statistics of a file are converted as well, where the result equals the statistics of the
+converted values.
 
 Belongs to one reader.
 """

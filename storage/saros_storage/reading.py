@@ -1,8 +1,8 @@
-"""The border between storage and everything that reads it: scan requests, series readers, statistics.
+"""The interface between storage and everything that reads it: scan requests, series readers, statistics.
 
-A query takes one `ReadView` (a pinned, unchanging picture of the store), opens one `SeriesReader` per device scan,
-pulls until it answers None, and closes both. A reader yields, in time order, *blocks* of rows and, where the request
-allows it, *summaries*: spans whose statistics are given instead of their rows.
+A query takes one `ReadView` (a pinned, immutable snapshot of the store), opens one `SeriesReader` per device scan,
+pulls from it until it returns None, and closes both. A reader yields, in time order, *blocks* of rows and, where the
+request allows it, *summaries*: spans whose statistics are given instead of their rows.
 
     time      |---- chunk A ----|  |-- B --|- C overlaps B -|   |---- D ----|
     answer      Summary(A)           Block  Block                 Summary(D)
@@ -12,8 +12,8 @@ allows it, *summaries*: spans whose statistics are given instead of their rows.
     inside one window of the grid; there are no `bounds`; and it says what the rows would: those that a file stores
     stand for rows that no other source overlaps and no tombstone touches; the others were made of rows (`summaries`).
 
-Ranks: where two sources hold the same time of a series, the one of higher rank wins, value by value; a null never
-hides a value. What a reader yields is already merged, filtered by time and cleaned of deleted points.
+Ranks: where two sources have the same time of a series, the value of the higher rank wins, column by column; a null
+never hides a value. What a reader yields is already merged, filtered by time, and free of deleted points.
 
 A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
 `bounds` only lets a reader skip pages that cannot match).
@@ -305,20 +305,20 @@ class SeriesReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Here the series of a request do not keep step: in `time` each is to be read, and joined, by itself."""
+    """The series of a request do not keep step in the range `time`: read each separately there, and join them."""
 
     time: TimeRange
 
 
 class OutOfStep(Exception):
-    """Series that are read as one do not keep step: each is to be read by itself."""
+    """Series that were read together do not keep step: read each separately."""
 
 
 class TogetherReader(Protocol):
     """Yields several series of a device in the order of the request, as far as they have their rows at the same times.
 
-    What it gives is disjoint: blocks with a column for each series, no value of which is null; and ranges of time, in
-    which it leaves the reading to who asks.
+    It yields disjoint parts: blocks with a column for each series and no nulls, and ranges of time that the caller
+    must read separately.
     """
 
     @property
@@ -339,7 +339,7 @@ class TogetherReader(Protocol):
 
 
 class ReaderFactory(Protocol):
-    """Opens readers: here, elsewhere, or merged from both; the engine does not know which."""
+    """Opens readers: local, remote, or merged from both; the engine does not know which."""
 
     def open(self, request: ScanRequest) -> SeriesReader:
         """A reader for the request. A device that has no data gives a reader that ends at once."""
@@ -373,12 +373,12 @@ class ReaderFactory(Protocol):
         ...
 
     def expect(self, request: ScanRequest) -> None:
-        """Say what will be opened, in that order: where opening costs a trip to another node, one does for many."""
+        """Announce what will be opened, in that order, so that one trip to another node can serve many readers."""
         ...
 
 
 class ReadView(ReaderFactory, Protocol):
-    """A pinned picture of a store: writes and deletes after it do not show, files in it stay until `close`."""
+    """A pinned snapshot of a store: later writes and deletes do not show, and its files stay until `close`."""
 
     @property
     def shown(self) -> Mapping[int, int]:

@@ -1,13 +1,13 @@
-"""A region: the data and schema that one group keeps on one node. It applies entries that somebody else has logged.
+"""A region: the data and schema of one group on one node. It applies entries that its owner has already logged.
 
     take_effect(index, mutation)   under the lock, in the log's order: schema tree, MemTables, tombstones
     view      snapshots of all partitions          a reader's picture, unchanged by what comes later
     flush     MemTables become files               in the background (`flusher`), or at once when asked for
 
-A `Store` is a region with a log of its own; in a cluster, a region is a replica's state and Raft its log. Where its
-entries are logged it knows as a `Journal`, which it tells what need not be kept.
+A `Store` is a region with its own log. In a cluster, a region is the state machine of a replica, and Raft is its log.
+The region sees its log only through the `Journal` interface, which it tells what the log need not keep any longer.
 
-Thread-safe; what is said to be called under the lock is the owner's to call.
+Thread-safe. Methods marked "under the lock" may be called only by the owner, who holds the lock.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_RULES = TtlRules()
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What a store or a region holds; sizes in bytes. `problems` are sentences for whoever looks after it."""
+    """What a store or a region holds; sizes in bytes. `problems` are sentences for the administrator."""
 
     databases: int
     devices: int
@@ -83,9 +83,9 @@ class Region:
         compactor: Compactor | None = None,
         latest: LatestCache | None = None,
     ) -> None:
-        """Load what lies in `folder`; `schema` stands at entry `schema_index`. Raises CorruptFile.
+        """Load the region in `folder`; `schema` includes all entries up to `schema_index`. Raises CorruptFile.
 
-        `compactor`: None if files are to stay as they are. `latest`: None if views of it are made elsewhere.
+        `compactor`: None disables compaction. `latest`: None if the views of this region are made elsewhere.
         """
         self._folder = folder
         self._options = options
@@ -105,7 +105,7 @@ class Region:
         self._load_partitions()
 
     def start(self, journal: Journal) -> None:
-        """Begin to flush; before the first entry takes effect."""
+        """Start flushing; call this before the first entry takes effect."""
         self._journal = journal
         self._flusher = Flusher(
             self._options,
@@ -134,13 +134,13 @@ class Region:
         self._flusher.start()
 
     def trust_rules(self) -> None:
-        """All entries that were there before the start have taken effect: what is expired may go."""
+        """All entries from before the start have taken effect, so expired data may be removed."""
         with self.lock:
             self._rules_hold = True
             self._flusher.expire_soon()
 
     def start_compacting(self) -> None:
-        """Begin to compact; after `start`, and after whatever drops databases without holding `flusher.folders`."""
+        """Start compacting; call this after `start` and after any drop of databases without `flusher.folders` held."""
         if self._compactor is not None:
             self._compactor.add(self._ground)
 
@@ -170,12 +170,12 @@ class Region:
 
     @property
     def schema(self) -> SchemaTree:
-        """The schema; look, do not change."""
+        """The schema, read-only."""
         return self.partitions.schema
 
     @property
     def options(self) -> StoreOptions:
-        """As the region was opened."""
+        """The options that the region was opened with."""
         return self._options
 
     @property
@@ -185,13 +185,13 @@ class Region:
 
     @property
     def flusher(self) -> Flusher:
-        """What flushes; its `folders` is held by whoever removes a partition's folder."""
+        """The flusher; hold its `folders` lock to remove a partition's folder."""
         return self._flusher
 
     # ------------------------------------------------------------------ entries, under the lock
 
     def take_effect(self, index: int, mutation: Mutation, spared: Chosen = nothing) -> None:
-        """Carry out an entry that was checked. It deletes and drops nothing of partitions that are `spared`."""
+        """Apply a checked entry. Its deletions and drops skip the partitions that are `spared`."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
             self.staging.pass_by(staged.name)
@@ -206,9 +206,9 @@ class Region:
             self._remove_dropped(dropped)
 
     def _remove_dropped(self, dropped: Sequence[Partition]) -> None:
-        """Take the folders of dropped partitions away; open views keep their files.
+        """Remove the folders of dropped partitions; open views keep their files.
 
-        The deletion has taken effect, whatever fails here. It must stay in the log until the folders are gone.
+        The deletion has taken effect even if this fails. Its entry must stay in the log until the folders are gone.
         """
         try:
             # Else a power cut could take the deletion back, and not all of the files.
@@ -219,12 +219,12 @@ class Region:
             self._flusher.give_up(error)
 
     def sweep_staged(self) -> None:
-        """Remove staged files that no LOAD waits for: once, when the log is replayed."""
+        """Remove staged files that no LOAD needs: once, after the log is replayed."""
         with self.lock:
             self.staging.sweep({loaded.staged.name for partition in self.partitions for loaded in partition.loaded})
 
     def freeze_large(self) -> None:
-        """Freeze MemTables that are full, and the largest one if all together hold too much."""
+        """Freeze full MemTables, and the largest one if all of them together hold too much."""
         for partition in self.partitions.take_touched():
             active = partition.active
             if active is not None and active.bytes >= self._options.memtable_bytes_max:
@@ -235,7 +235,7 @@ class Region:
             self._freeze_largest()
 
     def _freeze_largest(self) -> None:
-        """Unless something is being flushed already."""
+        """Freeze the largest MemTable, unless a flush is already under way."""
         largest = max(self.partitions, key=_active_bytes, default=None)
         if largest is not None and _active_bytes(largest) and not self._flusher.busy:
             self._flusher.freeze(largest)
@@ -248,7 +248,7 @@ class Region:
                 return
 
     def raise_problem(self) -> None:
-        """Raise DiskFull or StorageError if flushing does not go on."""
+        """Raise DiskFull or StorageError if flushing has stopped."""
         problem = self._flusher.problem
         if isinstance(problem, OSError) and problem.errno in FULL_ERRNOS:
             raise DiskFull(f"no space left to flush to {self._folder}; free some, writes then go on")
@@ -258,17 +258,17 @@ class Region:
     # ------------------------------------------------------------------ partitions that come and go
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """A partition comes from elsewhere with entry `index`; what it held is read there until it arrives.
+        """A partition moves here at entry `index`; until its files arrive, older data is read at its former place.
 
         Under the lock.
         """
         self.partitions.begin_with(database, number, generation, index, underlay)
 
     def arrive(self, keys: Collection[Key], capture: Capture, folder: str) -> None:
-        """Partitions are here with all that they held elsewhere: the files of `capture`, by number in `folder`.
+        """Install the files of partitions that move here: those of `capture`, named by number in `folder`.
 
-        What was dropped meanwhile, or is here already, is passed by, so it may be repeated; a partition that the
-        capture lacks held nothing. Raises CorruptFile, OSError, StoreClosed; then none is here.
+        Idempotent: partitions that were dropped meanwhile, or are installed already, are skipped. A partition that is
+        not in the capture was empty. Raises CorruptFile, OSError, StoreClosed; then none is installed.
         """
         with self._flusher.folders:
             with self.lock:
@@ -288,7 +288,7 @@ class Region:
                 self._compact(partition)
 
     def let_go(self, chosen: Chosen, index: int) -> None:
-        """As of entry `index` the chosen partitions are elsewhere, as a whole: they go, unless they came back since.
+        """Remove the chosen partitions, which moved away at entry `index`, unless they have come back since.
 
         Under the lock, and `flusher.folders`.
         """
@@ -310,7 +310,7 @@ class Region:
             self._disk.remove_tree(trash)
 
     def keep_for_views(self) -> None:
-        """Open all files that views may still read: the region's folder is about to go."""
+        """Open all files that views may still read: the region's folder is about to be removed."""
         with self.lock:
             for partition in self.partitions:
                 self._keep_for_views(partition)
@@ -325,7 +325,7 @@ class Region:
     # ------------------------------------------------------------------ memory, flushing
 
     def wait_for_memory(self) -> None:
-        """Wait while the MemTables hold more than they may. Raises DiskFull, StorageError if that may not end."""
+        """Wait while MemTables exceed their limit. Raises DiskFull, StorageError if the wait might never end."""
         limit = self._options.memtables_total_bytes_max
         if self.partitions.memory_bytes <= limit:
             return
@@ -338,9 +338,9 @@ class Region:
                 self.lock.wait()
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
-        """Put all that is in memory (of these databases) into files, and wait for it. Raises DiskFull, LogFailed.
+        """Flush the MemTables (of these databases) to files, and wait for it. Raises DiskFull, LogFailed.
 
-        Then the log's entries are durable, too: what changed the schema only is in no file.
+        The log's entries are then durable as well: an entry that only changed the schema is in no TsFile.
         """
         with self.lock:
             self.check_open()
@@ -348,7 +348,7 @@ class Region:
             self._journal.sync_due()
 
     def flush_chosen(self, chosen: Chosen) -> None:
-        """The same of the chosen partitions, if they need it. Raises DiskFull."""
+        """The same for the chosen partitions, where needed. Raises DiskFull."""
         with self.lock:
             self.check_open()
             self._flush([p for p in self.partitions if p.first_unflushed is not None and chosen(*p.key)])
@@ -367,11 +367,11 @@ class Region:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a file that was loaded has not got its place yet. Under the lock."""
+        """Whether a loaded file still waits to be moved to its place. Under the lock."""
         return any(partition.loaded for partition in self.partitions)
 
     def capture(self, chosen: Chosen) -> Capture:
-        """What the files of the chosen partitions hold now; see `capture.capture`.
+        """The current content of the files of the chosen partitions; see `capture.capture`.
 
         The caller has flushed them, holds `flusher.folders` until the files are linked, and the lock while this runs.
         Raises CorruptFile if a file is missing.
@@ -402,7 +402,7 @@ class Region:
         return [p for name in databases for p in self.partitions.of_database(name)]
 
     def merge(self, databases: Sequence[str] | None, *, full: bool, stopped: Callable[[], bool]) -> None:
-        """Merge files (of these databases) into as few as may be; see `Compactor.merge`."""
+        """Merge files (of these databases) into as few as possible; see `Compactor.merge`."""
         with self.lock:
             self.check_open()
             chosen = self._partitions_of(databases)
@@ -412,22 +412,22 @@ class Region:
     # ------------------------------------------------------------------ reading
 
     def view(self) -> LocalReadView:
-        """A picture of the region; close it."""
+        """A snapshot of the region; the caller closes it."""
         return LocalReadView(self.pin(), self._cache, self.unpin, self.expiry(), latest=self._latest)
 
     def expiry(self) -> Expiry:
-        """What is expired as of now."""
+        """What is expired now."""
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def _expiry_for_good(self) -> Expiry:
-        """What is expired and may go: nothing by rules of which an entry that is still to take effect may keep more."""
+        """What is expired and may be removed: not what a rule expires that a pending entry might still extend."""
         expiry = self.expiry()
         return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)
 
     def expire(self) -> None:
-        """Take out the files of which nothing lives, and wait for it. The flusher does so by itself now and then.
+        """Remove files whose points are all expired, and wait for it. The flusher also does so from time to time.
 
-        Raises StorageError; what is left then goes the next time.
+        Raises StorageError; the next call then removes the rest.
         """
         try:
             self._flusher.expire()
@@ -435,19 +435,19 @@ class Region:
             raise StorageError(f"expired files of {self._folder} cannot be removed: {error}") from error
 
     def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
-        """What can be read now, by database; `unpin` it."""
+        """Pin what can be read now, by database; the caller must `unpin` it."""
         with self.lock:
             self.check_open()
             self._views += 1
             return self.partitions.views()
 
     def unpin(self) -> None:
-        """The end of a `pin`."""
+        """End a `pin`."""
         with self.lock:
             self._views -= 1
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
-        """Take a damaged file out of all later views; it is moved to `corrupt/` in the background."""
+        """Hide a damaged file from all later views; it is moved to `corrupt/` in the background."""
         with self.lock:
             for partition in self.partitions:
                 for entry, file in zip(partition.manifest.files, partition.files, strict=True):

@@ -3,8 +3,8 @@
     u8 version 1 | u8 kind 3 | i32 n | n * (i64 start, i64 end) | n * (DeviceID, i32 slot)
     i64 greatest plan index | i64 least plan index | i32 -1 (no shared deletions) | u8 0
 
-Big-endian. Reading takes kinds 1 and 3 and ignores what follows the devices. The
-content can always be made anew from the TsFile. Pure: any thread.
+Big-endian. The reader accepts kinds 1 and 3, and ignores what follows the devices. The content can always be rebuilt
+from the TsFile. Pure: any thread.
 """
 
 from __future__ import annotations

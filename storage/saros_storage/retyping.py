@@ -1,4 +1,4 @@
-"""Values of one type as another: what a series may become (SET DATA TYPE), and how its older points are read then.
+"""Values of one type read as another: which types a series may change to (SET DATA TYPE), and how points convert.
 
     from          to                                          value
     INT32         INT64 TIMESTAMP FLOAT DOUBLE TEXT STRING    the same number, FLOAT: the nearest; or its digits
@@ -9,11 +9,11 @@
     BOOLEAN DATE  TEXT STRING                                 true, false; YYYY-MM-DD
     TEXT STRING BLOB                  each other              the same bytes
 
-A change rewrites nothing. Files and MemTables keep the type that points were written with, whoever reads says which
-type the series has, and what a source holds is converted as it leaves it. So the same must come out of a point
-whichever types it was stored with on the way, since compaction stores it anew with a later one. Where it would not, the
-second change is refused: INT32 16777217 is DOUBLE 16777217, but by way of FLOAT 16777216; 5 is the text 5, but by way
-of DOUBLE the text 5.0. That is why a series keeps the types it had (`SeriesSchema.earlier`).
+A change of type rewrites nothing. Files and MemTables keep the type with which points were written; the reader is told
+the current type of the series and converts what a source holds. Since compaction stores points again with a later type,
+a point must convert to the same value by way of every type that the series had. A change for which this does not hold
+is refused: INT32 16777217 is DOUBLE 16777217, but 16777216 by way of FLOAT; 5 is the text 5, but the text 5.0 by way of
+DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
 
 Pure: any thread.
 """

@@ -1,8 +1,8 @@
-"""`meta/schema`: the schema tree up to a log index, so that the log before it may go.
+"""`meta/schema`: the schema tree up to a log index, so that the log before that index can be removed.
 
     saros-schema 2 <crc32> <bytes> <log index>        then the tree as `SchemaTree.dump` writes it
 
-The checksum is of the tree, then the log index; in version 1, which is still read, of the tree alone.
+The checksum covers the tree and then the log index; in version 1, which is still read, the tree alone.
 """
 
 from __future__ import annotations

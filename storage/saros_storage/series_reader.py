@@ -1,21 +1,22 @@
-"""The series reader: one scan over all that a store holds of a device, merged by rank.
+"""The series reader: one scan over all sources that a store has for a device, merged by rank.
 
     partition       seq file   |--- chunk A ---|  |--- chunk B ---|         |-- C --|
                     unseq                    |- D -|
                     MemTable                                     . .                    . . .
     clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
 
-Chunks and MemTable rows whose times overlap form a cluster. A chunk alone is answered from its statistics where the
-request allows it, else its pages are read in runs, or what they come to in windows is (`cell_cache`). A cluster of
-several is cut again at its pages, and only what still overlaps is merged: for each time and column the highest source
-that has a value wins. Merging loads page by page, up to the time that all sources have reached, so that memory stays
-bounded however long the chain of overlaps.
+Chunks and MemTable rows whose times overlap form a cluster. A chunk that overlaps nothing is answered from its
+statistics where the request allows it. Otherwise its pages are read in runs, or replaced by their cells, the statistics
+of a page in the windows of a grid (`cell_cache`). A cluster of several sources is divided again at page borders, and
+only the parts that still overlap are merged: for each time and column, the highest-ranked source with a value wins.
+Merging loads page by page, up to the time that all sources have reached, so that memory stays bounded however long the
+chain of overlaps is.
 
-Skipping by value (`bounds`) is done only for what stands alone: in an overlap, a skipped newer value would let an older
-one through.
+Skipping by value (`bounds`) applies only to parts that overlap nothing: in an overlap, skipping a newer value would
+expose an older one.
 
-Several series of a device that is not aligned are read as one is that is, if they keep step throughout (`keeps_step`,
-`reader_sources`).
+Several series of a non-aligned device are read together like the columns of an aligned one, if they keep step
+throughout (`keeps_step`, `reader_sources`).
 
 Belongs to one thread at a time.
 """

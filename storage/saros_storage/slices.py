@@ -1,4 +1,4 @@
-"""Slices: many runs of rows of one column at once, with what aggregates need of each.
+"""Slices: many runs of rows of one column at once, with the figures that aggregates need for each.
 
     rows     0  1  2  3  4  5  6          counts_of     present rows
     slices  |--a--|     |---b---|         sums_of       their count and sum, as DOUBLE

@@ -1,15 +1,15 @@
-"""What a partition looks like at one moment: files, MemTables and tombstones, each with its rank.
+"""A partition at one moment: its files, MemTables and tombstones, each with its rank.
 
     PartitionSnapshot(version 7)
       files       rank (0,1) seq/..   rank (0,2) seq/..   rank (0,3) unseq/..
       memtables   rank (0,4) immutable, being flushed     rank (0,5) active (a frozen prefix of it)
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
-Ranks order everything: the higher one wins. A MemTable's rank is the version its file will get, taken when the MemTable
-is made. A tombstone's rank is the newest below the active MemTable, whose rows are taken out at once: so rows that come
-later stay.
+Ranks order everything: the higher one wins. A MemTable's rank is the version that its file will get, taken when the
+MemTable is made. A tombstone's rank is the newest one below the active MemTable, from which the deleted rows are
+removed at once: so rows that arrive later are not hidden.
 
-Snapshots are immutable values; the partition keeps the files of a pinned one on disk. Any thread.
+Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Any thread.
 """
 
 from __future__ import annotations

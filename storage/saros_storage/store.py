@@ -1,15 +1,16 @@
-"""The store of one node without a cluster: a region with a log of its own. What was written stays.
+"""The store of a single node without a cluster: a region with its own log.
 
     write / delete / change_schema
         check, append to the log, queue            under the lock
         wait until the log has it                  without the lock; one fsync for all who wait
         take effect, in the log's order            under the lock (`Region.take_effect`)
 
-So nothing is visible that the log could still lose, and an entry that a full disk refused never was. What changes the
-schema keeps the lock while it waits, so that later writes are checked against the tree as it will be.
+So a write becomes visible only after the log has it, and an entry that the log refused because the disk is full never
+takes effect. A schema change holds the lock while it waits for the log, so that later writes are checked against the
+changed tree.
 
-Writers wait (and never fail) while MemTables hold more than `memtables_total_bytes_max`, unless the disk is full.
-Thread-safe. After a crash `open` finds everything that was acknowledged, by the durability that the options promise.
+Writers block (and do not fail) while MemTables hold more than `memtables_total_bytes_max`, unless the disk is full.
+Thread-safe. After a crash `open` recovers every acknowledged write, as far as the durability in the options promises.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class HandedOver:
         self._ticket = ticket
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the log's fsync holds up everybody alike)
-        """Return when it is written. False: the log has not taken it."""
+        """Return when the batch is written. False: the log did not accept it."""
         try:
             self._store.await_ticket(self._ticket)
         except StorageError:
@@ -74,7 +75,7 @@ class Store:
     """See the module. Made by `open`."""
 
     def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock) -> None:
-        """Load everything. Raises what `open` says."""
+        """Load everything. Raises the same errors as `open`."""
         self._folder = folder
         self._options = options
         self._disk = disk
@@ -138,16 +139,16 @@ class Store:
 
     @property
     def schema(self) -> SchemaTree:
-        """The schema; look, do not change."""
+        """The schema, read-only."""
         return self._region.schema
 
     @property
     def options(self) -> StoreOptions:
-        """As the store was opened."""
+        """The options that the store was opened with."""
         return self._options
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
-        """Carry out changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
+        """Apply changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
         with self._lock:
             self._region.check_open()
             changes = self.schema.numbered(changes)
@@ -176,7 +177,7 @@ class Store:
         self.await_ticket(ticket)
 
     def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
-        """Queue batches, each by itself; None: `write` would refuse it, or cannot now. See `Database.hand_over`."""
+        """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.hand_over`."""
         frames = [_frame_of(tablet) for tablet, _ in writes]
         try:
             self._region.wait_for_memory()
@@ -193,14 +194,14 @@ class Store:
             return None
 
     def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
-        """Delete the points in `time` of all series that a pattern matches; what is written later stays."""
+        """Delete the points in `time` of all series that match a pattern; later writes stay."""
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
             self._commit(Mutation(deletions=[Deletion(tuple(patterns), time)]))
 
     def delete_series(self, pattern: str) -> int:
-        """Delete series and their points; answers how many series there were."""
+        """Delete series and their points; returns the number of series."""
         with self._lock:
             count = len(self.schema.match_series(parse_pattern(pattern)))
             if count:
@@ -208,7 +209,7 @@ class Store:
             return count
 
     def delete_database(self, path: str) -> None:
-        """Delete a database with all in it. Raises UserMistake 504."""
+        """Delete a database and everything in it. Raises UserMistake 504."""
         with self._region.flusher.folders, self._lock:
             change = DeleteDatabase(path)
             self.schema.check(change)
@@ -219,10 +220,10 @@ class Store:
         self._region.expire()
 
     def load(self, path: str, options: LoadOptions) -> int:
-        """Take in a TsFile as if its points were written now, all of it or nothing; how many files it became.
+        """Load a TsFile as if its points were written now, all or nothing; returns the number of files it became.
 
-        Durable when it returns, whatever `durability` says. Raises UserMistake (2051 the file; 507, 509, 511, 2007 what
-        it holds), CorruptFile, UnsupportedFile, DiskFull.
+        Durable when it returns, whatever `durability` says. Raises UserMistake (2051 for the file; 507, 509, 511, 2007
+        for its content), CorruptFile, UnsupportedFile, DiskFull.
         """
         with self._lock:
             self._region.check_open()
@@ -258,7 +259,7 @@ class Store:
     # ------------------------------------------------------------------ entries
 
     def _commit(self, mutation: Mutation) -> None:
-        """Log an entry that was checked and carry it out, with the lock held all the time; see the module."""
+        """Log a checked entry and apply it, holding the lock throughout; see the module."""
         with self._lock:
             self._region.check_open()
             ticket = self._append(mutation)
@@ -279,7 +280,7 @@ class Store:
         return ticket
 
     def await_ticket(self, ticket: tuple[int, int]) -> None:
-        """Wait until an entry that was queued has taken effect. Raises DiskFull, LogFailed."""
+        """Wait until a queued entry has taken effect. Raises DiskFull, LogFailed."""
         try:
             self._log.wait(ticket)
         except StorageError:
@@ -293,7 +294,7 @@ class Store:
         self._pending = deque(item for item in self._pending if item[0] != ticket)
 
     def _take_effect(self, ticket: tuple[int, int]) -> None:
-        """Carry out all entries up to one that the log has."""
+        """Apply all entries up to one that is in the log."""
         index, round_ = ticket
         while self._pending:
             (number, its_round), mutation = self._pending[0]
@@ -313,7 +314,7 @@ class Store:
         self._log.sync_due()
 
     def release(self, first: int) -> None:
-        """See `flusher.Journal`: remove the segments that nobody needs any more, after saving the schema."""
+        """See `flusher.Journal`: remove segments that are no longer needed, after saving the schema."""
         with self._lock:
             segments = self._log.segments()
             if len(segments) * self._options.segment_bytes > self._options.log_bytes_max:
@@ -346,17 +347,17 @@ class Store:
         full: bool = False,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Merge the files of these databases into as few as may be, and wait for it, or until `stopped`.
+        """Merge the files of these databases into as few as possible; returns when that is done, or when `stopped`.
 
-        `full`: also rewrite files of which something was deleted. Raises DiskFull, StoreClosed.
+        `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed.
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
     def freeze(self, since: int | None = None) -> Frozen:
-        """Put all there is on the shelf, for a backup, with the log behind it.
+        """Capture the whole store on the shelf for a backup, with the log that follows it.
 
-        The log's last record always comes with it. `since`: the log from this record on is wanted too, as far as it is
-        still there. Raises DiskFull, CorruptFile.
+        The last record of the log is always included. `since`: also include the log from this record on, or what
+        remains of it. Raises DiskFull, CorruptFile.
         """
         while True:
             self._region.flush_chosen(everything)
@@ -365,7 +366,7 @@ class Store:
                 return frozen
 
     def _freeze_flushed(self, since: int | None) -> Frozen | None:
-        """None: a LOAD came in between, whose entry the log would bring along, but not its file."""
+        """None if a LOAD came in between: the captured log would include its entry, but not its file."""
         with self._region.flusher.folders:
             with self._lock:
                 if self._region.is_loading:
@@ -379,7 +380,7 @@ class Store:
         return Frozen(unit, options.time_partition_interval, True, capture.schema, (id_,), (capture,))
 
     def _segments(self, first: int, last: int) -> list[tuple[str, int]]:
-        """Those that hold records from `first` to `last`, be they in the log or kept for backups."""
+        """The segments with records from `first` to `last`, both in the log and in the archive for backups."""
         live = self._log.segments()
         numbers = {number for _, number in live}  # one that is just leaving the log may be in both
         found = [*(segment for segment in self._archive.segments() if segment[1] not in numbers), *live]
@@ -387,34 +388,34 @@ class Store:
         return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
 
     def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
-        """What a read of this consistency sees."""
+        """The read point for a read of this consistency."""
         return HERE
 
     def looked_at_schema(self, point: ReadPoint) -> None:
-        """See `Database.looked_at_schema`: all who look see the same."""
+        """See `Database.looked_at_schema`: all readers see the same schema."""
 
     def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
-        """A picture of the store; close it."""
+        """A snapshot of the store; the caller closes it."""
         return self._region.view()
 
     def hold(self, point: ReadPoint = HERE) -> ReadView:
-        """See `Database.hold`: a picture is one of this moment from the start."""
+        """See `Database.hold`: a view is a snapshot of the moment at which it is made."""
         return self.view(point)
 
     def status(self) -> StoreStatus:
-        """Figures of now."""
+        """Current figures."""
         found = self._region.status(self._log.size_bytes)
         problem = self._compactor.problem
         return found if problem is None else replace(found, problems=(*found.problems, problem))
 
     @property
     def compaction(self) -> CompactionCounters:
-        """What compaction did since the store was opened."""
+        """Compaction counters since the store was opened."""
         return self._compactor.counters
 
     @property
     def latest(self) -> LatestCache:
-        """What is kept of the latest points of series."""
+        """The cache of latest points."""
         return self._latest
 
     def clear_caches(self) -> None:
@@ -427,11 +428,11 @@ class Store:
         return self._region.partition_status()
 
     def blocked_by(self) -> str | None:
-        """Why writes are refused at the moment, or None."""
+        """Why writes are currently refused, or None."""
         return self._log.blocked_by() or self._region.blocked_by()
 
     def close(self) -> None:
-        """End; what is in memory stays in the log. Idempotent."""
+        """Close the store; unflushed data stays in the log. Idempotent."""
         if not self._region.refuse_all():
             return
         if self._syncer is not None:
@@ -445,7 +446,7 @@ class Store:
 
 
 def _frame_of(tablet: Tablet) -> TabletFrame | None:
-    """As it is logged; None if it cannot be."""
+    """The tablet's frame as it goes into the log; None if it cannot be encoded."""
     try:
         (frame,) = frames_of([tablet])
     except (UserMistake, ValueError):  # no rows
@@ -455,7 +456,7 @@ def _frame_of(tablet: Tablet) -> TabletFrame | None:
 
 @contextmanager
 def _disk_errors(path: str) -> Iterator[None]:
-    """Errors of the disk while a file is loaded."""
+    """Translate disk errors that occur while a file is loaded."""
     try:
         yield
     except OSError as error:

@@ -1,11 +1,11 @@
-"""Statistics instead of rows: made of rows, one for each window, and gathered into columns.
+"""Statistics instead of rows: computed from rows, one per window, and gathered into columns.
 
     rows        . . . . . | . . . . | . . . . . . |          a block, cut at the windows of a grid
     summarised      5          4           6                 a row each: count, first and last time, first, last, ...
 
-Both ends of a network use it: a node that holds rows sends what they come to (`summarised`), with what its files have
-stored (`of_summaries`). What is said of rows is what a file would store of them, see `tsfile.statistics`; sums of
-floats are added in row order, as the engine adds rows.
+Both ends of a network connection use it: a node that holds rows sends their statistics (`summarised`), together with
+those stored in its files (`of_summaries`). The statistics of rows equal those that a file would store for them, see
+`tsfile.statistics`; floats are summed in row order, as the engine does.
 
 Pure: any thread.
 """

@@ -1,7 +1,7 @@
 """The write batch: one device, its measurements, times, and one column per measurement.
 
-Rows keep arrival order: times may repeat and be unsorted; for equal times of one series the later row wins, and a null
-never replaces a value. A tablet's arrays belong to the store once it is written (they are views of its log record).
+Rows keep arrival order: times may repeat and be unsorted. For equal times of one series the later row wins, and a null
+never replaces a value. Once a tablet is written, its arrays belong to the store (they are views of its log record).
 
 Pure: any thread.
 """

@@ -1,14 +1,15 @@
-"""A tablet as one frame of bytes, and back without a copy: what the log keeps is what the MemTable reads.
+"""A tablet as one frame of bytes, decoded without a copy: the MemTable reads the same bytes that the log stores.
 
     frame    u32 head bytes | u32 rows | head | u64[columns] shape | times i64[rows] | column | column ...
     head     u16 columns | u8 aligned | u8 0 | u16 device bytes | u16 0 | device | (u8 type | u16 name bytes | name)*
     shape    bit 0: the column has a mask; the rest: bytes of its text data
     column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then, if so, the mask, a byte a row
 
-Everything is little-endian; head, times and every array are padded to 8 bytes, so that the arrays of a frame which
-starts at a multiple of 8 are aligned. A head is the same for all tablets of one shape: it is made and parsed once.
+Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
+whenever the frame starts at a multiple of 8. All tablets of one shape have the same head, which is encoded and parsed
+once.
 
-The frame's integrity is the log's business (a checksum over it); here only lengths are checked. Pure: any thread.
+The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Several series of a device that is not aligned, read by one reader as long as they keep step.
+"""Several series of a non-aligned device, read by one reader as long as they keep step.
 
     s0   |--- chunk 1 ---|   |--- chunk 2 ---|                    |--- chunk 3 ---|
     s1   |--- chunk 1 ---|   |--- chunk 2 ---|   . . MemTable .   |--- chunk 3 ------|
     gives    Block  Block        Block  Block        Apart              Apart
 
-Who writes a device mostly writes all of its measurements at once: then its series have the same times in the same
-chunks and pages. One plan of these does for all of them, their pages are decoded together, and nobody joins them.
+Clients mostly write all measurements of a device at once; its series then have the same times in the same chunks and
+pages. So one read plan serves all of them, their pages are decoded together, and no join is needed.
 
-They keep step in a chunk of a file if they do in that file (`reader_sources`), and nothing else (another file, a
-MemTable, a tombstone) may have points of the device at that time. What is not so, or cannot be told at once, is left to
-who asks (`Apart`): nothing is merged here.
+They keep step in a chunk if they do in its file (`reader_sources`), and if nothing else (another file, a MemTable, a
+tombstone) may have points of the device in that time span. A range for which this does not hold, or cannot be told
+cheaply, is left to the caller (`Apart`): nothing is merged here.
 
 Belongs to one thread at a time.
 """

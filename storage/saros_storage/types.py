@@ -1,4 +1,4 @@
-"""The words everything else is built from: data types, encodings, compressors, time units.
+"""The vocabulary that everything else builds on: data types, encodings, compressors, time units.
 
 The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is.
 A column of a type lives in memory as the NumPy dtype of `NUMPY_DTYPE`; text-like types live as `TextArray`

@@ -1,10 +1,10 @@
-"""Values as texts, as CAST, SELECT LAST and series that were made text show them; and text as Arrow has it.
+"""Values as text, for CAST, SELECT LAST and series that were changed to text; and text in Arrow's layout.
 
     1, 2.5f, 1e10      "1"  "2.5"  "1.0E10"       the shortest digits that read back as the same value, as Java prints
     true, 20240229     "true"  "2024-02-29"       BOOLEAN, DATE
     bytes              "0x6162"                   BLOB
 
-`TextArray` has Arrow's layout, so that both directions cost no copy (only the mask is packed). Arrow is imported when
+`TextArray` has Arrow's layout, so that neither direction copies data (only the mask is packed). Arrow is imported when
 it is first needed. Pure: any thread.
 """
 
