@@ -1,4 +1,4 @@
-"""Which driver runs next: multilevel queue, deadlines, worker threads. Knows nothing of queries' content."""
+"""Which driver runs next: multilevel queue, deadlines, worker threads. It does not look into queries."""
 
 import logging
 

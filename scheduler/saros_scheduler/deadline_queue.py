@@ -1,6 +1,6 @@
 """Deadline queue: which queries are overdue.
 
-A bounded heap of (deadline, item). Times are the caller's: nanoseconds of any clock that does not go back.
+A bounded heap of (deadline, item). The caller supplies all times: nanoseconds of any monotonic clock.
 
 Pure and not thread-safe: the sentinel (`driver_scheduler.py`) adds the lock and the waiting.
 """

@@ -4,16 +4,16 @@
                  ▲                                          ├─▶ runnable: back to READY, charged to its level
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
-Whoever submits a query of one driver may lend its thread: then the driver's first quantum, a short one, is run there,
-if there is room for a guest and the queue would have given the driver to the next worker. It is a quantum as any other
-to the queue, the deadline, the abort and the metrics. What it saves is two hand-overs between threads, which take
-longer than a small query's work.
+A thread that submits a query of one driver may lend itself: it then runs the driver's first quantum, a short one, if
+there is room for a guest and the queue would have given this driver to the next worker. For the queue, the deadline,
+the abort and the metrics it is a quantum like any other. It saves two hand-overs between threads, which take longer
+than the work of a small query.
 
 A query is the set of drivers that were submitted under its id. It ends once, when its last driver is closed: finished,
-or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks.
-The listener hears of it then, so that whoever gets the answer knows that nothing of the query is left.
+or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. Only
+then is the listener notified, so whoever receives the result knows that nothing of the query is left.
 
-Thread-safe. `submit` and `abort` never wait for a driver of another thread. Knows nothing of what drivers do.
+Thread-safe. `submit` and `abort` never wait for a driver on another thread. It does not know what drivers do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A driver's task: its state and the transitions between states.
+"""The task of a driver: its state and the transitions between states.
 
               ready_to_running            running_to_finished
     READY ──────────────────────▶ RUNNING ───────────────────▶ FINISHED
@@ -8,11 +8,12 @@
       └───────────────────────── BLOCKED          to_aborted: READY, RUNNING, BLOCKED ──▶ ABORTED
              blocked_to_ready
 
-Every transition takes the task's lock and looks at the state again: in the time that a thread waited for the lock the
-query may have been aborted, and then the transition answers False and changes nothing.
+Every transition takes the task's lock and checks the state again: the query may have been aborted while the thread
+waited for the lock. The transition then returns False and changes nothing.
 
-Who closes the driver: the worker that finished it; of an aborted task the aborter, unless the task was RUNNING - then
-the worker, when its quantum ends. So `Driver.close` is called once and never while the driver runs.
+Who closes the driver: if it finished, the worker that ran it. If the task was aborted, the aborter; but if the task was
+RUNNING then, the worker does so at the end of its quantum. So `Driver.close` is called once, and never while the driver
+runs.
 """
 
 from __future__ import annotations

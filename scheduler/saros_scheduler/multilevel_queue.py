@@ -7,12 +7,13 @@
       3      60 s .. 300 s               2
       4     300 s ..                     1
 
-A driver sinks as it uses time, so that short queries pass long ones, and long ones still move. `poll` takes the level
-that is furthest behind its share (least `time / weight`), then the driver of it that has run least, then the one that
-waits longest.
+A driver sinks to lower levels as it uses time, so that short queries overtake long ones while long ones still advance.
+`poll` takes the level that is furthest behind its share (least `time / weight`), in it the driver that has run least,
+and among equals the one that has waited longest.
 
-Why a level that was empty re-enters at its expected time: else the credit that it gathered while nobody was in it would
-lock out all others. Why one charge is capped: a driver that hangs in one quantum must not punish its level for minutes.
+A level that was empty re-enters at its expected time; otherwise the credit that it gathered while empty would lock out
+all other levels. A single charge is capped, so that a driver that hangs in one quantum does not penalise its level for
+minutes.
 
 Invariants
   - an item is in at most one level, and only between `offer` and `poll` or `remove`

@@ -1,7 +1,7 @@
-"""The ready queue: `MultilevelPriorityQueue` behind one lock, with the same verbs, and `take`, which waits.
+"""The ready queue: `MultilevelPriorityQueue` behind one lock, with the same methods, and a blocking `take`.
 
-Urgent items (system queries such as SHOW QUERIES) are taken before all others; who offers an item may be given it
-back, if its turn is now. Thread-safe.
+Urgent items (system queries such as SHOW QUERIES) are taken before all others. `offer_or_take` hands an item straight
+back to its caller, if its turn is now. Thread-safe.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Whether what this thread computes is still wanted: for drivers with steps that take long.
+"""Whether the current thread's computation is still wanted: for drivers with long steps.
 
-Between steps the scheduler looks itself. A loop that may go on for more than some 200 ms calls `require_wanted` in it;
-when the query was aborted meanwhile (its time is over, somebody cancelled it), that breaks the step off. The query ends
-with the cause that it had before. Outside of drivers, everything is wanted.
+Between steps the scheduler checks by itself. A loop that may run for more than some 200 ms calls `require_wanted`,
+which breaks the step off if the query was aborted meanwhile (timed out or cancelled). The query still ends with the
+cause of the abort. Outside of drivers, everything is wanted.
 
-What runs on a thread is the only state of this module: computations do not know their driver.
+The only state of this module is which task runs on each thread; computations do not know their driver.
 """
 
 from __future__ import annotations

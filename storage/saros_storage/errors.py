@@ -1,4 +1,4 @@
-"""What storage raises, one class per what the caller should do; the codes are listed in `saros_wire.status`.
+"""The errors that storage raises, one class per reaction of the caller; codes are listed in `saros_wire.status`.
 
 StorageError                 root: `code` and a sentence that says what to do
  ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)

@@ -1,4 +1,4 @@
-"""Backups: a folder of their own that holds what captures held, each file once, named by its content.
+"""Backups: a folder of their own with the content of captures; each file is stored once, named by its content.
 
 source        where a backup comes from: a capture here or elsewhere
 catalog       what one backup is made of, and its bytes

@@ -1,4 +1,4 @@
-"""A backup's catalog: all that it is made of; the files themselves are objects, named by their SHA-256.
+"""A backup's catalog: the list of all its parts; the files themselves are objects, named by their SHA-256.
 
     saros-backup 1 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}

@@ -1,12 +1,13 @@
-"""One backup: what a source captured, copied file by file, then its catalog.
+"""Make one backup: copy the captured files of a source one by one, then write the catalog.
 
     full           every file is copied, and takes the place of an earlier copy of the same content
     incremental    files that an earlier backup has are not copied again, nor looked at
 
-The log is copied from where the last backup ended, if it is still there: then every point in between can be restored.
+The log is copied from where the last backup ended, if it still exists there; then every point in between can be
+restored.
 
-Each file is compared with its size and checksum in the manifest as it comes; each piece of the log, record by record. A
-backup that was cut short goes on from what it had copied. Runs on one thread.
+Each file is verified against the size and checksum in its manifest as it arrives, and each piece of the log record by
+record. A backup that was interrupted continues from what it had copied. Runs on one thread.
 """
 
 from __future__ import annotations

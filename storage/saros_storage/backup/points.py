@@ -5,9 +5,9 @@
     log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were gone)
     points 40 ........................ 90       200
 
-A backup's files and its log lead to all points from its `floor` to where the log ends: its own, and that of the backups
-behind it for as long as each goes on where the one before it ended. The newest backup that leads there is taken.
-Moments are told by the marks in the log, to a second. Pure.
+A backup's files and its log lead to every point from its `floor` to the end of the log: its own log, followed by the
+logs of later backups for as long as each continues where the one before it ended. The newest backup that leads to the
+point is chosen. Moments are resolved by the clock marks in the log, to a second. Pure.
 """
 
 from __future__ import annotations

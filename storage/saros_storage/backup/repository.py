@@ -5,8 +5,8 @@
     partial                     objects of a backup in the making that are durable: what it goes on from
     partial.new                 the object in the making
 
-Objects that neither a catalog nor `partial` names are of a backup that came to no end: the next one removes them.
-Belongs to one thread of one process.
+Objects that neither a catalog nor `partial` names belong to a backup that was never finished; the next one removes
+them. Belongs to one thread of one process.
 """
 
 from __future__ import annotations

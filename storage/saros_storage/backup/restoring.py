@@ -1,11 +1,11 @@
-"""A new data folder from a backup: it is there as a whole, or not at all.
+"""Restore a backup into a new data folder, which then exists as a whole or not at all.
 
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 
-Every content is compared with its checksum as it is copied. A store's folder replays the log up to the point when it is
-opened; a LOAD there would need a file that is no part of the log, so a point behind one is refused. What a node of a
-cluster had becomes a store's folder, whose log begins anew: it is the data of that node, and nobody's vote. Runs on one
-thread.
+Every file is verified against its checksum as it is copied. A folder restored from a store replays the log up to the
+chosen point when it is opened. A LOAD in that part of the log would need a file that the log does not contain, so a
+point behind a LOAD is refused. A cluster node's backup becomes the folder of a store, whose log starts anew: it keeps
+that node's data, but not its votes in Raft. Runs on one thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a backup comes from: captures on the shelf of a process, this one or another."""
+"""The source of a backup: captures on the shelf of this process or another."""
 
 from __future__ import annotations
 

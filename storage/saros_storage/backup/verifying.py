@@ -1,4 +1,4 @@
-"""Whether all that backups are made of is there, and as it was. Nothing is changed. Runs on one thread."""
+"""Verify that everything that backups consist of exists and is unchanged. Changes nothing. Runs on one thread."""
 
 from __future__ import annotations
 

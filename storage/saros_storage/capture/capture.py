@@ -1,4 +1,4 @@
-"""What is taken of a region at one moment, and what that promises.
+"""A capture: what is taken of a region at one moment, and what it guarantees.
 
     entries of the log   ... 41 42 43 | 44 45 46 | 47        index 43, reached 46
     chosen partitions    have all of ... 43, perhaps some of 44 45 46, nothing of 47

@@ -1,4 +1,4 @@
-"""All that one process captured for a backup: a store's one capture, or those of a cluster's groups at one node.
+"""Everything that one process captured for a backup: one capture of a store, or one per group of a cluster node.
 
 Values; pure: any thread.
 """

@@ -1,10 +1,10 @@
-"""A capture's files, fetched piece by piece into a folder.
+"""Fetch the files of a capture, piece by piece, into a folder.
 
     partitions    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/     as a region has them, durable
     files         <folder>/<number>                                      as on a shelf, for who links and syncs them
 
-Each file is compared with the size and the checksum that its manifest gives. Small ones come several in a piece, and
-several pieces may be fetched at a time: the line has no pauses in between.
+Each file is verified against the size and checksum in its manifest. A piece may carry several small files, and several
+pieces may be in flight at a time, so that the connection is never idle.
 """
 
 from __future__ import annotations

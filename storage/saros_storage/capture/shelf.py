@@ -1,11 +1,11 @@
-"""Captures on lease: hard links to their files, which stay until they are let go.
+"""Captures on lease: hard links to their files, which remain until the lease ends.
 
     put        links the files of partitions, and segments of the log     id: 16 random bytes
     listing    the capture, as bytes
     read       a piece of a file, by its number; this renews the lease
     release    or nobody reads for its lease, or the process starts anew: the links go
 
-What is read of a linked segment are the records that were asked for, though the log may write behind them.
+A read of a linked segment returns only the requested records, even if the log is still appending to that file.
 
 Thread-safe.
 """

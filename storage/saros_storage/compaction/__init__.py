@@ -1,4 +1,4 @@
-"""Compaction: files of a partition become fewer, without overlaps and without what was deleted.
+"""Compaction: merges files of a partition into fewer, without overlaps and without deleted points.
 
 picker       which files to merge next: pure
 merging      one job: sources in, temporary files out; whole chunks are copied, what overlaps is merged

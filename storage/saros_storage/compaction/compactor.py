@@ -1,4 +1,4 @@
-"""The thread that compacts, of one store or of all regions of a node: when, how fast, and what becomes of a failure.
+"""The compaction thread of one store, or of all regions of a node: when, how fast, and how failures are handled.
 
     flushed, deleted, expired, opened ─▶ due ─┐
     MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worth it
@@ -8,9 +8,9 @@
     a source that does not go with others             left alone until the next start
     a full disk, another failure                      named in `problem`; tried again after a while
 
-The thread is there while there is something to do. A job asks at every step whether it is to go on, and rests as `pace`
-says; nothing that others wait for is held then. `wake` may be called with any lock held; the compactor's own is held
-only for looking and noting.
+The thread exists while there is work. At every step a job checks whether it was cancelled, and rests as `pace` says; it
+holds no lock that others wait for while it rests. `wake` may be called with any lock held; the compactor's own lock is
+held only for brief reads and updates of its state.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""How much of a file is dead, expired or deleted by tombstones: what a rewriting of it would give back.
+"""How much of a file is dead (expired, or hidden by tombstones): the space that a rewrite of it would reclaim.
 
     chunk of 100 points   |--------------------|
     dead times          ~~~~~~~~     ~~~     ~~~~~
     counts as live              |----------|              as many dead points as times before and behind it
 
-Only dead times at a chunk's ends count. A chunk that was just written anew has none, whatever holes it has: so no file
-is written twice for the same dead points, and nothing about it need be remembered. Points are taken to lie evenly.
+Only dead times at the ends of a chunk count. A freshly rewritten chunk has none there, whatever holes it has, so no
+file is rewritten twice for the same dead points, and no state is needed to prevent that. Points are assumed to be
+evenly spaced.
 
-What was found of a file holds until its tombstones or rules change, or time has moved on by a part of what it spans.
-Belongs to the compactor's thread.
+The result for a file is valid until its tombstones or rules change, or until time has moved on by a fraction of the
+file's time span. Belongs to the compactor's thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One job: the files that were picked become one file, or a few.
+"""One merge job: the chosen files become one file, or a few.
 
     per device, and per series unless it is aligned:
 
@@ -6,17 +6,18 @@
     rank 2                            |--- chunk ---|
     out      copied            decoded, merged, written     decoded, written with its neighbours
 
-What is read is what the series reader reads, over the sources and the tombstones alone: so a query finds the same rows
-in the merged file as it would find in the sources. A chunk that nothing overlaps, that no tombstone touches, that is
-not expired and that is large enough goes into the new file as it is, without being decoded; since that would carry
-damage along, every source is first compared with its checksum.
+The job reads through the series reader, over the sources and the tombstones alone, so a query finds the same rows in
+the merged file as in the sources. A chunk is copied without decoding if nothing overlaps it, no tombstone touches it,
+it is not expired and it is large enough. Since a copy would carry damage along, every source is first verified against
+its checksum.
 
-Two sources may hold a series with different types if its type was changed: then all is written with the one that the
-others read as (`retyping`), and a chunk of another type is not copied. They may hold a device differently (aligned and
-not, or types that do not read as one another) if it was dropped and made anew; what tombstones hide of it is left out
-here. If more is left, the files do not go together: `Unmergeable`.
+Two sources may hold a series with different types if its type was changed. Everything is then written with the type
+that the other types can be read as (`retyping`), and chunks of other types are not copied. Two sources may hold a
+device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
+created again; the part that tombstones hide is left out here. If more than one form remains, the files cannot be
+merged: `Unmergeable`.
 
-Memory: of an aligned device all columns of a run of pages of each source, of others one column; the rows of a chunk
+Memory: for an aligned device, all columns of a run of pages of each source; otherwise one column; the rows of the chunk
 that is being gathered; the index of the file that is being written. Belongs to one thread.
 """
 

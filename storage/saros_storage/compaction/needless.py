@@ -1,11 +1,11 @@
-"""Which tombstones nothing is left for.
+"""Which tombstones can be dropped, because no file has points left that they hide.
 
     tombstone rank 5      files   3  merged by this job, which left out what it hides
                                   6  outranks it                                            -> goes
                                   4  another that it may hide something of                  -> stays
 
-MemTables that are not in files yet count as files do. A tombstone that is dropped while the log still has its deletion
-may come back when the log is replayed; then it hides nothing again. Pure.
+MemTables that are not in files yet count like files. If a tombstone is dropped while its deletion is still in the log,
+a replay may bring it back; it then hides nothing. Pure.
 """
 
 from __future__ import annotations

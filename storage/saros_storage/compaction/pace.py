@@ -1,10 +1,10 @@
-"""How fast a job may go: so many bytes a second, and no more than a quarter of a thread's time.
+"""The pace of a job: a limit of bytes per second, and at most a quarter of a thread's time.
 
     work |###|         |###|         |##|            after each slice a pause: three times as long as it took, or
     rest     |.........|   |.........|  |..........  as long as its bytes should have taken, if that is longer
 
-The pauses are what writers and queries get the interpreter in. A rate of 0 means no limit and no pauses. Pure; belongs
-to one thread.
+The pauses let writers and queries have the interpreter lock. A rate of 0 means no limit and no pauses. Pure; belongs to
+one thread.
 """
 
 from __future__ import annotations

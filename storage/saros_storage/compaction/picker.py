@@ -1,22 +1,23 @@
 """Which files of a partition are merged next.
 
-Files are ordered as readers rank them: (rank, unsequence above sequence). A merged file has one place in that order,
-the highest of its sources'. So a set of sources is *closed* if, first, nothing outside it would be passed by:
+Files are ordered as readers rank them: (rank, unsequence above sequence). A merged file takes one place in that order,
+the highest of its sources. A set of sources must therefore be *closed*. First, no overlapping file outside the set may
+lie between them in rank:
 
     rank      1        2        3        4
     times     a---e    .        c-d      .          {1, 4} would lift a---e over c-d: 3 comes along, or nothing goes
                                          k---m
 
-and second, if one of them is a sequence file, no sequence file outside lies within their times, device by device: so
-what comes out is a sequence file too. What is picked is always closed.
+Second, if one of the sources is a sequence file, no sequence file outside the set may lie within their times, device by
+device, so that the result is a sequence file as well. Every pick is closed.
 
     cross               late rows and what they overlap: when the late rows are many, or in many files
     inner unsequence    neighbours by rank
     inner sequence      neighbours in time
 
-Inner merges take at least `files_min` files, none of them larger than all others together: so a point is rewritten
-once per doubling of its file at most. `everything` asks for all that makes fewer files, or fewer unsequence
-files, whatever it costs.
+Inner merges take at least `files_min` files, none of them larger than all others together, so that a point is rewritten
+at most once per doubling of its file. `everything` asks for every merge that reduces the number of files, or of
+unsequence files, at any cost.
 
     rewriting           one file, when half of it is dead (`dead`): it gives back what it costs at least
 

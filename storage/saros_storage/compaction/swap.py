@@ -1,4 +1,4 @@
-"""A job's files take the place of its sources.
+"""Replace the sources of a job by its output files.
 
     temporary files, durable     written by `merging`, without any lock
     folders held                 nobody flushes, drops or takes snapshots meanwhile

@@ -15,8 +15,8 @@
 
     * only values of which every bit comes back (see `scaled`)
 
-What else the format knows is refused with `UnsupportedEncoding`. Every decoder checks its input: malformed bytes raise
-DecodeError, and nothing is allocated beyond what the count asks for (DICTIONARY: beyond `TEXT_BYTES_MAX`).
+Any other encoding of the format is refused with `UnsupportedEncoding`. Every decoder checks its input: malformed bytes
+raise DecodeError, and nothing is allocated beyond what the count requires (DICTIONARY: beyond `TEXT_BYTES_MAX`).
 
 Pure: any thread.
 """

@@ -1,4 +1,4 @@
-"""Which codec serves which encoding and type, over the kernels; see the package."""
+"""The table of codecs by encoding and type, on top of the kernels; see the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What codecs raise; the TsFile reader turns it into an error that names the file."""
+"""The errors of codecs; the TsFile reader turns them into an error that names the file."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Encodings that Saros reads in others' files and never writes: a decoder of one page each.
+"""Encodings that Saros reads in files of other writers and never writes: a decoder of one page each.
 
     ZIGZAG                    uvar bytes | uvar count | ZigZag integers
     SPRINTZ, RLBE             see their kernels; a SPRINTZ tail is RLE (integers) or GORILLA (FLOAT)
     RLE of floats             uvar m | integers: round(value * 10^m), so what was written is not what is read
     TS_2DIFF of floats        the same, with an m that `scaled` does not divide by exactly
 
-The two Apache writers differ on SPRINTZ of DOUBLE and RLBE of FLOAT and DOUBLE; those are not read, since a file does
-not say who wrote it. Nor is the form of scaled floats with values that do not scale. Pure.
+The two Apache writers differ on SPRINTZ of DOUBLE and on RLBE of FLOAT and DOUBLE; these are not read, since a file
+does not name its writer. The form of scaled floats that contains values that do not scale is not read either. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What several encodings are made of: integers of variable length, RLE runs. Errors are DecodeError. Pure."""
+"""Building blocks of several encodings: variable-length integers, RLE runs. Errors are DecodeError. Pure."""
 
 from __future__ import annotations
 

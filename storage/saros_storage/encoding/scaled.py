@@ -1,9 +1,9 @@
-"""TS_2DIFF of FLOAT and DOUBLE: whole numbers, and by which power of ten they are divided.
+"""TS_2DIFF of FLOAT and DOUBLE: whole numbers, and the power of ten that divides them.
 
     page    uvar m | TS_2DIFF of round(value * 10^m), as INT32 (FLOAT) or INT64 (DOUBLE)        value = whole / 10^m
 
-Other writers take an m that somebody declared, and lose digits. Here a page is written only if what will be read is
-what was written, bit by bit. All readers divide doubles, and round once more to have a FLOAT. Pure.
+Other writers take a declared m and lose digits. Here a page is written this way only if every value reads back bit by
+bit. All readers divide as doubles, and round once more for FLOAT. Pure.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Kernel over points: which of them a swinging door (SDT) keeps.
+"""Kernel over points: which of them swinging-door compression (SDT) keeps.
 
     stored point o        doors: the steepest line from it below all points behind it, and the flattest above all,
            | ` - .  x x   each moved towards them by the deviation
            o - - x        they open with every point; once they no longer meet, no line from o is near all points,
              ` x          so the point before is stored, and the doors hang there from now on
 
-The first and the last point are kept. So is what is no number, with its neighbour before: it is on no line. Points at
-most `shortest` behind the stored one are dropped unseen, but for the one that broke the doors before; one that is
-`longest` or more behind it is stored. All as in IoTDB, but for what is no number.
+The first and the last point are kept. A value that is not a number (NaN or infinite) lies on no line, so it is kept,
+with the point before it. Points at most `shortest` after the stored one are dropped without a look, except the point
+that broke the doors before; a point `longest` or more after it is stored. All this is as in IoTDB, except for values
+that are not numbers.
 
-A straight line through what is kept passes what was dropped at about the deviation, at most at twice it.
+A straight line through the kept points passes the dropped ones at about the deviation, and at most at twice it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Floating numbers that are whole numbers divided by a power of ten, to the bit: 20.25 is 2025 / 10^2.
+"""Floating-point numbers that equal a whole number divided by a power of ten, to the bit: 20.25 is 2025 / 10^2.
 
-What sensors tell has a few decimals, mostly. A division of two numbers that a double holds exactly is rounded once, so
-whoever divides again gets the very same bits: all readers of TsFile do (see `saros_storage.encoding.scaled`).
+Sensor values mostly have a few decimals. Dividing two numbers that a double holds exactly rounds only once, so
+repeating the division gives the same bits, and all readers of TsFile do so (see `saros_storage.encoding.scaled`).
 """
 
 from __future__ import annotations

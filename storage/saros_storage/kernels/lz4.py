@@ -1,11 +1,11 @@
-"""LZ4 blocks, many in one call: what stores pages in LZ4 would else ask for the interpreter's lock at each.
+"""LZ4 blocks, many in one call, so that a reader need not take the interpreter lock again for each page.
 
     sequence    u8 literals (4 bits), match (4 bits) | more of literals | literals | u16 distance | more of match
     lengths     15 goes on in bytes, up to one that is not 255; a match has 4 bytes more than it says
     a block ends with literals, five at least if there is a match; a distance is never 0
 
-Nearly all sequences are short: where neither end is near, they are copied in pieces of fixed size, which may write
-more than is theirs, up to `_NEAR` bytes. Source: lz4_Block_format.md of the LZ4 project.
+Nearly all sequences are short. Where neither end of the buffer is near, they are copied in pieces of fixed size, which
+may write up to `_NEAR` bytes past their own end. Source: lz4_Block_format.md of the LZ4 project.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Union of sorted time arrays: what merges of overlapping sources and time joins are made of.
+"""Union of sorted time arrays: the basis of merges of overlapping sources and of joins by time.
 
     a        10 20    40            times        10 20 30 40
     b           20 30               a lands at    0  1     3
                                     b lands at       1  2
 
-Every input is strictly increasing; so is the union. Where a source's rows land says all: to merge by rank, write the
-sources' values to their places, lowest rank first; to join, write each into a column of its own.
+Every input is strictly increasing; so is the union. The positions of a source's rows in the union are all that is
+needed: to merge by rank, write each source's values to their positions, lowest rank first; to join, write each into its
+own column.
 
-Two arrays take one pass, many are united smallest first (as in a Huffman tree), so that one long array with many short
-ones costs hardly more than the long one. Equal and disjoint pairs take no pass at all; where one is far shorter (late
-rows), what lies between its rows is copied.
+Two arrays take one pass. Many are united smallest first (as in a Huffman tree), so that one long array with many short
+ones costs hardly more than the long one. Equal and disjoint pairs take no pass at all; where one array is far shorter
+(late rows), the stretches of the other between its rows are copied.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What the pages of a series that is not aligned are made of, many in one call.
+"""The parts of pages of a non-aligned series, many pages in one call.
 
 page        uvar bytes of times | times | values          point_sections: where times and values begin
 values      PLAIN: big-endian, 4 or 8 bytes each          plain_decode
 times       one page's after the other's                  pages_span: each page's first and last time as it should be
 
 Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with TS_2DIFF values by
-another, `lz4_ts2diff_points`: the caller asks once for the interpreter's lock, and a page is in the processor's cache
-when its values are decoded.
+another, `lz4_ts2diff_points`: the caller takes the interpreter lock only once per call, and each page is still in the
+processor's cache when its values are decoded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """LEB128 integers and length-prefixed text: TsFile's PLAIN INT32 and TEXT, and ZIGZAG.
 
-Positions are unsigned: an index that may be negative costs NumPy's wrap-around, and keeps copies from being vectors.
+Positions are unsigned: a possibly negative index costs NumPy's wrap-around, and keeps copies from being vectorised.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A few bytes copied or read within kernels, in one instruction each: what a loop costs, short copies cannot pay.
+"""Copies and reads of a few bytes within kernels, in one instruction each: short copies cannot afford a loop.
 
-Compiled they read and write without looking at the arrays' ends, so that a caller must know that all bytes are there.
-Pieces of one array that overlap are copied as if all were read first.
+When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
+pieces of one array are copied as if everything were read first.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""LOAD: a TsFile that somebody else wrote becomes part of a store, as if its points were written now.
+"""LOAD: a TsFile from elsewhere becomes part of a store, as if its points were written now.
 
     foreign file ─copy, check─▶ staged/17.../source.tsfile ─split by (database, slice)─▶ 17.../1.tsfile  2.tsfile ...
     log entry    schema changes, staged files                    from here on the file is loaded, all of it
     partitions   active MemTable frozen │ staged file │ next MemTable         its rank is between theirs; readers see it
     flusher      links it into seq/ or unseq/, manifest, removes the staged name                in the log's order
 
-So a crash before the entry leaves staged files that the next start removes, and one after it replays the entry, for
-those partitions whose manifests do not have it.
+A crash before the log entry leaves staged files that the next start removes. A crash after it replays the entry, for
+those partitions whose manifests do not have its files yet.
 
     content      what a file holds; what schema it needs; conflicts: pure
     splitting    one file's points into files of one partition each

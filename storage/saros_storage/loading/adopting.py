@@ -1,7 +1,8 @@
-"""A loaded file becomes one of its partition's: linked under a name of its own, to be put into the manifest.
+"""Adopt a loaded file into its partition: link it under a name of its own, ready for the manifest.
 
-Sequence, if no device has points within the times that a sequence file has of it; else unsequence. The staged names
-stay until the manifest has the file, so that a crash before it leaves all as it was. Called by the flusher's thread.
+It becomes a sequence file if none of its points lies within the time span that a sequence file has of the same device;
+otherwise it is unsequence. The staged names stay until the manifest has the file, so a crash before that changes
+nothing. Called by the flusher's thread.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a foreign TsFile holds, and whether it fits a schema.
+"""The content of a foreign TsFile, and whether it fits a schema.
 
     file     root.a.d (aligned)  temp FLOAT      tree        root.a.d aligned, temp DOUBLE
     changes_for -> UserMistake 507: root.a.d.temp is DOUBLE, the file has FLOAT
              or -> CreateDatabase, CreateSeries: what is missing
 
-A type is never converted, and a device is aligned or not as the schema has it: what does not fit is refused, and all of
-it named. A type that a series had before it was changed fits. Encoding and compressor of a new series are those of its
-first chunk. Pure over a mapped file.
+A type is never converted, and each device must be aligned or not as the schema has it. A file that does not fit is
+refused, and the error names every conflict. A type that a series had before a change of type does fit. A new series
+gets the encoding and compressor of its first chunk. Pure over a mapped file.
 """
 
 from __future__ import annotations

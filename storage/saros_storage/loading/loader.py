@@ -3,7 +3,7 @@
     with the schema as it is:  copy, check, split    no lock: minutes, for a large file
     under the store's lock:    do the databases of its devices still stand? then changes and log entry
 
-Made for one use, by the thread that loads.
+Used once, by the thread that loads.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A file whose points lie in several partitions becomes one file for each: no file crosses a slice.
+"""Split a file whose points lie in several partitions into one file for each: no file crosses a slice.
 
     root.a.d   |--chunk--|--chunk--|          slice 0: root.a.d |--chunk--|-ch    slice 1: unk--|
                     slice 0   | slice 1
 
-Points are decoded and written anew with the encodings of their series; one partition is written after the other, so
-memory holds what a chunk decodes to. Pure over mapped files, apart from the writer's file.
+Points are decoded and written again with the encodings of their series. Partitions are written one after another, so
+memory holds only what one chunk decodes to. Pure over mapped files, apart from the writer's file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A file that a LOAD laid ready for one partition: as the log entry names it, and in its partition's queue.
+"""A file that a LOAD staged for one partition: as its log entry names it, and in its partition's queue.
 
     staged folder   17.../1.tsfile  1.tsfile.resource    names never given twice; removed when the manifest has the file
 
-A `LoadedFile` waits among the frozen MemTables, is read like a file meanwhile, and has the rank of its place. Values.
+A `LoadedFile` waits among the frozen MemTables. Meanwhile it is read like a file, with the rank of its place. Values.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     .staged/1700000000000000000/source.tsfile      the copy that is looked at, removed before the log entry
                                 1.tsfile .resource  durable, names included, before the log entry
 
-No name is given twice, though the clock be set back: a replay removes the files of a LOAD that its partitions have, by
-their names.
+No name is used twice, even if the clock is set back, because a replay removes by name the files of a LOAD that its
+partitions already have.
 
-Whoever owns the region calls; `begin`, `pass_by` and `cancel` from any thread.
+Called by the owner of the region; `begin`, `pass_by` and `cancel` by any thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The write-ahead log: records, segments, group commit. Knows nothing of what it holds."""
+"""The write-ahead log: records, segments, group commit. It does not interpret its payloads."""
 
 from saros_storage.log.log_syncer import LogSyncer
 from saros_storage.log.record import Record

@@ -1,9 +1,9 @@
-"""Segments that left the log, kept for backups: the oldest go when they take more than they may.
+"""Segments that left the log, kept for backups: the oldest are removed when they exceed their limit.
 
     log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
     archive/                            7.log                           linked, durably, before it leaves the log
 
-Called by the flusher's thread, or whoever holds what keeps it from cutting the log.
+Called by the flusher's thread, or by a thread that holds the lock which keeps the flusher from cutting the log.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Marks of time in a store's log: so that a backup's log can be cut at a moment.
+"""Clock marks in a store's log, so that a restore can stop at a moment in time.
 
     records   mark 10:00:00 | write | write | mark 10:00:01 | write ...
 
-A mark is logged before an entry if the last one is a second old. It says when the entries behind it were logged, at the
-earliest; those before it were, at the latest. Nothing else looks at marks. Pure: any thread.
+A mark is logged before an entry if the last mark is at least a second old. Entries after the mark were logged at its
+time or later, entries before it at its time or earlier. Nothing else reads marks. Pure: any thread.
 """
 
 from __future__ import annotations

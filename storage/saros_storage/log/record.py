@@ -2,13 +2,13 @@
 
     u32 payload bytes | u32 crc32 | u48 index | u16 check | u32 group | u16 kind | u16 unsynced | payload, padded to 8
 
-Little-endian. crc32 is of the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check` is
-of these fields alone, see `_check`. What a payload aligns to 8 bytes is aligned in a mapped segment too. Indices of a
-log rise by one.
+Little-endian. crc32 covers the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check`
+covers these fields alone, see `_check`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment
+too. The indices of a log rise by one.
 
-`unsynced` is one more than the number of records before this one that were not fsynced when it was written (65535: at
-least so many). So a record says what was fsynced by then: all up to `index - unsynced`. That decides what it means if a
-record does not hold, at which reading has to end:
+`unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
+least so many). So a record tells what was fsynced by then: everything up to `index - unsynced`. When a record is bad
+and reading has to end there, this decides what the damage means:
 
     power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and of 10 the disk had not got all
                         unsynced: 1 2 3           11 says: 8 is fsynced. So nobody was told of 10: a cut tail
@@ -17,16 +17,17 @@ record does not hold, at which reading has to end:
 
     It is a cut tail, unless some good record behind it says that it was fsynced: then the segment is damaged.
 
-Power cuts keep any of the blocks that were not fsynced, in any order: so all that is behind is searched for such
-records, not only the place where the next should be. A bad record whose `check` holds is skipped as a whole, since its
-payload might contain what looks like records. Before a good record can follow that knows of a bad one only "at least
-65535 unsynced", as many must have been written without a fsync: in durability `fsync`, none.
+A power cut may keep any of the blocks that were not fsynced, in any order. So everything after a bad record is searched
+for such evidence, not only the place where the next record should be. A bad record whose `check` holds is skipped as a
+whole, since its payload might contain bytes that look like records. A good record that says only "at least 65535
+unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were written
+without a fsync, which never happens with durability `fsync`.
 
-Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 is of
-u64 index, u32 group, u32 kind, payload. Such a one right behind a bad one means damage, whatever was fsynced.
+Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 covers
+u64 index, u32 group, u32 kind, payload. An old record right behind a bad one means damage, whatever was fsynced.
 
-Who reads a log that another process writes, and looks for few of its records, reads `heads` alone: what a later record
-says was fsynced is whole, and of what nobody says so yet, `whole_record` tells.
+A process that reads another process's log, and needs few of its records, reads `heads` alone: records that a later one
+says were fsynced are intact, and `whole_record` verifies those that no later record vouches for yet.
 
 Pure: any thread.
 """

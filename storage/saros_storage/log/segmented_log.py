@@ -4,22 +4,25 @@
         the first that waits becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
         the others wait for it; whoever came too late leads the next round
 
-So one fsync serves all who came while the one before ran, and a single client pays no hand-over between threads.
+So one fsync serves everyone who arrived while the previous one ran, and a single client pays for no hand-over between
+threads.
 
     fsync           wait returns when the record is fsynced
     os              wait returns when the operating system has it
     interval:<ms>   like os; `sync_due` fsyncs at most so often (the store's timer calls it)
 
-What is fsynced is written over zeros that were put there before, some MiB at a time: the file's size then changes
-rarely, which halves the cost of most fsyncs. At recovery such a tail is no record, and is cut off.
+Records are written over zeros that were put there before, some MiB at a time. The file's size then rarely changes,
+which halves the cost of most fsyncs. Recovery does not take such a tail for records, and cuts it off.
 
-A power cut may leave any part of the records that were not fsynced, with holes between them. Each record says how many
-before it were not fsynced when it was written; so what a hole took from nobody (a cut tail) and what damage took from
-what was acknowledged are told apart, see `record`. Only the last segment can have a cut tail: those before it were
-fsynced before it was made. In durability `os` and `interval` a hole in what was never fsynced is a cut tail, too.
+A power cut may keep any part of the records that were not fsynced, with holes between them. Each record says how many
+before it were not fsynced when it was written. This tells a hole that lost nothing acknowledged (a cut tail) from
+damage to acknowledged records, see `record`. Only the last segment can have a cut tail, since each segment is fsynced
+before the next one is made. With durability `os` and `interval`, a hole in records that were never fsynced is a cut
+tail as well.
 
-A failed write or fsync is never retried: the log is over and says so to everyone (LogFailed). A full disk is different:
-the queue's records are taken back as if they had never come (DiskFull), and the log goes on when there is room.
+A failed write or fsync is never retried: the log stops for good and raises LogFailed for everyone. A full disk is
+different: the queued records are withdrawn as if they had never come (DiskFull), and the log goes on when there is
+space again.
 
 Thread-safe. Knows nothing of what payloads mean; all Raft groups of a node share one log.
 """

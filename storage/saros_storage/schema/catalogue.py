@@ -1,12 +1,12 @@
-"""What a schema says beside databases and series, by kind and key: templates, where they are set, and the like.
+"""The rest of a schema, beside databases and series, by kind and key: templates, where they are set, and the like.
 
     ("template", "t1")         {"aligned": false, "columns": [...]}
     ("template on", "root.a")  "t1"
 
-What a text means is its user's business. Each entry has a number, and of entries for one key the one with the highest
-counts, as of rules of TTL: so those who got them in different orders have the same ones in the end. An entry that was
-taken back is kept as one without a text, for its number. Between equal numbers (of two who did not know of each other)
-the text that sorts last counts.
+The catalogue does not interpret the texts. Each entry has a number, and of several entries for one key the one with the
+highest number counts, as for TTL rules. So replicas that receive entries in different orders end up with the same ones.
+A removed entry is kept without a text, for its number. Between equal numbers (from two writers who did not know of each
+other) the text that sorts last counts.
 
 An immutable value.
 """

@@ -1,7 +1,8 @@
 """Changes of the schema: what is checked, logged and applied; and their bytes in the log.
 
-A change says all that its effect depends on, so applying the same changes in the same order gives the same tree. Bytes
-are UTF-8 JSON: `["CreateDatabase", "root.a"]`; changes are rare and people read logs. Pure: any thread.
+A change contains everything that its effect depends on, so applying the same changes in the same order gives the same
+tree. Its bytes are UTF-8 JSON: `["CreateDatabase", "root.a"]`; changes are rare, and people read logs. Pure: any
+thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a schema is made of: series, devices, and the rules about encodings. Pure values: any thread."""
+"""The elements of a schema: series, devices, and the rules about encodings. Pure values: any thread."""
 
 from __future__ import annotations
 

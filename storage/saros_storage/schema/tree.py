@@ -3,13 +3,13 @@
     root ─ plant ◆ ─ hall ─ pump1 {temperature, pressure}          ◆ database   {} device
                    └ line2 ─ pump7 {temperature}
 
-A change is checked as a whole (`check` raises and nothing happened), logged by the store, then applied. Databases do
-not nest. A series is a leaf: nothing lies below it. Names and aliases of one device do not repeat,
-but for an alias that is its series' name.
+A change is checked as a whole (if `check` raises, nothing has changed), logged by the store, then applied. Databases do
+not nest. A series is a leaf: nothing lies below it. Names and aliases of one device are unique, except that an alias
+may equal the name of its own series.
 
-One thread changes the tree at a time (the store's lock); readers need no lock: a device is one dictionary look-up that
-gives an immutable value, and the walk copies the children it passes. `version` grows with every change: plan caches and
-sessions compare it.
+One thread changes the tree at a time (under the store's lock). Readers need no lock: a device is one dictionary look-up
+that returns an immutable value, and a walk copies the children that it passes. `version` grows with every change; plan
+caches and sessions compare it.
 """
 
 from __future__ import annotations

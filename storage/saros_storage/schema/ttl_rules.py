@@ -1,13 +1,13 @@
-"""Rules of how long points live, by prefix of a device's path: the most precise one counts.
+"""TTL rules: how long points live, by prefix of the device path; the most specific rule counts.
 
     root.**            30 days        device root.db.a.d1  ->  1 hour
     root.db.a.**       1 hour                root.db.b     ->  30 days
     root.db.c          INF                   root.db.c     ->  for ever
 
-A pattern is a device's path, or a prefix and `.**`, which means all devices below it. Each rule has a number, and of
-rules for one pattern the one with the highest counts: so those who got them in different orders have the same ones in
-the end. A rule that was taken back is kept as one that says nothing, for its number. Between equal numbers (of two who
-did not know of each other) points live longer.
+A pattern is a device path, or a prefix and `.**`, which means all devices below it. Each rule has a number, and of
+several rules for one pattern the one with the highest number counts. So replicas that receive rules in different orders
+end up with the same ones. A removed rule is kept as an empty one, for its number. Between equal numbers (from two
+writers who did not know of each other) the rule with the longer life counts.
 
 An immutable value.
 """

@@ -1,4 +1,4 @@
-"""Reading a TsFile: the border between the format and the series readers.
+"""Reading a TsFile: the interface between the format and the series readers.
 
     TsFileAccess.device("root.a.d1") -> DeviceIndex
         series["temp"] -> SeriesIndex(type, statistics, chunks=(ChunkMeta, ...))        non-aligned: chunks per series
@@ -7,9 +7,9 @@
     chunk -> pages(...) -> PageSpan(start, end, count, statistics per column) -> read(...) -> Block
 
 Within one file the chunks of a series are in time order and do not overlap. All offsets and sizes are checked against
-the file before use: whatever is wrong raises CorruptFile, a feature that we do not read raises UnsupportedFile.
+the file before use: malformed data raises CorruptFile, and a feature that Saros does not read raises UnsupportedFile.
 
-Thread-safe: the index is cached under a lock, pages are read from a mapped file without one.
+Thread-safe: the index is cached under a lock; pages are read from a mapped file without one.
 """
 
 from __future__ import annotations

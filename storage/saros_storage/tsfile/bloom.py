@@ -2,9 +2,9 @@
 
 Bit index = |h| mod size, h = low 32 bits (signed) of the two halves of MurmurHash3 x64-128, added. Apache's Java takes
 the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only. So the bits of
-both are set for every key: each reader then finds all series. Standard hash: `mmh3`.
+both variants are set for every key, and each reader finds all series. Standard hash: `mmh3`.
 
-Not here: how one asks it; our readers look into the index.
+Not here: querying the filter; our readers search the index directly.
 
 Pure: any thread.
 """

@@ -1,15 +1,15 @@
-"""Checking a TsFile: every page is decoded, and every statistic counted again.
+"""Check a TsFile: decode every page, and recompute every statistic.
 
     page     rows, first and last time, bitmap         checked by whoever decodes it (`pages`)
              first, last, least, greatest, sum         counted here, and held against what the page says
     chunk    the same of its pages together            against what the index says
     series   the same of its chunks together           against what the index says
 
-TsFile has no checksums: what all this agrees with may still not be what was once written. A problem ends the series
-that has it; the others are looked at all the same. Sums of floats are compared as far as the order of summing allows,
-and extremes not at all where a value is NaN, which writers treat differently.
+TsFile has no checksums, so a file that passes all this may still differ from what was once written. A problem ends the
+check of its series; the other series are still checked. Sums of floats are compared within the tolerance that the order
+of summing requires. Extremes are not compared where a value is NaN, which writers treat differently.
 
-Pure over a mapped file: any thread. Memory: what a run of pages decodes to.
+Pure over a mapped file: any thread. Memory: the decoded size of a run of pages.
 """
 
 from __future__ import annotations

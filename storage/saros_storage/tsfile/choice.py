@@ -1,11 +1,11 @@
-"""The encoding that a chunk of floating numbers gets where GORILLA is declared: that, PLAIN or TS_2DIFF.
+"""The encoding of a chunk of floating-point numbers where GORILLA is declared: GORILLA, PLAIN or TS_2DIFF.
 
-GORILLA removes what neighbours share; what is left lies across the bytes, so that a compressor finds little in it.
-Numbers that come again are smaller as they are (PLAIN). Numbers of a few decimals are whole ones with a point, whose
-differences take a few bits each (TS_2DIFF): files of what plants record are half as large. That is for numbers only of
-which every bit comes back.
+GORILLA removes what neighbouring values share; the remaining bits are not aligned to bytes, so that a compressor finds
+little in them. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a
+power of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF
+is used only where every value reads back bit by bit.
 
-Judged by the first rows of the chunk: a trial costs less than to write them. Pure: any thread.
+The choice is made on the first rows of the chunk: a trial costs less than writing them. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     vstr   var(byte length) + UTF-8            names
     rest   big-endian, two's complement / IEEE-754
 
-Whatever the cursor reads is checked against its end first: bytes that the format does not allow raise CorruptFile with
-their place in the file. The limits below bound what a lying file can make a reader allocate.
+The cursor checks every read against its end first: bytes that the format does not allow raise CorruptFile with their
+position in the file. The limits below bound what a malformed file can make a reader allocate.
 
 Pure: a cursor belongs to one thread.
 """

@@ -6,9 +6,9 @@
           ... INTERNAL_MEASUREMENT
             LEAF_MEASUREMENT   every 256th series -> where its run of TimeseriesMetadata starts
 
-Child i of a node covers the bytes from its offset to the next child's, the last one to the node's end. Children lie
-before their parent in the file; reading insists on it, so that no cycle can hold a reader, and it visits no more nodes
-than the file has room for, so that shared children cannot either.
+Child i of a node covers the bytes from its offset to that of the next child, the last one to the end of the node.
+Children precede their parent in the file. Reading insists on this, so that no cycle can trap a reader; and it visits no
+more nodes than the file has room for, so that shared children cannot either.
 
 Writing: `build_index`, pure. Reading: `IndexTree`, thread-safe, with a bounded cache of parsed nodes.
 """

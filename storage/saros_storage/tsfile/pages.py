@@ -4,12 +4,13 @@
     time page           times
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
-Arrays are made for all pages of a call and filled batch by batch: a batch is as many pages as fit in the processor's
-cache, decompressed side by side and decoded by one call. What a page costs in Python bounds how fast files are read,
-and how far two threads get at once: one that decodes a page a call asks for the interpreter's lock every 20 us.
+Arrays are allocated for all pages of a call and filled batch by batch. A batch is as many pages as fit in the
+processor's cache; they are decompressed side by side and decoded by one call. The cost in Python per page limits how
+fast files are read, and how well two threads scale: a thread that decodes one page per call takes the interpreter lock
+every 20 us.
 
-All that a page says is checked: rows against statistics and bitmap, first and last time against statistics, times
-strictly rising. Pure over a mapped file: any thread.
+Everything that a page states is checked: rows against statistics and bitmap, first and last time against statistics,
+times strictly rising. Pure over a mapped file: any thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of series that are not aligned, read by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
+"""Pages of non-aligned series, read by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
 
 Pure: any thread.
 """

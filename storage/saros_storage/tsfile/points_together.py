@@ -1,11 +1,11 @@
-"""Pages of several series, none of them aligned, whose chunks have the same pages: decoded together.
+"""Pages of several non-aligned series whose chunks have the same pages, decoded together.
 
     s0   page page page      one kernel call for all that are of one   values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
     s1   page page page      type, for which there is a kernel         times    known by their bytes, decoded once
     s2   page page page
 
-What a call costs in Python is paid for many series at once, and a thread that decodes asks as seldom for the
-interpreter's lock. Other encodings are read series by series.
+The Python cost of a call is shared by many series, and a decoding thread takes the interpreter lock correspondingly
+rarely. Other encodings are read series by series.
 
 Pure over a mapped file: any thread.
 """

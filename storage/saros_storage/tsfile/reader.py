@@ -1,11 +1,11 @@
 """Reading a TsFile (v4, v3) from a mapped file: implements `access.TsFileAccess`.
 
-Opening reads the tail only. A device is found by binary search through the index; its index, and the headers of chunks,
-are kept in bounded caches, so that a query that touches a series again pays for its pages only. Decoded pages are not
-kept here (see `chunk_cache`).
+Opening reads the tail only. A device is found by binary search through the index. Its index and the headers of its
+chunks are kept in bounded caches, so that a query that reads a series again pays only for its pages. Decoded pages are
+not kept here (see `chunk_cache`).
 
-Names come out canonical, whatever the file's spelling. In files of other writers, whose spelling may differ, a device
-that is not found at once is looked up in a list of all devices, made when first needed.
+Names are returned in canonical form, however the file spells them. In files of other writers, whose spelling may
+differ, a device that is not found directly is looked up in a list of all devices, which is built when first needed.
 
 Thread-safe: caches have locks, everything else is immutable. The mapping lives as long as this reader or anything that
 it returned.

@@ -1,17 +1,17 @@
-"""Times that several series have, decoded once.
+"""Times that several series share, decoded once.
 
-Each series of a device that is not aligned stores times of its own, mostly the same ones as the series before it:
+Each non-aligned series stores its own times, which are mostly the same as those of the series before it:
 
     s0  [times a][values]   s1  [times a][values]   s2  [times b][values]      a is decoded once, b is another
 
-What was decoded last is known by its bytes as stored. To compare them costs little where they are equal, since times at
-even distances take some bytes for 128 rows, and nothing where they differ, which they do at once. Who joins the series
-finds one array, and has nothing to compare.
+Recently decoded times are recognised by their stored bytes. The comparison is cheap where the bytes are equal, since
+times at even distances take a few bytes per 128 rows, and cheaper still where they differ, which shows at once. A join
+of such series gets one shared array, and has no times to compare.
 
-A series is read run by run, and the next one from its beginning again: so what is kept are the runs of a whole series,
+A series is read run by run, and the next one again from its beginning. So the cache keeps the runs of a whole series,
 or of a few that are read side by side.
 
-Any thread: what two threads decode at once, one of them may decode in vain.
+Any thread: two threads that decode the same times at once may both do the work.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     u8 type | vstr name | u8 data type | uvar bytes of chunk list | statistics | { i64 offset, [statistics] }*
 
-Bit 0 of the type says that there are several chunks, and that each has its statistics; a single chunk's are those of
-the series. The time column of an aligned device comes first and is known by its data type (some writers leave out the
-mask).
+Bit 0 of the type says that there are several chunks, each with its own statistics; the statistics of a single chunk are
+those of the series. The time column of an aligned device comes first and is recognised by its data type (some writers
+leave out the mask).
 
 Pure: any thread.
 """

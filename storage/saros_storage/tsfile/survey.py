@@ -1,4 +1,4 @@
-"""What is in a TsFile, from the device down to the page, without decoding any.
+"""The structure of a TsFile, from the device down to the page, without decoding any page.
 
     DeviceSurvey  root.a.d1, aligned
       SeriesSurvey  temp DOUBLE, statistics

@@ -6,17 +6,18 @@
     writer.copy_series(...), writer.copy_aligned(...)                                       the same, from other files
     summary = writer.finish()                                                               index and tail
 
-Rules that the caller keeps (asserted): a device is either aligned or not; times rise strictly, within a call and from
-one call for a series (an aligned device) to the next. The chunks of a device should be written one after the other.
+The caller keeps these rules (asserted): a device is either aligned or not; times rise strictly, within a call and from
+one call for a series (or an aligned device) to the next. The chunks of a device should be written one after another.
 
-An aligned device's columns pair with its time column chunk by chunk, so each must have as many chunks as that. A column
-that a call leaves out gets an empty chunk there; one that first appears late gets its missing empty chunks in a chunk
-group of their own just before the call's. Give all columns from the start and neither happens.
+The columns of an aligned device pair with its time column chunk by chunk, so each must have as many chunks as the time
+column. A column that a call leaves out gets an empty chunk there. A column that first appears late gets its missing
+empty chunks in a chunk group of their own, just before that of the call. Neither happens if every call gives all
+columns.
 
-Where GORILLA is declared, PLAIN or TS_2DIFF may be what is written (`choice.py`); each chunk says what it has.
+Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`choice.py`); each chunk names its encoding.
 
-Memory: encoded data leaves in batches of about 1 MiB; what stays is statistics and offsets per chunk. Not here: syncing
-and closing the file. Belongs to one thread.
+Memory: encoded data is written out in batches of about 1 MiB; only statistics and offsets of each chunk remain. Not
+here: syncing and closing the file. Belongs to one thread.
 """
 
 from __future__ import annotations
