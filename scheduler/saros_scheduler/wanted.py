@@ -4,7 +4,7 @@ Between steps the scheduler checks by itself. A loop that may run for more than 
 which breaks the step off if the query was aborted meanwhile (timed out or cancelled). The query still ends with the
 cause of the abort. Outside of drivers, everything is wanted.
 
-The only state of this module is which task runs on each thread; computations do not know their driver.
+The only state of this module is the task that runs on each thread; computations do not know their driver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _thread = _Thread()
 
 @contextmanager
 def working_for(task: DriverTask) -> Iterator[None]:
-    """This thread runs a task's driver."""
+    """Mark this thread as running a task's driver."""
     before, _thread.task = _thread.task, task
     try:
         yield

@@ -88,10 +88,10 @@ class _Ending:
 
 
 class Journal(Protocol):
-    """Where the entries are logged that a region applies."""
+    """The log of the entries that a region applies, as the region sees it."""
 
     def sync_due(self) -> None:
-        """Make durable whatever was applied so far. Raises StorageError."""
+        """Make everything durable that was applied so far. Raises StorageError."""
         ...
 
     def release(self, first: int) -> None:
@@ -115,7 +115,7 @@ class Flusher:
         staging: Staging,
         expiry: Callable[[], Expiry],
     ) -> None:
-        """`changed` is told where there are new files or tombstones, or more is expired; without the lock."""
+        """`changed` is called for partitions with new files, tombstones or expired data; without the lock held."""
         self._options = options
         self._disk = disk
         self._clock = clock
@@ -151,11 +151,11 @@ class Flusher:
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the partition at hand. What is frozen and not flushed stays in the log."""
+        """Stop after the current partition. Frozen data that is not flushed stays in the log."""
         with self._lock:
             self._stopping = True
             self._lock.notify_all()
@@ -164,12 +164,12 @@ class Flusher:
     # ------------------------------------------------------------------ under the lock
 
     def add(self, partition: Partition) -> None:
-        """Save what the partition has frozen, and its tombstones."""
+        """Queue the partition, so that its frozen MemTables and its tombstones are saved."""
         self._waiting[id(partition)] = partition
         self._lock.notify_all()
 
     def set_aside(self, partition: Partition, path: str) -> None:
-        """Move a file that the partition has lost already."""
+        """Move a file away that has already left its partition."""
         self._aside.append((partition, path))
         self.add(partition)
 
@@ -180,7 +180,7 @@ class Flusher:
         self.add(partition)
 
     def give_up(self, problem: OSError | StorageError) -> None:
-        """A dropped partition's folder could not be removed: end, so that the log keeps all until the next start.
+        """Stop: a dropped partition's folder could not be removed, so the log must keep all until the next start.
 
         With `folders` held.
         """
@@ -225,7 +225,7 @@ class Flusher:
                 self._went_well()
 
     def _next(self) -> list[Partition]:
-        """What is saved next: as it came, several as long as they are small."""
+        """The partitions to save next: in order of arrival, several together as long as they are small."""
         found: list[Partition] = []
         bytes_ = 0
         for partition in islice(self._waiting.values(), _TOGETHER_MAX):
@@ -244,7 +244,7 @@ class Flusher:
         self._lock.notify_all()
 
     def expire(self) -> None:
-        """Take the files of which nothing lives out of their partitions, each in one swap. Raises OSError.
+        """Remove files whose points are all expired from their partitions, each in one swap. Raises OSError.
 
         First for views, then on the disk: what was seen under a rule that was just taken back must not go.
         """
@@ -271,7 +271,7 @@ class Flusher:
             self._changed(partition)
 
     def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
-        """Under `folders`; again, if it failed. Views that are open keep the files."""
+        """Remove the files, with `folders` held; called again if it failed. Open views keep the files."""
         with self._lock:
             manifest = partition.manifest
             if partition.dropped:
@@ -293,7 +293,7 @@ class Flusher:
             self._lock.notify_all()
 
     def _note(self, error: BaseException, *, final: bool) -> bool:
-        """Name the problem; unless it is final, wait a little. False: the thread is to end."""
+        """Record the problem, and wait a little unless it is final. False: the thread must end."""
         with self._lock:
             if not self._gave_up:
                 if final:
@@ -316,7 +316,7 @@ class Flusher:
                     self._staging.release(saving.frozen)
 
     def _left(self, partitions: Sequence[Partition]) -> list[_Saving]:
-        """What is still to be saved of these; what is not does not wait any more."""
+        """Those of the partitions that still have something to save; the others leave the queue."""
         left = []
         with self._lock:
             for partition in partitions:
@@ -334,7 +334,7 @@ class Flusher:
         return deleted or any(owner is partition for owner, _ in self._aside)
 
     def _write(self, batch: Sequence[_Saving]) -> None:
-        """Files of what is frozen, but for what an attempt has written that did not come to its manifest."""
+        """Write the files of the batch, except those that an earlier attempt wrote before its manifest failed."""
         begun: list[_Saving] = []
         try:
             for saving in batch:
@@ -360,7 +360,7 @@ class Flusher:
         return self._name_ms
 
     def _files_of(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
-        """Written, and not finished."""
+        """The files of a MemTable, written but not yet finished."""
         name = FileName(self._name_time(), memtable.rank.version)
         flush = FileFlush(
             self._disk,
@@ -375,7 +375,7 @@ class Flusher:
         return flush.run(memtable.snapshot())
 
     def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
-        """How a series is stored; by default if the schema says nothing of it."""
+        """How a series is stored; the defaults if the schema does not know it."""
         series = self._declared(device, measurement)
         if series is None:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
@@ -391,7 +391,7 @@ class Flusher:
         return series.deadband if max(ends, default=TIME_MIN) <= last else None
 
     def _declared(self, device: str, measurement: str) -> SeriesSchema | None:
-        """What the schema says of a series, whose type may have been another one when its points were written."""
+        """The series in the schema; its points may have been written with an earlier type."""
         known = self._partitions.schema.device(device)
         return None if known is None else known.series.get(measurement)
 
@@ -436,7 +436,7 @@ class Flusher:
         self.bytes_written += sum(written.entry.size for written in saving.written)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
-        """The last entry that the files have, once `memtable` is in them."""
+        """The last entry that the files contain once `memtable` is flushed."""
         if memtable is not None:
             assert memtable.frozen_at is not None
             return memtable.frozen_at
@@ -448,14 +448,14 @@ class Flusher:
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
     def first_needed(self) -> int:
-        """The first entry that some partition needs, if only the one that comes next."""
+        """The first entry that some partition still needs; if none does, the next one to come."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)
 
 
 def _grown(manifest: Manifest, saving: _Saving, flushed: int) -> Manifest:
-    """The manifest with what was written; a loaded file that is damaged is named in it."""
+    """The manifest with the files that were written; a damaged loaded file is recorded in it as set aside."""
     grown = manifest.with_files(tuple(written.entry for written in saving.written), flushed)
     frozen = saving.frozen
     if isinstance(frozen, LoadedFile) and frozen.source is None:

@@ -359,7 +359,7 @@ class MemTable:
         self.rows += rows
 
     def freeze(self, index: int) -> None:
-        """No further write: it holds all of its partition's entries up to `index`."""
+        """Allow no further write: it contains all of its partition's entries up to `index`."""
         assert self.frozen_at is None
         self.frozen_at = index
 
@@ -373,11 +373,11 @@ class MemTable:
         return self._last_index
 
     def device_names(self) -> list[str]:
-        """Devices it holds something of."""
+        """The devices that have rows in it."""
         return list(self._devices)
 
     def delete(self, matches: Callable[[str, str], bool], devices: Iterable[str], time: TimeRange) -> None:
-        """Take out the points in `time` of the series of `devices` that `matches(device, measurement)` names."""
+        """Remove the points in `time` of those series of `devices` for which `matches(device, measurement)` holds."""
         changed = dict(self._devices)
         for name in devices:
             device = changed.pop(name, None)

@@ -41,14 +41,14 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a partition held elsewhere: files, linked here, with their entries; tombstones; what was set aside."""
+    """The former content of a moved partition: files (linked here) and their entries, tombstones, files set aside."""
 
     files: Sequence[tuple[FileEntry, FileSource]]
     tombstones: tuple[Tombstone, ...] = ()
     set_aside: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
-        """The manifest with all of it; `tombstones` are those of the live partition."""
+        """The manifest with the arrived content added; `tombstones` are those of the live partition."""
         grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
         return replace(
             grown,
@@ -99,11 +99,11 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Whether an entry concerns it: not if it is in its files, nor from before it began (or came back here)."""
+        """Whether an entry applies: not if the files have it, nor if it is older than the partition (or its return)."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
-        """The active MemTable, made if need be for the entry at `index`; the caller writes into it."""
+        """The active MemTable, created for the entry at `index` if needed; the caller writes into it."""
         if self.active is None:
             self._version += 1
             self.active = MemTable(self._rank(self._version), index)
@@ -114,7 +114,7 @@ class Partition:
         return Rank(self.manifest.generation, version)
 
     def freeze(self, index: int) -> MemTable | None:
-        """Make the active MemTable immutable; it has all entries up to `index`. None if there is none."""
+        """Make the active MemTable immutable; it contains all entries up to `index`. None if there is none."""
         memtable = self.active
         if memtable is not None:
             memtable.freeze(index)
@@ -124,7 +124,7 @@ class Partition:
         return memtable
 
     def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
-        """A file was loaded: it outranks all that is here, and all that comes outranks it."""
+        """Add a loaded file: it outranks everything here, and everything later outranks it."""
         self.freeze(index - 1)
         self._version += 1
         rank = self._rank(self._version)
@@ -133,7 +133,7 @@ class Partition:
         self._changed()
 
     def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
-        """Hide the points in `time` of the series that a pattern matches."""
+        """Hide the points in `time` of all series that match a pattern."""
         rank = self._rank(self._version - (self.active is not None))
         for pattern in patterns:
             if self._has_below(pattern, time):
@@ -161,7 +161,7 @@ class Partition:
     # ------------------------------------------------------------------ flushing
 
     def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | LoadedFile | None) -> None:
-        """Take over a manifest that is on the disk now; `flushed`, the first of `immutable`, is in it."""
+        """Adopt a manifest that is now on disk; it includes `flushed`, the first of `immutable`."""
         added = tuple(added)
         self.manifest = manifest
         self.saved = True
@@ -178,7 +178,7 @@ class Partition:
     def compacted(
         self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
     ) -> None:
-        """Take over a manifest in which files, given by their paths, are merged into others."""
+        """Adopt a manifest in which the files with the given paths are merged into others."""
         added = tuple(added)
         self.manifest = manifest
         left = (f for f in self.files if f.path not in gone)
@@ -189,17 +189,17 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
-        """More than the active MemTable is another now."""
+        """Note a change of anything but the active MemTable."""
         self._snapshot = None
         self._basis = object()
 
     def begin_with(self, underlay: MemorySource) -> None:
-        """What is elsewhere is read there until it arrives."""
+        """Read older data at its former place until it arrives."""
         self.underlay = underlay
         self._snapshot = None
 
     def arrive(self, arrived: Arrived) -> None:
-        """What was elsewhere is here, and the manifest on the disk says so."""
+        """The data from elsewhere has arrived, and the manifest on disk says so."""
         self.manifest = arrived.added_to(self.manifest, self.manifest.tombstones)
         self.tombstones = tuple(sorted({*self.tombstones, *arrived.tombstones}, key=lambda t: t.rank))
         self.underlay = None
@@ -210,14 +210,14 @@ class Partition:
         self._snapshot = None
 
     def set_aside(self, manifest: Manifest, path: str) -> None:
-        """Take over a manifest that has one file less."""
+        """Adopt a manifest that has one file less."""
         self.manifest = manifest
         self.files = tuple(f for f in self.files if f.path != path)
         self._changed()
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of it is still elsewhere."""
+        """Whether all of its data is here."""
         return self.underlay is None and self.manifest.arrived >= self.manifest.generation
 
     @property
@@ -230,7 +230,7 @@ class Partition:
 
     @property
     def loaded(self) -> list[LoadedFile]:
-        """Loaded files that no manifest has yet."""
+        """Loaded files that are not in the manifest yet."""
         return [item for item in self.immutable if isinstance(item, LoadedFile)]
 
     @property
@@ -241,7 +241,7 @@ class Partition:
     # ------------------------------------------------------------------ reading
 
     def snapshot(self) -> PartitionSnapshot | None:
-        """What a reader may see now; None if there is nothing. The same value as long as nothing changed."""
+        """What a reader sees now; None if the partition is empty. The same object as long as nothing changes."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
             memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
@@ -258,7 +258,7 @@ class Partition:
         return self._snapshot if self._snapshot.files or self._snapshot.memtables else None
 
     def validate(self) -> None:
-        """Assert what must hold between the fields."""
+        """Assert the invariants across fields."""
         ranks = [m.rank for m in self.immutable] + ([self.active.rank] if self.active else [])
         assert ranks == sorted(set(ranks))
         assert all(f.rank < r for f in self.files for r in ranks)

@@ -30,7 +30,7 @@ from saros_storage.tablet_codec import FrameHead, decode_tablet
 
 
 class Partitions:
-    """See the module; `folder_of(database, slice)` says where a new partition lies."""
+    """See the module; `folder_of(database, slice)` returns the folder of a new partition."""
 
     def __init__(
         self, interval: int, schema: SchemaTree, schema_index: int, folder_of: Callable[[str, int], str]
@@ -61,7 +61,7 @@ class Partitions:
         return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
 
     def add(self, partition: Partition) -> None:
-        """A partition that was found on the disk."""
+        """Add a partition that was found on disk."""
         database, number = partition.key
         self._by_database.setdefault(database, {})[number] = partition
         self.applied = max(self.applied, partition.manifest.flushed)
@@ -77,7 +77,7 @@ class Partitions:
         return touched
 
     def views(self) -> dict[str, tuple[PartitionSnapshot, ...]]:
-        """What can be read now: by database, in order of slices."""
+        """What can be read now, by database, in order of slices."""
         if self._views is None:
             views = {}
             for database, slices in self._by_database.items():
@@ -89,7 +89,7 @@ class Partitions:
     # ------------------------------------------------------------------ entries
 
     def apply(self, index: int, mutation: Mutation, spared: Chosen) -> list[Partition]:
-        """Carry out an entry; answers the partitions that it dropped. It takes nothing away from those `spared`."""
+        """Apply an entry; returns the partitions that it dropped. It removes nothing from those that are `spared`."""
         dropped = []
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
@@ -107,7 +107,7 @@ class Partitions:
         return dropped
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """A partition comes from elsewhere, where it is read until its files are here; entry `index` opened it.
+        """A partition moves here at entry `index`; until its files arrive, older data is read at its former place.
 
         One that was made since, behind a drop of its database, has nothing elsewhere.
         """
@@ -121,7 +121,7 @@ class Partitions:
             self.changed()
 
     def let_go(self, chosen: Chosen, index: int) -> list[Partition]:
-        """Take out the chosen partitions: as of entry `index` they are elsewhere. What came back since stays."""
+        """Remove the chosen partitions, which moved away at entry `index`. Those that came back since stay."""
         found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
             self._take_out(partition)
@@ -137,7 +137,7 @@ class Partitions:
             del self._by_database[database]
 
     def pass_by(self, index: int) -> None:
-        """An entry that has no effect here."""
+        """Skip an entry that has no effect here."""
         self.applied = index
 
     def _drop(self, database: str, index: int, spared: Chosen) -> list[Partition]:
@@ -182,7 +182,7 @@ class Partitions:
             self.memory_bytes += memtable.bytes
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
-        """Take in a loaded file of entry `index`, which was applied; its partition, None if that has it already."""
+        """Add a loaded file of the applied entry `index`. Its partition, or None if that has the file already."""
         partition = self._wanting(staged.database, staged.slice, index)
         if partition is None:
             return None
@@ -196,7 +196,7 @@ class Partitions:
         return partition
 
     def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
-        """The MemTable that an entry's rows go to; None if the partition has them already, or began after it."""
+        """The MemTable for an entry's rows; None if the partition has them already, or was made after the entry."""
         partition = self._wanting(database, number, index)
         if partition is None:
             return None
@@ -207,7 +207,7 @@ class Partitions:
         return partition.memtable(index)
 
     def _wanting(self, database: str, number: int, index: int) -> Partition | None:
-        """The partition, made if need be; None if it does not want the entry."""
+        """The partition, created if needed; None if it skips the entry."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:

@@ -85,7 +85,7 @@ class MemoryPieces:
         return Piece(self, 0, first, stop, int(times[first]), int(times[stop - 1]), stop - first, ())
 
     def cut(self, borders: Sequence[int]) -> list[Piece]:
-        """Pieces that no border (a first time of what follows it) lies in."""
+        """Pieces cut at the borders; each border is the first time of the piece behind it."""
         times = self._block.times
         places = np.searchsorted(times, np.array(borders, np.int64)).tolist()
         bounds = sorted({0, len(times), *places})
@@ -210,14 +210,14 @@ class FilePieces:
         return self.index.time is None and not self._deleted
 
     def shortest_page(self, chunk: Piece) -> int:
-        """How much time the shortest of the chunk's pages takes from its first to its last row."""
+        """The shortest time span of the chunk's pages, from first to last row."""
         spans, _ = self._pages_of(chunk.chunk)
         return min([span.end - span.start for span in spans])
 
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
         """The chunk's pages in the request's time and order, in runs of up to `wanted()` rows, or one page.
 
-        What `pages` costs for each page, it does not.
+        It avoids the cost that `pages` has for each page.
         """
         time, descending = self._request.time, self._request.descending
         spans, rows = self._pages_of(chunk.chunk)
@@ -237,7 +237,7 @@ class FilePieces:
             yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
 
     def rows(self, piece: Piece) -> tuple[int, int]:
-        """The rows [first, stop) of its chunk that a run of pages is."""
+        """The rows [first, stop) of the chunk that a run of pages covers."""
         _, rows = self._pages_of(piece.chunk)
         return rows[piece.first], rows[piece.stop]
 
@@ -250,7 +250,7 @@ class FilePieces:
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
-        """Statistics of the request's columns from those of the columns that are read; empty if they do not tell."""
+        """Statistics of the requested columns, from those of the columns read; empty if these are not enough."""
         if self._wanted:
             converted = list(statistics)
             for number, type_ in self._wanted.items():
@@ -268,7 +268,7 @@ class FilePieces:
         return tuple(found)
 
     def touched(self, start: int, end: int) -> bool:
-        """Whether a tombstone takes something from these times (inclusive)."""
+        """Whether a tombstone hides anything in these times (inclusive)."""
         return any(d is not None and d.touch(start, end) for d in self._deleted)
 
     def _all_deleted(self, start: int, end: int) -> bool:
@@ -305,7 +305,7 @@ class FilePieces:
     # ------------------------------------------------------------------ cells of the request's grid, through the cache
 
     def all_cells(self, chunk: Piece) -> Summaries | None:
-        """What a chunk, no row of which is deleted or outside of the request, comes to; None if that is not kept."""
+        """The cached cells of a chunk without deleted rows, wholly within the request; None if they are not cached."""
         known = self._cell_cache.get(self._cell_key(chunk))
         if known is None or known.whole is None or known.whole.types != self._request.types:
             return None
@@ -313,7 +313,7 @@ class FilePieces:
         return known.whole
 
     def cells(self, run: Piece) -> Summaries:
-        """What a run of pages of one chunk, no row of which is deleted or outside of the request, comes to."""
+        """The cells of a run of pages of one chunk, without deleted rows and wholly within the request."""
         key = self._cell_key(run)
         known = self._cell_cache.get(key)
         if known is None or known.types not in ((), self._request.types):
@@ -427,7 +427,7 @@ def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
 
 
 def _alone(column: Column) -> Column:
-    """The column in memory of its own, so that a cache which lets go of it frees what it counted."""
+    """The column in its own memory, so that a cache that evicts it frees the bytes that it counted."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
         return Column(column.type, values.copy(), column.valid)
@@ -435,7 +435,7 @@ def _alone(column: Column) -> Column:
 
 
 def _side_by_side(blocks: Sequence[Block]) -> Block:
-    """The blocks' columns, of the same times. Raises OutOfStep if these differ."""
+    """The columns of blocks with the same times, as one block. Raises OutOfStep if the times differ."""
     times = blocks[0].times
     if not all(block.times is times or np.array_equal(block.times, times) for block in blocks[1:]):
         raise OutOfStep
@@ -453,7 +453,7 @@ def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
 def _require_not_newer(
     series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> None:
-    """Raise TypeChanged if the series may have got the type of these points since; those of a dropped one may be."""
+    """Raise TypeChanged if the points have a newer type than was asked for, unless a dropped series left them."""
     known = series.statistics
     if known is not None and is_newer(series.type, asked):
         deleted = deleted_times(tombstones, request.device, series.measurement, file.rank)
@@ -483,7 +483,7 @@ def memory_pieces(
 
 
 def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
-    """The rows, of which there are some, with nulls in the place of what was deleted of each column."""
+    """The rows (at least one), with nulls in place of deleted values in each column."""
     times = block.times
     first, last = int(times[0]), int(times[-1])
     columns = []

@@ -346,7 +346,7 @@ class ReaderFactory(Protocol):
         ...
 
     def open_together(self, request: ScanRequest) -> TogetherReader | None:
-        """A reader of several series of a device that is not aligned; None: they are to be had one by one only.
+        """A reader of several series of a device that is not aligned; None: read them one by one.
 
         The request has neither bounds nor grid, and is not for the latest points.
         """
@@ -356,8 +356,8 @@ class ReaderFactory(Protocol):
         """A reader of several series of a device that is not aligned, as of one that is; no value is null.
 
         What it gives of each series, blocks and summaries alike, is what a reader of that series alone would give.
-        None: they do not keep step in all that is asked for, or it cannot be told. The reader raises OutOfStep where
-        that comes out only when rows are decoded: then nothing that it gave counts. The request has no bounds.
+        None: they do not keep step throughout the request, or this cannot be told. If only decoding rows shows it, the
+        reader raises OutOfStep, and everything it returned must be discarded. The request has no bounds.
         """
         ...
 

@@ -54,9 +54,9 @@ class LocalSeriesReader(PartitionsReader[Item]):
         run_rows: int | None = None,
         cell_rows_min: int = _CELL_ROWS_MIN,
     ) -> None:
-        """`run_rows`: pages of one source that are loaded together have so many rows, or it is one page.
+        """`run_rows`: pages of one source are loaded together up to so many rows, at least one page.
 
-        None: as many as the request wants at a time. `cell_rows_min`: of a page given as cells, for each window.
+        None: as many as the request wants at a time. `cell_rows_min`: rows per window from which cells pay off.
         """
         super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
@@ -68,7 +68,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         self._found: dict[int, list[Piece]] = {}
 
     def keeps_step(self) -> bool:
-        """Look through all sources now; whether the request's series, not aligned ones, keep step in them."""
+        """Check all sources now: whether the request's series, which are not aligned, keep step in them."""
         if self._request.time.empty:
             return True
         try:
@@ -85,7 +85,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self.read(cluster)
 
     def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
-        """A partition's chunks and MemTable rows, those together that overlap; in the order of the request."""
+        """A partition's chunks and MemTable rows, grouped by overlap, in the order of the request."""
         return self._clusters(self._chunks(snapshot))
 
     def read(self, cluster: list[Piece]) -> Iterator[Item]:
@@ -169,7 +169,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._lone_pages(source.pages(chunk))
 
     def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
-        """Whether nothing but rows will do for any of a chunk's pages: each lies in several windows, none is kept."""
+        """Whether all pages of a chunk must be read as rows: each spans several windows, and no cells are kept."""
         grid = self._request.grid
         if grid is None:
             return True
@@ -210,11 +210,11 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._pieces_of(whole.source.load(whole))
 
     def _kept_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
-        """All of a chunk's cells, if they are wanted and kept."""
+        """All cells of a chunk, if they are wanted and cached."""
         return source.all_cells(chunk) if self._answerable(chunk) else None
 
     def _gives_cells(self, page: Piece) -> bool:
-        """Whether a page's rows are better given, and kept, as what they come to in windows."""
+        """Whether cells should be returned, and cached, instead of a page's rows."""
         grid = self._request.grid
         if grid is None or not self._cache.cells.keeps or not self._answerable(page):
             return False
@@ -242,7 +242,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return not source.touched(piece.start, piece.end)
 
     def _out_of_bounds(self, piece: Piece) -> bool:
-        """Whether no row of the piece can have the values that are wanted."""
+        """Whether no row of the piece can lie within the requested bounds."""
         if not piece.statistics:
             return False
         for bound in self._request.bounds:
@@ -284,7 +284,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
 
     def _merge(self, cluster: Sequence[Piece]) -> Iterator[Item]:
-        """Load and merge runs of pieces of several sources, up to the time that all have reached."""
+        """Load and merge runs of pieces of several sources, up to the time that all of them have reached."""
         descending = self._request.descending
         waiting: dict[int, deque[Piece]] = {}
         for piece in reversed(cluster) if descending else cluster:
@@ -319,13 +319,13 @@ def _neighbours(a: Piece, b: Piece) -> bool:
 
 
 def _whole(a: Piece, b: Piece) -> Piece:
-    """The run of neighbours from one piece to another, or the other way round."""
+    """The run of neighbouring pages between two pieces, which may be given in either order."""
     first, last = (a, b) if a.first <= b.first else (b, a)
     return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
 
 
 def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
-    """Take the next piece and those of its neighbours that are worth loading with it."""
+    """Take the next piece, with those neighbours that are worth loading together with it."""
     first = last = queue.popleft()
     rows = first.count
     while queue and rows + queue[0].count <= run_rows and _neighbours(last, queue[0]):
@@ -335,7 +335,7 @@ def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
-    """The rows that no piece that is still to be loaded can touch or come before, and the others."""
+    """Split off the rows that are final: no waiting piece can have rows at their times or before them."""
     if not waiting:
         return block, None
     if descending:

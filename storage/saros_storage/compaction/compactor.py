@@ -146,7 +146,7 @@ class Compactor:
             thread.join()
 
     def wake(self, ground: Ground, partition: Partition) -> None:
-        """The partition has files that it had not."""
+        """Note that the partition has new files."""
         if self._options.compaction:
             with self._lock:
                 if ground in self._grounds:
@@ -165,7 +165,7 @@ class Compactor:
     ) -> None:
         """Merge into as few files as the limits allow, and wait for it, or until `stopped`.
 
-        `full`: also rewrite files of which something was deleted. Raises DiskFull, StoreClosed, StorageError.
+        `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed, StorageError.
         """
         request = _Request(ground, list(partitions), full)
         with self._lock:
@@ -206,7 +206,7 @@ class Compactor:
                 self._lock.notify_all()
 
     def _next(self) -> _Task | None:
-        """What to look at; waits after a failure. None: nothing more, or the end."""
+        """The next task; waits after a failure. None: no task is left, or the thread must end."""
         with self._lock:
             while not self._stopping and (self._requests or self._due):
                 wait_ns = self._not_before_ns - self._clock.monotonic_ns()
@@ -261,7 +261,7 @@ class Compactor:
         return True
 
     def _note(self, task: _Task, error: Exception) -> bool:
-        """A failure: whoever waits is told, and nothing is tried for a while."""
+        """Report a failure to those who wait, and try nothing for a while."""
         full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)
         logger.warning("compaction was put off", extra={"partition": task.partition.folder, "why": str(error)})
         with self._lock:
