@@ -5,7 +5,8 @@
                                                SHOW     `showing`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
-Between tree and effect stands `authorization`; whoever keeps an audit trail is told what came of the statement.
+`authorization` checks every statement before it takes effect; the outcome is reported to the audit trail, if one is
+kept.
 Thread-safe; `execute` runs on the caller's thread up to the first block.
 """
 
@@ -69,7 +70,7 @@ _INTERNAL = 2001
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A statement as it came: `given` are the values of its `?`."""
+    """A statement as received: `given` are the values of its `?`."""
 
     text: str
     parsed: ast.Parsed
@@ -109,9 +110,9 @@ class QueryEngine:
         sync: SyncDesk | None = None,
         mode: SystemMode | None = None,
     ) -> None:
-        """`cluster`: None if this database is no cluster's; `users`: if it keeps none; `sync`: if nothing syncs it.
+        """`cluster` is None outside a cluster; `users` if the database keeps none; `sync` if nothing syncs it.
 
-        `mode`: None if it need not be known when the process has ended.
+        `mode` is None if the system mode need not outlive the process.
         """
         self._cluster = cluster
         self._sync = sync
@@ -176,7 +177,7 @@ class QueryEngine:
             return self._run(question, session)
 
     def _forget(self) -> None:
-        """Keep nothing of statements and plans."""
+        """Empty the caches of statements and plans."""
         self._statements.clear()
         self._queries.clear_plans()
 
@@ -192,7 +193,7 @@ class QueryEngine:
         aligned: bool | None = None,
         session: SessionContext | None = None,
     ) -> int:
-        """Write a batch of one device; see `writing.Writer.insert_columns`. `session`: None may everything."""
+        """Write a batch of one device; see `writing.Writer.insert_columns`. A `session` of None is unrestricted."""
         with self._counted(statements=0):
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
@@ -201,7 +202,7 @@ class QueryEngine:
             return self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned))
 
     def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
-        """Begin to write batches, each by itself; None: `insert_columns` that one, which also says what is wrong."""
+        """Begin to write batches, each by itself. Where it returns None, use `insert_columns`, which reports errors."""
         began_ns = self._clock.monotonic_ns()
         known = [None if self.mode.read_only else self._known(batch) for batch in batches]
         ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
@@ -210,7 +211,7 @@ class QueryEngine:
         return [None if tablet is None else _inserting(tablet, next(writings), written) for tablet in known]
 
     def _known(self, batch: ColumnBatch) -> Tablet | None:
-        """The batch as it is written; None if it is not known how, or may not be."""
+        """The batch resolved for writing; None if it cannot be resolved, or the session may not write it."""
         tablet = self._writer.known_tablet(batch.device, batch.times, batch.columns, aligned=batch.aligned)
         if tablet is not None and not batch.access.unrestricted:
             try:
@@ -220,7 +221,7 @@ class QueryEngine:
         return tablet
 
     def _timed(self, write: Callable[[], int]) -> int:
-        """Do a write, which answers its points."""
+        """Run and time a write, which returns its number of points."""
         began_ns = self._clock.monotonic_ns()
         points = write()
         self._written(began_ns, points)
@@ -232,7 +233,7 @@ class QueryEngine:
             self._counters.points_written += points
 
     def counters(self) -> EngineCounters:
-        """What was done so far."""
+        """The sums so far."""
         made, reused = self._queries.plan_counts()
         queries, writes = self._queries.durations.spread(), self._writes.spread()
         memory = self._queries.memory.status()
@@ -243,11 +244,11 @@ class QueryEngine:
 
     @property
     def open_queries(self) -> int:
-        """Queries of which something is left: 0 when all is quiet."""
+        """The number of queries that still hold resources: 0 when idle."""
         return self._queries.open
 
     def close(self) -> None:
-        """End all queries and wait until nothing of them is left; let triggers run out."""
+        """End all queries, wait until their resources are released, and let triggers finish."""
         self._triggers.calls.close()
         self._queries.close()
 
@@ -284,7 +285,7 @@ class QueryEngine:
                 return Result("", count=self._change(statement, session, text, timeout_ms))
 
     def _change(self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None) -> int:
-        """Carry out a statement that answers no rows; how many things it changed."""
+        """Run a statement that returns no rows; returns how many things it changed."""
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
@@ -328,7 +329,7 @@ class QueryEngine:
         return self._started(plan, question, session, point)
 
     def _filled(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...]) -> ast.Statement:
-        """The statement with its values."""
+        """The statement with its parameters filled in."""
         return self._binder.filled(parsed.statement, given) if given else parsed.statement
 
     def _table(self, question: _Question, session: SessionContext) -> Result:
@@ -371,7 +372,7 @@ class QueryEngine:
         return fixed_result(*written(targets, source_columns(select, logical), counts))
 
     def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
-        """Carry out a continuous query for a moment, as the user who created it. Raises what `execute` raises."""
+        """Run a continuous query as of a moment, as the user who created it. Raises what `execute` raises."""
         self.mode.require_running()
         access = UNRESTRICTED
         if query.user:
@@ -427,7 +428,7 @@ def _done_or_shown(shown: Shown | None) -> Result:
 
 @contextmanager
 def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[None]:
-    """Tell the trail of a statement that belongs there, or that was denied, once it is known what came of it."""
+    """Report a statement that is audited, or was denied, to the audit trail once its outcome is known."""
     code = 0
     try:
         yield

@@ -5,11 +5,12 @@
      - Scan c  Scan d            fragment 1   TimeJoin(Scan a, Scan b)
                                  fragment 2   TimeJoin(Scan c, Scan d)
 
-The highest join whose children are many enough is cut into as many runs of children as there may be drivers. Joins by
-time or by window come together again by the same join. Devices that follow one after the other are dealt out in turn to
-the instances of one fragment, and their receiver takes them in turn: so all instances are at work from the first row to
-the last, with buffers of a few devices' rows. (Large ones are cut when the query begins: `time_slices`.) So are devices
-that are aggregated together, several at a time. On one node each fragment has one holder: this one.
+The topmost join with enough children is cut into as many runs of children as there may be drivers. The parts of a join
+by time or by window are joined again by the same kind of join. Devices that follow one another are dealt round-robin to
+the instances of one fragment, and the receiver reads the instances in the same order. So all instances work from the
+first row to the last, and buffers need hold only a few devices' rows. (Large devices are cut into slices when the query
+starts: `time_slices`.) Devices that are aggregated together are dealt out the same way, several at a time. On one node,
+each fragment has one holder: this node.
 
 Pure: any thread.
 """
@@ -83,7 +84,7 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
 
 
 def _with_more_rows(children: tuple[Node, ...], block_rows: int) -> tuple[Node, ...]:
-    """The children, those of them that are scans with blocks of so many rows, if that is more."""
+    """The children, with the block size of scans raised to a number of rows if it is smaller."""
     return tuple(
         [
             replace(child, request=replace(child.request, block_rows=block_rows))
@@ -107,7 +108,7 @@ def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragm
 
 
 def _cut_aggregated_devices(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """Dealt out in turn, as many at a time as are aggregated together, but such that each instance has some."""
+    """Deal devices round-robin, as many at a time as are aggregated together; each instance gets some."""
     if len(node.scans) < CHILDREN_MIN:
         return node
     width, count = len(node.scans) // len(node.devices), len(node.devices)
@@ -133,6 +134,6 @@ def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragme
 
 
 def _runs(children: Sequence[_Part], count: int) -> list[tuple[_Part, ...]]:
-    """Runs of about equal length, none empty."""
+    """Split into runs of about equal length, none empty."""
     bounds = [len(children) * i // count for i in range(count + 1)]
     return [tuple(children[a:b]) for a, b in pairwise(bounds) if a < b]

@@ -1,4 +1,4 @@
-"""A pipeline: one operator tree and the buffer its rows go to, run by the scheduler a quantum at a time."""
+"""A pipeline: one operator tree and its output buffer, run by the scheduler one quantum at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions over blocks: each bound expression becomes a closure that answers one column per block.
+"""Expressions over blocks: each bound expression is compiled to a closure that returns one column per block.
 
     compiled = compile_expression(expression)        once per operator: series functions keep their state in it
     column = compiled(block)                         block.rows values, a block at a time, in the rows' order
@@ -9,13 +9,13 @@ and `%` of whole numbers are whole (`whole_division.py`). Integers are compared 
 floating constant (`whole_bound.py`), but with a FLOAT or DOUBLE column as doubles; a FLOAT column is compared with a
 constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
 
-What can fail, a CAST or a division of whole numbers, is computed only for the rows that ask for it, so that it can be
-guarded: from left to right, the right side of AND for rows that the left one leaves open, of OR likewise; conditions of
-CASE for rows that those before passed over, results for the rows that chose them. A predicate is asked for truth only,
-so there null is as good as false. Series functions see all rows.
+An expression that can fail (a CAST, an integer division) is computed only for the rows that need it, so that a
+condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left side
+leaves undecided; a condition of CASE only for rows that no earlier condition matched; a result only for rows that chose
+it. A predicate only has to tell true from the rest, so there null counts as false. Series functions see all rows.
 
 Errors: UserMistake (a value that CAST refuses, a division by zero, a bad regular expression). A compiled expression
-belongs to one operator, so to one thread at a time; without series functions it has no state.
+belongs to one operator, hence to one thread at a time; without series functions it has no state.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def evaluate(expression: Bound, block: Block) -> Column:
 
 
 def compile_expression(expression: Bound) -> Compiled:
-    """See the module. Raises UserMistake for what is wrong whatever the data."""
+    """See the module. Raises UserMistake for errors that do not depend on the data."""
     match expression:
         case InputColumn(index, _):
             return lambda block: block.columns[index]
@@ -186,7 +186,7 @@ def _logic(expression: Operation) -> Compiled:
 
 
 def _spread(column: Column, mask: BoolArray) -> Column:
-    """A BOOLEAN column of the rows of a mask as one of all rows, null for the others."""
+    """A BOOLEAN column over a mask's rows, expanded to all rows with null for the others."""
     values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
     values[mask], present[mask] = column.numbers, column.present
     return Column(DataType.BOOLEAN, values, present)
@@ -238,7 +238,7 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _may_be_zero(side: Bound) -> bool:
-    """Whether it is not a constant that is another number, even as FLOAT."""
+    """Whether it may be zero: false only for a constant that is not zero, not even as FLOAT."""
     if not isinstance(side, Constant) or not isinstance(side.value, (int, float)):
         return True
     with np.errstate(over="ignore"):
@@ -381,7 +381,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
 
 
 def _is_integer(item: Scalar, bounds: np.iinfo[np.signedinteger[Any]]) -> bool:
-    """Whether a column of integers may have this value; no integer equals 2.5, and none that large 1e34."""
+    """Whether an integer column can contain this value; it cannot contain 2.5, nor a value as large as 1e34."""
     assert isinstance(item, (int, float))
     return bounds.min <= item <= bounds.max and item == int(item)
 
@@ -440,7 +440,7 @@ def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Colu
 
 
 def can_fail(expression: Bound) -> bool:
-    """Whether a row's values may make it an error."""
+    """Whether evaluation can fail for some row values."""
     match expression:
         case Conversion(operand, type_) if not always_converts(operand.type, type_):
             return True
@@ -452,7 +452,7 @@ def can_fail(expression: Bound) -> bool:
 
 
 def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
-    """A column of the rows of a mask; what can fail is computed for these only."""
+    """The column over a mask's rows; what can fail is computed for these rows only."""
     if not can_fail(expression):
         compiled = compile_expression(expression)
         return lambda block, mask: compiled(block).compress(mask)
@@ -462,7 +462,7 @@ def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
 
 
 def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
-    """Which rows of a mask satisfy a BOOLEAN expression; what can fail is computed for these only."""
+    """Which of a mask's rows satisfy a BOOLEAN expression; what can fail is computed for these rows only."""
     if not can_fail(expression):
         holds = compile_predicate(expression)
         return lambda block, mask: mask & holds(block)
@@ -478,7 +478,7 @@ def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
 
 
 def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
-    """What computes the series functions in an expression, for all rows, behind a block's columns; and the rest."""
+    """Split off the series functions, which append their columns for all rows to a block; and the rest."""
     calls = list(_series_calls(expression))
     places = {id(call): number for number, call in enumerate(calls)}
     rebuild = compile_template(expression, lambda part: places.get(id(part)))
@@ -491,7 +491,7 @@ def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
 
 
 def _series_calls(expression: Bound) -> Iterator[FunctionCall]:
-    """The calls of series functions that stand in no other one."""
+    """The outermost calls of series functions."""
     if isinstance(expression, FunctionCall) and function_of(expression).kind is FunctionKind.SERIES:
         yield expression
         return

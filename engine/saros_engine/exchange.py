@@ -3,11 +3,12 @@
     driver A -- put --> [block block] -- take --> driver B                       A waits when full, B when empty
                                       -- wait_take --> the client's thread
 
-Either end may leave: `finish` is the writer's "that was all", `fail` the query's end by an error, `leave` the reader's
-"enough", upon which the writer stops as well. What waits is a future; it is resolved outside the lock.
+Either end may stop early or finish: `finish` means that the writer has no more blocks, `fail` that the query ended with
+an error, `leave` that the reader wants no more, upon which the writer stops too. Waiting is done on futures, which are
+resolved outside the lock.
 
-What is in a buffer is queued in the query's account, and what the client took until it comes again. While the memory of
-all queries is short, a buffer takes one block at a time.
+Buffered blocks are charged to the query's account as queued bytes; so are blocks that the client took, until it asks
+for the next. While the memory of all queries together is short, a buffer accepts one block at a time.
 
 Thread-safe, for one writer and one reader.
 """
@@ -34,7 +35,7 @@ class ExchangeBuffer:
     """See the module."""
 
     def __init__(self, bytes_max: int = BYTES_MAX, memory: MemoryAccount | None = None) -> None:
-        """`memory`: None if nobody counts what waits."""
+        """`memory` is None if buffered bytes are not accounted."""
         self._memory = UnlimitedMemory() if memory is None else memory
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
@@ -56,7 +57,7 @@ class ExchangeBuffer:
         return self._left
 
     def writable(self) -> Blocked | None:
-        """None if a block may be put, else what to wait for."""
+        """None if a block may be put, else the future to wait for."""
         bytes_max = 1 if self._memory.short else self._bytes_max
         with self._lock:
             if self._left or self._bytes < bytes_max:
@@ -88,7 +89,7 @@ class ExchangeBuffer:
         _resolve(waiting)
 
     def fail(self, cause: BaseException) -> None:
-        """The query ended by `cause`: the reader gets it instead of what is left."""
+        """End the query with `cause`: the reader gets it instead of the remaining blocks."""
         with self._lock:
             self._failure = cause
             gone = self._clear()
@@ -106,7 +107,7 @@ class ExchangeBuffer:
         return self._left or (self._finished and not self._blocks and self._failure is None)
 
     def readable(self) -> Blocked | None:
-        """None if `take` has something to say, else what to wait for."""
+        """None if `take` has a block, an end or an error to report, else the future to wait for."""
         with self._lock:
             if self._blocks or self._finished or self._left or self._failure is not None:
                 return None
@@ -123,7 +124,8 @@ class ExchangeBuffer:
     def wait_take(self) -> Block | None:
         """The next block, waited for; None at the end. For a thread that is not a driver's.
 
-        Small blocks that are there already come as one: what the way to the client costs for each would count most.
+        Small blocks that are already buffered are returned as one: otherwise the cost of sending each to the client
+        would dominate.
         """
         if self._at_client:
             self._count_as_read()
@@ -138,7 +140,7 @@ class ExchangeBuffer:
                 return None
 
     def wait_readable(self, seconds: float) -> bool:
-        """Wait for so long; whether `take` has something to say. For a thread that is not a driver's."""
+        """Wait up to a time-out; returns whether `take` has something to report. Not for a driver's thread."""
         future = self.readable()
         if future is None:
             return True
@@ -149,9 +151,9 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """The next block, and those behind it that make no more than so many rows with it, and how many bytes it was.
+        """The next block, joined with those after it up to a number of rows, and its size in bytes.
 
-        None if there is none. `to_client`: they stay queued until it comes again, or leaves.
+        None if there is none. `to_client`: its bytes stay charged as queued until the client asks again, or leaves.
         """
         with self._lock:
             if self._failure is not None:
@@ -185,7 +187,7 @@ class ExchangeBuffer:
         _resolve(writer)
 
     def _count_as_read(self) -> None:
-        """The client has done with what it took."""
+        """The client has finished with the blocks it took."""
         with self._lock:
             read, self._at_client = self._at_client, 0
         self._dequeue(read)
@@ -195,7 +197,7 @@ class ExchangeBuffer:
             self._memory.dequeue(count)
 
     def _clear(self) -> int:
-        """Drop all blocks; how many bytes they were. With the lock held."""
+        """Drop all blocks; returns their size in bytes. Call with the lock held."""
         gone, self._bytes = self._bytes, 0
         self._blocks.clear()
         return gone
@@ -207,7 +209,7 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """Receives the rows of another fragment: of its one instance as they come."""
+    """Receives the rows of another fragment's only instance, in order of arrival."""
 
     def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
@@ -227,13 +229,13 @@ class ExchangeOperator(PullOperator):
 
 
 class DeviceExchangeOperator(PullOperator):
-    """Receives devices that were dealt out in turn to a fragment's instances, in the order in which they were.
+    """Receives the rows of devices that were dealt round-robin to a fragment's instances, in that same order.
 
         buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block is of one device, or of those of one turn
         rows        d0 d0 d1 d2 ..
 
-    A device is over when its buffer has ended or shows a later one, which is held until its turn. One without rows
-    never shows. Slices of a device are told by the times of their rows.
+    A device is complete when its buffer has ended or shows a later device, which is held until its turn. A device
+    without rows never appears. Slices of one device are told apart by the times of their rows.
     """
 
     def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:

@@ -1,11 +1,12 @@
-"""A running query: its drivers, buffers, memory and view, from `start` until nothing of it is left.
+"""A running query: its drivers, buffers, memory and view, from `start` until all of them are released.
 
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-The listener's call is the one end of every query, however it came: then the view is closed, the account has only what
-lies in the root's buffer, and the registry forgets it. The client may still take that after a good end, unless memory
-is so short that it is taken back: then it gets the error that says so.
+Every query ends in exactly one place, the listener's call, whatever ended it. At that moment the view is closed, the
+memory account holds only what is in the root's buffer, and the registry drops the query. After a normal end, the client
+may still read the rest of that buffer. If memory runs so short that the buffer is reclaimed first, the client gets an
+error that says so.
 
 Thread-safe: the client's thread and the scheduler's.
 """
@@ -46,7 +47,7 @@ _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """Bytes of each instance's buffer; what the client takes from has the usual room."""
+    """The capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
     dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
     waiting = max(memory.bytes_max // _WAITING_SHARE // max(dealt, 1), BYTES_MAX)
 
@@ -72,7 +73,7 @@ class QueryExecution:
         ended: Callable[[QueryExecution], None],
         spill: QuerySpill | None,
     ) -> None:
-        """Build the drivers; takes over the view. `ended` is called once. Raises UserMistake; then nothing is left."""
+        """Build the drivers; takes ownership of the view. `ended` is called once. On UserMistake all is released."""
         self.query = query
         self.plan = plan
         self.memory = memory
@@ -114,9 +115,9 @@ class QueryExecution:
         return ExchangeOperator(node, buffer, context)
 
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
-        """Hand the drivers to the scheduler, and the calling thread for what is small.
+        """Submit the drivers to the scheduler; for a small plan, lend it the calling thread.
 
-        Raises what `submit` raises; then nothing is left.
+        Raises what `submit` raises, with everything released.
         """
         self._scheduler = scheduler
         try:
@@ -132,7 +133,7 @@ class QueryExecution:
             raise
 
     def _may_lend(self) -> bool:
-        """Whether the plan is small; not the main thread, where Ctrl-C would break off a first import of kernels."""
+        """Whether the plan is small. Not the main thread: Ctrl-C there could interrupt the first import of kernels."""
         small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
         return small and threading.current_thread() is not threading.main_thread()
 
@@ -163,7 +164,7 @@ class QueryExecution:
             return self._buffers[0].wait_take()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the next rows, or the end, for so long; whether `next_block` need not wait any more."""
+        """Wait up to a time-out for rows or the end; returns whether `next_block` would now return at once."""
         with self._waiting():
             return self._buffers[0].wait_readable(seconds)
 
@@ -177,12 +178,12 @@ class QueryExecution:
             self._waited_ns += self._clock.monotonic_ns() - began
 
     def waited_ns(self) -> int:
-        """For how long the client has waited for rows; any thread."""
+        """How long the client has waited for rows so far. Any thread."""
         since = self._waits_since_ns
         return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 
     def fail(self, cause: BaseException) -> None:
-        """End the query with an error; if it has ended, take back the rows that its client has not read."""
+        """End the query with an error; if it has already ended, discard the rows that its client has not read."""
         assert self._scheduler is not None
         if not self._scheduler.abort(self.query, cause) and not self._buffers[0].drained:
             self._buffers[0].fail(cause)
@@ -197,9 +198,9 @@ class QueryExecution:
         return self._scheduler.abort(self.query, QueryKilled(reason))
 
     def close(self) -> None:
-        """The client wants no more: end what runs, and wait until nothing of it is left. Idempotent.
+        """Close on the client's behalf: end the query and wait until its resources are released. Idempotent.
 
-        Another thread that reads at this moment gets QueryKilled, not an end that looks like the result's.
+        A thread that is reading meanwhile gets QueryKilled, not what looks like the regular end of the result.
         """
         if not self._over.is_set():
             self.cancel("the client closed the result")
@@ -208,7 +209,7 @@ class QueryExecution:
 
 
 def _weakly(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
-    """The method, for as long as its object is there."""
+    """A call of the method that does not keep its object alive."""
     found = weakref.WeakMethod(method)
 
     def call(cause: BaseException) -> None:

@@ -1,12 +1,12 @@
-"""Typed expressions over the columns of a block: what analysis makes of the statement's expressions.
+"""Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
 
 A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
 Evaluation is in `evaluate.py`, scalar functions in `functions.py`. Null logic is three-valued; arithmetic gives DOUBLE,
 but `/` and `%` of whole numbers INT64.
 
-Two zeros: where a side of a comparison is floating and computed, -0.0 is less than 0.0, as in Java's `Double.compare`;
-else they are equal, as storage has them. Binding decides it (`signed_zeros`), from what the statement says: a plan may
-put a column in the place of what was computed before, or a constant.
+Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
+`Double.compare`; otherwise they are equal, as in storage. Binding decides this (`signed_zeros`) from the statement's
+text, since a plan may later replace a computed side by a column or a constant.
 
 Pure data: any thread.
 """
@@ -48,7 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that is known when the plan is used; what evaluates a plan meets the `Constant` in its place."""
+    """A value that is known only when the plan is used; evaluation meets a `Constant` in its place."""
 
     number: int
     type: DataType
@@ -72,7 +72,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Two-sided operator: arithmetic (DOUBLE, or INT64 for `/` and `%`), comparison or logic (BOOLEAN)."""
+    """Binary operator: arithmetic (DOUBLE, or INT64 for `/` and `%`), comparison or logic (BOOLEAN)."""
 
     operator: BinaryOperator
     left: Bound

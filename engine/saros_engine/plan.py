@@ -3,8 +3,8 @@
     logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
         --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
 
-Each node says what its rows look like: `fields` (name and type per column) and whether rows carry a time (`timed`), in
-ascending order unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
+Each node describes its rows: `fields` (name and type per column) and whether rows carry a time (`timed`), ascending
+unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact
@@ -14,8 +14,8 @@ ascending order unless `descending`. Nodes are frozen; rules build new ones with
     Filter Project Generate Aggregate LevelMerge Fill Sort Limit
     DeviceMerge         children one after the other (or merged by time), each with its device's name in front
     LastScan            the latest point of each series
-    Rows                rows that are known already (SHOW, COUNT, EXPLAIN)
-    ExchangeSource      what another fragment sends; of several instances device by device
+    Rows                rows known at planning time (SHOW, COUNT, EXPLAIN)
+    ExchangeSource      the rows that another fragment sends; if it has several instances, device by device
 
 Pure data: any thread.
 """
@@ -159,12 +159,13 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """What `scans`, all ascending and of the same windows (not overlapping) or all of none, give, side by side.
+    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or all with none.
 
-    Their requests have the grid already where statistics may answer; a scan that stands alone gets its when it is made.
+    Where statistics may answer, the requests already contain the window grid; a lone AggregateScan gets its grid when
+    its operator is built.
 
-    With `devices` the scans are runs of one length and of like columns, one for each device, whose rows come device
-    after device; the device's name stands behind them. Rows of so many devices as are `together` are a block.
+    With `devices`, the scans are runs of equal length and with the same columns, one run per device. Rows come device
+    by device, followed by a column with the device's name. A block holds the rows of `together` devices.
     """
 
     scans: tuple[AggregateScan, ...]
@@ -305,7 +306,7 @@ class Limit:
 class DeviceMerge:
     """ALIGN BY DEVICE: `devices[i]` is put in front of child i's rows as a TEXT column; children's fields agree.
 
-    `by_time`: rows are merged by time (then device) instead of device after device.
+    `by_time`: rows are merged by time (then device) instead of device by device.
     """
 
     children: tuple[Node, ...]
@@ -342,9 +343,9 @@ class Rows:
 class ExchangeSource:
     """Rows of fragment `fragment`, of all its instances.
 
-    With `devices`, those of its `DeviceMerge`: they were dealt out in turn, and their rows come in this order. With
-    `times`, devices were cut (`time_slices`): one comes for each of its slices, whose times these are. Of devices that
-    are aggregated together each turn's first one stands for all. `named_by`: the column of the devices' names.
+    `devices` are those of its `DeviceMerge`: they were dealt out round-robin, and their rows come in this order. With
+    `times`, devices were cut into slices (`time_slices`): a device is listed once per slice, with the slice's times. Of
+    devices that are aggregated together, the first of each turn stands for all. `named_by`: the device name's column.
     """
 
     fragment: int
@@ -376,7 +377,7 @@ Node = (
 
 
 def width(node: Node) -> int:
-    """The greatest number of columns or of children of a node between the root and where the plan branches."""
+    """The largest number of columns or children of any node from the root to where the plan branches."""
     widest = 0
     while True:
         match node:

@@ -1,9 +1,9 @@
-"""SELECTs from their tree to their blocks: plans, new ones and those that are kept, and executions.
+"""SELECT from syntax tree to result blocks: plans, cached or new, and their executions.
 
     tree --`plan`, `kept_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 
-An execution has an id, a view of the store, a memory account and a deadline; `open` counts those of which something is
-left. A MERGE, which runs as long, is counted and listed with them. Thread-safe.
+An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
+hold resources. A MERGE can run as long as a query, so it is counted and listed with them. Thread-safe.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ class Queries:
     # ------------------------------------------------------------------ what they are planned and read with
 
     def moment(self, session: SessionContext) -> Moment:
-        """Now, as the session writes times."""
+        """The current time in the session's notation."""
         return Moment(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
     def read_point(self, session: SessionContext) -> ReadPoint:
-        """What the session's next read sees. Raises StorageError if the store does not know it in time."""
+        """The point that the session's next read sees. Raises StorageError if the store cannot determine it in time."""
         return self._store.catch_up(session.consistency, session.horizon) if session.point is None else session.point
 
     def context(self, session: SessionContext) -> PlanContext:
-        """What planning looks at: the schema that the session may read data of."""
+        """The planning context: the part of the schema whose data the session may read."""
         return PlanContext(schema_for(session.access, self._store, Privilege.READ_DATA), self.moment(session))
 
     # ------------------------------------------------------------------ plans
@@ -83,9 +83,9 @@ class Queries:
         session: SessionContext,
         fill: Callable[[], ast.Statement],
     ) -> QueryPlan:
-        """The plan of a SELECT whose `?` have these values: one that is kept, or one that will be.
+        """The plan of a SELECT whose `?` have these values, from the cache or by way of it.
 
-        `fill` gives the statement with its values.
+        `fill` returns the statement with its values.
         """
         asking = Asking(
             session.access.key,
@@ -98,12 +98,12 @@ class Queries:
         return self._distributed(planned.fields, planned.root, timed=planned.timed)
 
     def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
-        """The plan of a SELECT, which is not kept."""
+        """The plan of a SELECT, bypassing the cache."""
         with collected_rarely():
             return self.physical(plan_select(select, self.context(session)), session)
 
     def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
-        """Optimised, allowed and cut into fragments."""
+        """The plan optimised, authorized and cut into fragments."""
         root = optimize(logical.root)
         authorize_plan(root, session.access)
         return self._distributed(logical.fields, root, timed=logical.timed)
@@ -112,11 +112,11 @@ class Queries:
         return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
 
     def clear_plans(self) -> None:
-        """Keep no plans."""
+        """Empty the plan cache."""
         self._plans.clear()
 
     def plan_counts(self) -> tuple[int, int]:
-        """Plans of SELECTs: made, and used again."""
+        """The numbers of SELECT plans made and reused."""
         return self._plans.counts()
 
     # ------------------------------------------------------------------ executions
@@ -124,7 +124,7 @@ class Queries:
     def start(
         self, plan: QueryPlan, text: str, asker: Asker, timeout_ms: int | None, point: ReadPoint
     ) -> QueryExecution:
-        """Run a plan. `timeout_ms`: None is the option's. Close what comes back, or read it to its end."""
+        """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
         view = self._store.view(point) if point.picture is None else point.picture()
         execution = QueryExecution(
@@ -143,7 +143,7 @@ class Queries:
 
     @contextmanager
     def merging(self, text: str, asker: Asker, timeout_ms: int | None) -> Iterator[MergeExecution]:
-        """A MERGE that is to run. Unless its client says so, it may take longer than a query."""
+        """Register a MERGE to run. It may take longer than a query unless its client sets a time-out."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
         try:
@@ -168,11 +168,11 @@ class Queries:
 
     @property
     def open(self) -> int:
-        """How many there are of which something is left."""
+        """The number of executions that still hold resources."""
         return self._open
 
     def close(self) -> None:
-        """End all and wait until nothing of them is left."""
+        """End all executions and wait until their resources are released."""
         for running in self.registry.running():
             running.execution.cancel("the database is closing")
         with self._idle:
