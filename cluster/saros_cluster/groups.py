@@ -1,4 +1,4 @@
-"""The groups that a node has replicas of, as the topology says: opened when it joins one, removed when it leaves.
+"""The groups that a node has replicas of, by the topology: opened when it joins one, removed when it leaves.
 
     topology says      here                      then
     group 4            nothing                   its log begins: with its members if the group is new, else with nobody
@@ -6,17 +6,17 @@
                                                  that is taken for a whole one; then the region, durably: without a log,
                                                  nobody would remove what came back; then the log
 
-A node may hear late that it was to leave a group, when it is a member once more; what its log says is newer then, and
-it stays: the group may count on what it has.
+A node may learn late that it should leave a group, when it has become a member again. Its log is newer then, so it
+stays: the group may count on the replica.
 
-A group's log begins behind an entry that nobody has (`founding`). Whoever comes later thus gets what there is as a
-snapshot, and never carries out what was done before: that may have opened slots whose files are nowhere else any more.
+A group's log begins after an entry that nobody has (`founding`). So a later member gets the state as a snapshot and
+never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
 
-A group that is new in a change may have been new in one before that was aborted, with the same number. Each begins
-above all entries and terms that the one before has had, so nobody takes the old for the new; and what there still is of
-the old is left first.
+A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each
+begins above all entries and terms of its predecessor, so the two are never confused; a node first removes what it
+still has of the predecessor.
 
-`settle` compares, and does what is missing; it may be called any time, by one thread.
+`settle` compares topology and node, and does what is missing. It may be called at any time, by one thread.
 """
 
 from __future__ import annotations

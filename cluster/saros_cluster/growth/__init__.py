@@ -1,1 +1,1 @@
-"""Growing and shrinking while serving: who is in the cluster, which slots move, and how far that is. Pure."""
+"""Growing and shrinking while serving: the cluster's nodes, the slots that move, and the progress made. Pure."""

@@ -1,4 +1,4 @@
-"""Questions that a node has for others while the cluster changes. Any thread; `stop` ends the long ones."""
+"""Requests from a node to others while the cluster changes. Any thread; `stop` ends the long ones."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
-"""A change of the cluster under way: slots that move from group to group, groups that get other members.
+"""A cluster change in progress: slots that move between groups, and groups whose members change.
 
-    PREPARING     groups that are new elect a leader; who joins a group gets its log as a learner
-                                                                            this is the end of the way back
-    MOVING        each move: the source's log says stop (fence), the table says whose the slots are, the target's log
-                  says go (open)                                            and this of stage one
-    LOADING       each node that is to have the target's slots fetches their files, and says so; then the source lets
-                  go of them (drop)
-    REGROUPING    learners become voters, those who leave a group leave it
-    ABORTING      instead of all that, while it is prepared: learners leave again
+    PREPARING     new groups elect a leader; joining nodes receive the group's log as learners
+                                                                            after this, no abort is possible
+    MOVING        each move: the source's log closes the slots (fence), the table names their new owner, the target's
+                  log opens them (open)                                     end of stage one
+    LOADING       each node that takes over slots fetches their files, and reports it; then the source drops them
+    REGROUPING    learners become voters; leaving members leave their groups
+    ABORTING      instead of the above, while it is still PREPARING: learners leave again
 
-Values that the meta group agrees on (`topology`); each step is an entry of its log, so whoever drives the change may be
-anybody, and twice. Pure: any thread.
+Values that the meta group agrees on (`topology`). Each step is an entry of its log, so any node may drive the change,
+and two may do so at once. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
     Admit ... Begin ─ Ready ─ Go ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped      one change, from left to right
                 └─ Abort
     Dismiss     an admitted node that is not to join after all
-    GiveUp      nodes do not come back, and are not waited for; of the groups that they were a majority of
-      Alone     one goes on with the member that has most of it
-      Anew      one that is new, and all of whose members are lost, begins once more elsewhere
+    GiveUp      the nodes are lost for good and no longer waited for; for a group that lost its majority with them:
+      Alone     it continues with the member whose log is the newest
+      Anew      if it is new and all its members are lost, it starts again elsewhere
 
-All steps of a change but the first, and what is said of nodes, name it by its id: what comes late, for a change that is
-over, has no effect; nor has what comes twice. Pure values: any thread.
+Every step of a change but the first, and every report on a node, names its change by id: a step that comes late, for a
+change that is over, has no effect; nor has a repeated one. Pure values: any thread.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Slots move from group to group: what the meta group's leader does for it, and what it asks a source's members.
+"""Moving slots between groups: what the meta group's leader does, and what it asks the source's members.
 
     source   Fence                                                               LetGo
     target          what it must know: Bring ..., Open    its members fetch    Settle
 
-Moves are opened one after the other; each is let go of when a read that began before it has found its readers. Nothing
-is remembered that the logs do not say, but when it was first seen that all had arrived. One thread steps, any answers.
+Moves are opened one after the other. The source lets go of a move's slots once reads that began before the move have
+found their readers. The only state beyond the logs is when all slots were first seen to have arrived. One thread steps;
+any thread answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups most of whose members are lost for good, and that go on all the same (`GiveUp`).
+"""Recovery of groups that have lost most of their members for good (`GiveUp`).
 
     some are left      the one whose log is newest goes on alone, and the others learn from it       (`Alone`)
                        of two members, one lost: it has all that was acknowledged
@@ -7,9 +7,10 @@
                        old holders goes there; the others have what they had lost, and REMOVE NODE
                        lets other groups have their slots, with nothing in them              (`Anew`)
 
-Nobody votes for that: it rests on an operator's word. So all who are left are asked before, and nobody is heard any
-more who is lost (`Topology.lost`). The meta group, which agrees on all that, has to be regained before, if most of it
-is lost: by whichever node is asked to give up the others. `step` is called by the worker; the rest by any thread.
+No quorum votes on this: it rests on the operator's word. So all remaining nodes are asked first, and messages from lost
+nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its own
+members, it is recovered first, by whichever node is asked to give up the others. `step` is called by the worker; the
+rest by any thread.
 """
 
 from __future__ import annotations

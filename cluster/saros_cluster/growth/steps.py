@@ -1,8 +1,8 @@
-"""What a command makes of a topology: the rules of growing and shrinking.
+"""The effect of a command on a topology: the rules of growing and shrinking.
 
-A command is checked here, when its entry of the meta group's log is applied: so two that were sent at once cannot both
-pass. A step of a change that is over, or one that was taken before, has no effect: whoever drives a change may do so
-twice, late, and beside others. `placement.members` fills in who is in a group, the balancer the owners of slots.
+A command is checked here, when its entry of the meta group's log is applied: so of two conflicting commands sent at
+once, only one passes. A step of a change that is over, or a repeated step, has no effect: a driver may repeat steps, be
+late, and work beside others. `placement.members` chooses the members of groups, the balancer the owners of slots.
 
 Pure: any thread.
 """

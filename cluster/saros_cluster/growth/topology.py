@@ -1,11 +1,11 @@
-"""What the meta group agrees on about nodes and groups: who is there, who has what, what is changing.
+"""The meta group's agreed state of nodes and groups: who is a member, who owns what, what is changing.
 
     nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
-    table     which group has which slots, at which version
-    wanted    of each group the membership that it is to have: its leader compares, and changes its own log's
-    change    see `change`; there is one at a time
+    table     which group owns which slots, with a version
+    wanted    the target membership of each group: its leader compares it with its own log's, and changes that
+    change    see `change`; at most one at a time
 
-`steps` says what a command makes of it. A value: any thread.
+`steps` defines the effect of each command. A value: any thread.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a node does for a change of the cluster, step by step: whatever the topology says is missing.
+"""A node's part in a cluster change: step by step, it does whatever the topology shows is missing.
 
-    every node           joins and leaves groups; fetches what came to its groups; asks whether it is still wanted if it
-                         hears nothing of the meta group, which does not speak to those who have left; says so if
-                         nobody answers
-    a group's leader     gives the group the members that it is to have, and says when it has them
-    meta group's leader  moves slots from group to group (`moves`); lets groups go on that have lost most of their
-                         members (`rescue`)
+    every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
+                         the meta group, which does not contact removed nodes, asks whether it is still a member, and
+                         reports it if nobody answers
+    a group's leader     gives the group its target members, and reports when that is done
+    meta group's leader  moves slots between groups (`moves`); recovers groups that have lost most of their members
+                         (`rescue`)
 
-Nothing is remembered between two steps but what the logs say, so each may be done by another node, again, or late.
-`step` is called again and again by one thread; what fails is tried again.
+Between two steps only the logs hold state, so a step may be done by another node, again, or late. One thread calls
+`step` repeatedly; what fails is tried again.
 """
 
 from __future__ import annotations

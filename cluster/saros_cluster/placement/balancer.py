@@ -1,4 +1,4 @@
-"""The slot balancer: an even split of slots, or of what was measured of them, with few slots moved.
+"""The slot balancer: an even split of slots, or of their measured load, with few slots moved.
 
     owners  a a a a b b      c joins        a a c c b b        who has too many gives to who has too few
             a a c c b b      b leaves       a a c c a c
@@ -6,9 +6,9 @@
 
 Slots are taken in ascending order, so that the same table gives the same moves everywhere.
 
-By load, whoever has most gives slots to whoever has least, the one that fits best first. It begins only if somebody has
-far more than a share, and goes on until nobody has much more: so what goes up and down a little moves nothing, and what
-was balanced stays for a while. A slot is not divided: one that is more than a share by itself stays where it is.
+By load, the group with the highest load gives slots to the one with the lowest, the best fit first. Balancing starts
+only if a group has far more than its share, and continues until none has much more. So small fluctuations move nothing,
+and a balanced cluster stays so for a while. Slots are not divided: a slot that exceeds a share by itself stays.
 
 Pure: any thread.
 """

@@ -1,11 +1,11 @@
 """Who is in which group: as few changes as even shares and racks allow.
 
     keep     a member stays while it lives; so what was chosen by hand stays chosen
-    fill     an empty place goes to a rack that the group has not got yet, then to who has fewest places, then to who
-             follows first on the ring
-    racks    of two members of one rack, one makes place for a node of a rack that the group has not got
-    even     who has two places more than another gives it one: nodes that join get their share so, and all nodes theirs
-             if that is asked for
+    fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
+             then to the next node on the ring
+    racks    of two members in one rack, one gives way to a node in a rack that the group does not have
+    even     a node that has two places more than another gives it one: so joining nodes get their share, and all nodes
+             get theirs on request
 
 The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are
 each a rack of their own. A group's head is its first member while it lives. Pure: any thread.

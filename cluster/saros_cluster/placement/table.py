@@ -4,9 +4,9 @@
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
 A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists.
-`version` is the index of the meta log entry that made the table: nodes come by them in their order.
+`version` is the index of the meta log entry that made the table: every node sees versions in ascending order.
 
-A value: changes give a new table. Pure: any thread.
+A value: a change returns a new table. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which messages can be: what a peer controls is looked at here, and never asserted.
+"""Validation of messages: everything that a peer controls is checked here, and never asserted.
 
-Looked at is what a message says in itself. What contradicts this node's own state is refused where it is handled.
+A message is checked by itself. What contradicts this node's own state is refused where the message is handled.
 
 Pure; any thread.
 """

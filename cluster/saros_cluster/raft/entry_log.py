@@ -1,4 +1,4 @@
-"""A group's log in memory: what is there, what is durable, what is committed, what is applied.
+"""A group's log in memory: which entries exist, are durable, are committed, are applied.
 
     base        applied      handed      commit               last
     |-----------|------------|-----------|--------------------|
@@ -8,10 +8,10 @@
     base <= durable <= taken <= last         taken: given to the runner to be made durable
 
 Invariants: base <= applied <= handed <= min(commit, durable); entries after base have no gaps; terms never fall;
-nothing committed is ever cut off. Entries are handed out to be applied only when they are durable *here*, so that the
-state machine on disk is never ahead of the log on disk.
+committed entries are never truncated. Entries are handed out to be applied only when they are durable *here*, so that
+the state machine on disk is never ahead of the log on disk.
 
-Memberships in the log are kept with their indices, so that cutting entries off brings the earlier one back.
+Memberships in the log are kept with their indices, so that truncating the log restores the earlier one.
 
 Pure; one thread.
 """

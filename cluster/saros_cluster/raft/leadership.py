@@ -1,16 +1,16 @@
-"""What a leader knows of its group, and what it does for it: from its election until it follows somebody again.
+"""The leader's state and duties, from its election until it becomes a follower again.
 
-    append              an entry into the own log; `flush` sends it on, while the disk is still busy with it
-    on_..._response     what the others have, and that they are there
-    advance             commits what a majority has and, behind a joint membership, leaves that
-    flush               sends what is due: entries, heartbeats, rounds of reads, offers of snapshots, the handing over
+    append              appends an entry to its own log; `flush` sends it while the disk is still writing it
+    on_..._response     learns what the others have, and that they are alive
+    advance             commits what a majority has; once a joint membership is committed, leaves it
+    flush               sends what is due: entries, heartbeats, read rounds, snapshot offers, leadership transfers
 
 Invariants
-  - the first entry is empty and of the leader's term; before it is committed, nothing is read and no membership changed
-  - only entries of the leader's term are counted; earlier ones are committed with them (Raft paper, 5.4.2)
-  - the leader counts itself like everybody else: if it is a voter, and up to what is durable
-  - at most one change of the membership is on its way; that is seen in the log, whoever began it
-  - while the leadership is handed over, nothing is appended
+  - the first entry is empty and of the leader's term; until it is committed, no read is served, no membership changed
+  - only entries of the leader's term are committed by counting; earlier ones commit with them (Raft paper, 5.4.2)
+  - the leader counts itself like any other member: only if it is a voter, and only up to what is durable
+  - at most one membership change is in progress; the log shows it, whoever began it
+  - nothing is appended while leadership is being transferred
 
 Pure; one thread.
 """

@@ -2,12 +2,12 @@
 
     simple {1,2,3}  --propose {1,2,4}-->  joint {1,2,3}+{1,2,4}  --as soon as that is committed-->  simple {1,2,4}
 
-A membership is an entry of the group's own log and takes effect when it is appended; if the entry is cut off again, the
-one before it is in effect again. So at any index it is a function of the log up to there, and of nothing else: not of
-another group's log, not of a table. While joint, both halves must agree: for votes, commits and reads (Raft
-dissertation, 4.3). Learners get the log and count for nothing.
+A membership is an entry of the group's own log and takes effect when it is appended; if that entry is truncated, the
+previous membership is in effect again. So the membership at any index is a function of the log up to that index and of
+nothing else, neither another group's log nor a table. While it is joint, votes, commits and reads need a majority of
+both halves (Raft dissertation, 4.3). Learners receive the log but do not count towards any majority.
 
-`version` is the fencing token of a change (the meta log's index that ordered it); it only rises.
+`version` is the fencing token of a change: the index in the meta log of the entry that ordered it. It only rises.
 
 Pure values: any thread.
 """

@@ -1,15 +1,15 @@
-"""What the nodes of a group say to each other, and what their log is made of. Frozen values; no bytes yet.
+"""The messages between the nodes of a group, and the entries of its log. Frozen values; encoding is elsewhere.
 
     PreVote, Vote      -> ...Response      may I lead?
-    Append             -> AppendResponse   entries behind (prev_index, prev_term), and how far all is committed
+    Append             -> AppendResponse   entries after (prev_index, prev_term), and the commit index
     Heartbeat          -> HeartbeatResponse   I lead; `round` is the newest of the leader's read rounds
     SnapshotOffer      -> SnapshotResponse    you are too far behind: fetch this
-    TransferNow                            lead, at once
+    TransferNow                            start an election at once
     ReadIndex          -> ReadIndexResponse   how far must I have applied to read what is current?
 
-A sender and a receiver are incarnations: a node that lost its disk comes back under another id. A message of another
-group or for another node is refused by `step`. So is one of a group that had, or will have, the same number
-(`TERMS_OF_A_GROUP`): whoever leaves the one and joins the other forgets what it promised to the first.
+Sender and receiver are incarnations: a node that lost its disk comes back under another id. `step` refuses a message of
+another group or for another node. It also refuses one from an earlier or later group with the same number
+(`TERMS_OF_A_GROUP`): a node that leaves the one and joins the other forgets what it promised to the first.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""When a leader tells of a commit although it has nothing else to say: that costs a message and an answer.
+"""When a leader announces a commit by a message of its own: that costs a message and a response.
 
-    committed, some allowance left   told at once, by an append without entries
-    committed, no allowance left     told with the next entries, or the next heartbeat, whichever comes first
-    asked for a read                 told at once: a follower that reads waits for what is committed
+    committed, some allowance left   announced at once, by an append without entries
+    committed, no allowance left     announced with the next entries or the next heartbeat, whichever comes first
+    asked for a read                 announced at once: the follower's read waits for the commit
 
-So a group with little to do has followers that apply at once, and a busy one, whose next entries are near, half the
-messages. Nobody who writes waits for it: the leader answers.
+So in a quiet group the followers apply at once, and a busy one, whose next entries come soon anyway, sends half the
+messages. No write waits for the announcement: the leader itself answers it.
 
 Pure; one thread.
 """

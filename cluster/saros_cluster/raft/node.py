@@ -3,25 +3,25 @@
     follower --nothing heard--> pre-candidate --a majority would--> candidate --a majority does--> leader
         ^-------------- a newer term, a leader of this term, a majority against it, no majority answers --'
 
-    tick, step, propose, read_index ...      change what is in memory
-    ready                                    draws the conclusions: what is to be sent, made durable, applied, fetched
-    persisted, applied, staged ...           tell that it was done
+    tick, step, propose, read_index ...      change the state in memory
+    ready                                    returns what must now be sent, made durable, applied, fetched
+    persisted, applied, staged ...           report that it was done
 
-This module owns the roles and what a follower does; `Leadership` is there while the node leads; `Outbox` holds back
-what is not durable yet; `EntryLog` is the log, and knows the membership.
+This module owns the roles and the follower's duties; `Leadership` exists while the node leads; `Outbox` holds messages
+back until what they promise is durable; `EntryLog` is the log, and knows the membership.
 
 Invariants
-  - one vote a term, and it counts when it is durable: the node's own vote too. Who follows a leader has voted for it
-  - a leader hears a majority, or steps down; nobody votes against a leader that is heard (but for a transfer)
-  - who asks for votes has asked whether it would get them: a node that was cut off does not raise the term
-  - a membership is in effect when it is appended, and not any more when it is cut off; nothing else is before it is
-    committed
+  - one vote per term, which counts once it is durable; so does the node's own vote. Following a leader is a vote for it
+  - a leader hears from a majority or steps down; while a node hears a leader, it votes for no other, but for a transfer
+  - a pre-vote comes before every election: a node that was partitioned does not raise the term
+  - a membership takes effect when it is appended, and ceases to when it is truncated; any other entry takes effect only
+    once it is committed
   - a snapshot never replaces entries that it agrees with
 
-What a peer sends is checked and never asserted: what cannot be is counted in `Status.rejected`, and forgotten. What
-this node's own runner does is asserted.
+Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped. What this
+node's own runner does is asserted.
 
-Time is ticks, chance is given. One thread.
+Time is counted in ticks; randomness is passed in. One thread.
 """
 
 from __future__ import annotations

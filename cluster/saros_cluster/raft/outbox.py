@@ -1,15 +1,15 @@
-"""What a node says, and what must be durable before it may say it.
+"""The messages that a node sends, and what must be durable before each may leave.
 
-    send(message)               goes at once: questions, refusals, and what a leader says (its term is durable)
-    promise(message)            goes when term and vote are durable: votes, and that one follows
-    promise(message, index)     goes when the log is, too, up to there: that one has entries, or a snapshot
+    send(message)               leaves at once: requests, refusals, and a leader's messages (its term is durable)
+    promise(message)            leaves when term and vote are durable: votes, and that the node follows a leader
+    promise(message, index)     leaves when the log up to index is durable too: that the node has entries, or a snapshot
 
     hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises go out
 
-The runner writes one `Persist` at a time; what changes meanwhile goes into the next. A promise is worth nothing in a
-later term, nor is it true there: when the term rises, those that wait are dropped.
+The runner writes one `Persist` at a time; what changes meanwhile goes into the next. A promise is neither useful nor
+true in a later term: when the term rises, pending promises are dropped.
 
-Invariant: what left here as a promise survives a crash.
+Invariant: a promise that has left here survives a crash.
 
 Pure; one thread.
 """

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, and what it may send it next.
+"""What a leader knows about one follower, and what it may send to it next.
 
               rejected                          compacted
     PROBE <----------------- REPLICATE    PROBE ----------> SNAPSHOT
@@ -7,9 +7,9 @@
 
     match < next;   1..match is known to be the same and durable there;   next is the first entry to send
 
-The window is counted in bytes and in messages; an answer frees all messages up to its index, so a lost answer costs
-nothing. A lost message shows as a rejection of the next one, or, if it was the last, by a probe that follows the answer
-to a heartbeat.
+The window is counted in bytes and in messages; a response frees all messages up to its index, so a lost response costs
+nothing. A lost message is detected by the rejection of the next one or, if it was the last, by the probe that follows a
+heartbeat response.
 
 Pure; one thread.
 """

@@ -3,8 +3,9 @@
     at the leader     read -> round (commit noted) -> a quorum answers the round -> index known -> applied -> done
     at a follower     read -> asks the leader ------------------------------------> index known -> applied -> done
 
-A round is a heartbeat with a number; all reads that came before it share it. An answer to a round answers all rounds
-before it. There are no leases: they need bounded pauses and clock rates, and a stopped process has neither.
+A round is a heartbeat with a number, shared by all reads that arrived before it. A response to a round also answers all
+earlier rounds. There are no leases: they need bounded pauses and clock drift, and a process that can be stopped
+guarantees neither.
 
 Pure; one thread.
 """

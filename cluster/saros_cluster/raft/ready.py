@@ -1,4 +1,4 @@
-"""What a `RaftNode` wants done, how it is made, and what it answers to proposals. Frozen values."""
+"""The work that a `RaftNode` hands out, the node's options, and its replies to proposals. Frozen values."""
 
 from __future__ import annotations
 
