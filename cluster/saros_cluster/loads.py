@@ -1,11 +1,11 @@
-"""What each slot is written and read lately, and what it holds: by this a cluster can be balanced.
+"""Each slot's recent writes and reads, and its size: the measurements by which a cluster can be balanced.
 
     look      now and then: points of this node's partitions since the last look -> points a second, by slot
     LOADS     what another node asks: the slots of this one
     united    what all nodes told, as one
 
-What is `HALVED_SECONDS` old counts half. Points that are written, and bytes, are the same at all members of a group:
-whoever has most of them counts. A read goes to one of them: reads are added up. `LoadMeter` is thread-safe.
+A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
+so the largest count is taken. A read goes to one member, so reads are added up. `LoadMeter` is thread-safe.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     entry (committed, durable here) --apply--> outcome          the same on every member, from the same log
 
-`apply` never fails for what is in an entry: a command that cannot be carried out has an exception as its outcome, on
-every member alike. What it raises is trouble of this node, and ends the group here.
+`apply` never raises because of an entry's content: a command that cannot be carried out has an exception as outcome,
+the same on every member. An exception that `apply` raises is a failure of this node, and stops the group here.
 
-A member that lacks entries which nobody has any more gets a snapshot:
+A member that lacks entries which no log holds any more gets a snapshot:
 
     at the leader    take_snapshot -> (index, token)       ==offer==>      stage(who, snapshot)    beside the live state
                                                                            install(snapshot)       in its place, durably

@@ -1,10 +1,10 @@
-"""MERGE on every node: whoever asks asks again until all have done it.
+"""MERGE on every node: the asking node polls until all are done.
 
     asks     {id, databases, full}     now and then, each node
     answers  still at it | done | why not
 
-A node merges on a thread of its own, and gives up when nobody has asked for a while: so a MERGE that was killed, or
-whose node went, does not go on for long. A node that does not answer merges in the background anyway, and is left out.
+A node merges on a thread of its own, and gives up when it has not been asked for a while: so a MERGE that was killed,
+or whose asking node failed, soon stops. A node that does not answer is left out; it merges in the background anyway.
 
 Thread-safe.
 """

@@ -2,8 +2,8 @@
 
     group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
 
-A slice lies in one group, so a view of all regions is their snapshots side by side, in order of slices; what the union
-looks like is remembered until one of the regions changes. Thread-safe.
+A slice lies in one group, so a view of all regions is their snapshots side by side, in order of slices. The union is
+cached until one of the regions changes. Thread-safe.
 """
 
 from __future__ import annotations

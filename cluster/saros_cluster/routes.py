@@ -1,4 +1,4 @@
-"""The routing of now, and waiting for the next one.
+"""The current routing, and waiting for the next one.
 
     the meta group's log -> learn -> now
     refused by a group -> await_open -> prepared anew

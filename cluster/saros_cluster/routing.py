@@ -1,4 +1,4 @@
-"""Where writes go: the groups of a node's table, and tablets cut at slices and handed out to groups.
+"""Routing of writes: the groups of a node's table; tablets are cut at slices and assigned to groups.
 
     tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
 

@@ -1,4 +1,4 @@
-"""Sessions at one node and no other, for calls that belong to it: captures, uploads, rounds of the sync tool.
+"""Sessions pinned to one node, for calls that belong to it: captures, uploads, rounds of the sync tool.
 
 Each is used by one thread.
 """

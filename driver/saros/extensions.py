@@ -1,4 +1,4 @@
-"""What a module of functions and triggers for Saros is made of: see `docs/sql/extensions.md`."""
+"""The building blocks of a module of functions and triggers for Saros: see `docs/sql/extensions.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a connection is: a process that was forked has a copy of its parent's, and must not use it.
+"""Which process owns a connection: a forked process has a copy of its parent's, and must not use it.
 
 The numbers of writes would be those of the parent's (a node answers a number that it knows without writing again), and
 threads and sockets stay with the parent.

@@ -1,7 +1,7 @@
 """Prepared statements: a text and the cursor that runs it with other values each time.
 
-There is no handle at the node that could be lost: it knows the text again, and its plan, whoever sends it and however
-(`execute` with the same text does as well), for as long as the schema stays as it is. Values travel as what they are.
+The node keeps no handle that could be lost. It recognizes the text and reuses its plan, whoever sends it and however
+(`execute` with the same text works as well), as long as the schema does not change. Values travel with their own types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What somebody may have forgotten who could not connect: a user, TLS, the right authority. Pure: any thread."""
+"""Hints for a failed connection: a user, TLS or the right authority may be missing. Pure: any thread."""
 
 from __future__ import annotations
 

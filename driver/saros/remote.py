@@ -5,8 +5,9 @@
                   └ failed: another node, or this one later, as long as it is safe (`attempts.py`)
 
 A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
-users see one conversation. Numbers of writes: `sequences.py`. Reads are asked again until their first rows came. What
-results showed goes along with later reads that are not strong: no node shows less, or it says so.
+users see one conversation. Numbers of writes: `sequences.py`. Reads are retried until their
+first rows have arrived. Later reads that are not strong carry the point that earlier results showed: a node shows at
+least that, or reports that it cannot.
 
 Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
 Threads may share a session.

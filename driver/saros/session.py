@@ -1,4 +1,4 @@
-"""What the driver needs of a database, embedded or far away: a `Session` that answers `Outcome`s in Arrow.
+"""What the driver needs from a database, embedded or remote: a `Session` that returns `Outcome`s in Arrow.
 
 Protocols only. The embedded one is `saros_server.session`.
 """

@@ -1,7 +1,7 @@
-"""Who speaks in a session, what they may, and who is told of it.
+"""A session's user, the user's rights, and where audit events go.
 
-An `Access` is an immutable value: the rights of a user at one version. Whoever opened the session replaces it when the
-user's rights have changed. Sessions of an embedded database have `UNRESTRICTED`. Statements are checked in one place,
+An `Access` is an immutable value: the rights of a user at one version. The session's opener replaces it when the user's
+rights have changed. Sessions of an embedded database have `UNRESTRICTED`. Statements are checked in one place,
 `authorization`; a plan is kept for equal `key`s only.
 
 Immutable: any thread.

@@ -1,4 +1,4 @@
-"""What the cluster that a database is of does for the engine; a database that is no cluster's has none."""
+"""What a cluster provides to the engine; a database outside a cluster has none."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What SHOW CLUSTER and SHOW REGIONS tell: who the nodes are, and how every replica of every region is.
+"""What SHOW CLUSTER and SHOW REGIONS report: the nodes, and the state of every replica of every region.
 
     node 1 ─┬─ region 1 leader              a region is what one group of nodes keeps together; it is named by its
             └─ region 3 follower, lag 2     group, and a row is one replica of it
 
-The engine only shows rows; a `ClusterInfo` knows them. `OneNode` is the one for a database that is no cluster's: node
-1, and region 1 with all slots.
+The engine only shows rows; a `ClusterInfo` supplies them. `OneNode` serves a database outside a cluster: node 1, and
+region 1 with all slots.
 
-Rows are values. Implementations are thread-safe and never wait for another node: what they do not know of it is None.
+Rows are values. Implementations are thread-safe and never wait for another node: what is not known of it is None.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What each node tells of itself, so that any node tells of all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
+"""Questions to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
 
     the node that a client asks  --question-->  every other node
-                                 <--- rows ---                     who does not answer gets a row that says why
+                                 <--- rows ---                     a node that does not answer gets a row that says why
 
-All are asked at the same time. A database that is no cluster's is node 1 alone. Thread-safe; waits for other nodes.
+All are asked at the same time. A database outside a cluster is node 1 alone. Thread-safe; waits for other nodes.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     reserved    what operators keep: at most the query's own limit
     queued      rows on their way between fragments and to the client, which may outlast the query
-    drawn       what the pool knows of both: whole steps of what is beyond the first mebibyte, and a step to spare
+    drawn       what the pool has been asked for to cover both: the excess over the first mebibyte, in whole steps,
+                plus a spare step
 
-So a small query does not meet the pool at all, and a large one once for a mebibyte.
+So a small query never touches the pool, and a large one only once per mebibyte.
 """
 
 from __future__ import annotations

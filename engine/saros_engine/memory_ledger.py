@@ -1,18 +1,18 @@
-"""Who holds how much of the memory that all queries of a node have: who may have more, who waits, who has to end.
+"""The ledger of the memory that all queries of a node share: who holds how much, who may have more, waits, must end.
 
     0 ----------------------- border --------- bytes_max
       given                         owed                      given + owed <= bytes_max, always
 
-    ask         what fits below the border is given. What does not is owed: the holder has it already (an operator says
-                what it keeps when it keeps it), so it is counted. An operator waits before it takes more; rows on
-                their way to a reader block nobody. Beyond `bytes_max` it is refused.
-    give_back   first what the holder owes. Then debts end, of those who hold least first, as far as they fit below
-                the border
-    to_end      who has to end: the one who holds most, of equals the youngest. It comes to that when a debt is
-                `wait_ns` old, or at once when all who hold something wait: nobody is left who could give back. The next
-                one has to end when what the one before held has come back, or `wait_ns` later.
+    ask         what fits below the border is given. The rest is owed: the holder has it already (an operator reports
+                bytes when it already keeps them), so it is counted. An operator waits before it takes more; rows on
+                their way to a reader block nobody. A request beyond `bytes_max` is refused.
+    give_back   pays the holder's own debt first. Then debts that fit below the border are cleared, those of the
+                smallest holders first
+    to_end      the holder that must end: the largest, among equals the youngest. This happens when a debt is `wait_ns`
+                old, or at once when all holders wait, since none is left to give back. The next holder must end when
+                the previous one's bytes have come back, or `wait_ns` later.
 
-Hence nobody waits for ever, and who holds less than another is not ended for it. A holder is known while it holds
+Hence no holder waits for ever, and none is ended in favour of a larger one. A holder is known while it holds
 something. Pure, and not thread-safe: `memory_pool.py` has the lock, the futures and the clock.
 """
 

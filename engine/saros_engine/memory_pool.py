@@ -1,13 +1,13 @@
-"""The memory of all queries of a node together: one ledger, its lock, futures of those who wait, and the end of some.
+"""The memory of all queries of a node: one ledger, its lock, the futures of waiting queries, and ending queries.
 
     QueryMemory --draw--> MemoryPool (`memory_ledger.py` has the rules) --end--> the query that holds most
                 <-give_back-
 
-A thread looks whose debt is too old; there is one from the first debt until it finds none. It is also the one
-that ends queries, so nobody is ended amid another one's work, nor with a lock held.
+A thread looks for debts that are too old; it runs from the first debt until it finds none. Only this thread ends
+queries, so a query is never ended in the middle of another's work, nor with a lock held.
 
-Thread-safe. An account that was collected, with all that was reserved in it, tells so by appending to `abandoned`,
-which needs no lock: the collector may call at any moment, also of a thread that has the lock.
+Thread-safe. When an account is garbage-collected with bytes reserved, it reports this by appending to `abandoned`,
+which needs no lock: the collector may run at any moment, even on a thread that holds the lock.
 """
 
 from __future__ import annotations

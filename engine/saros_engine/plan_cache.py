@@ -1,16 +1,16 @@
-"""Plans that are kept for SELECTs that come again, with the same values or with others.
+"""A cache of plans for SELECTs that recur, with the same values or with others.
 
-    (whose, zone, shape)   never met, and of few series      -> plan, which is not kept
+    (whose, zone, shape)   not seen before, few series       -> plan, which is not cached
     (whose, zone, shape, kinds of open values, other values) -> Frame -- values --> plan
       no frame: (whose, zone, shape, all values)             -> plan
 
-A frame takes several times as long to make as the plan of a few series, and most statements of a program that asks for
-one device after the other do not come again: so they are framed when they are met again. Where a path stands for many
-series, making the plan is what takes long, and it is kept at once.
+A frame takes several times as long to make as a plan of a few series, and if a program queries one device after the
+other, most of its statements never recur: so a frame is made only when a statement recurs. Where a path stands for many
+series, planning itself is slow, and the plan is cached at once.
 
-A plan is kept for one version of the schema (series, views, templates, TTLs: all that `SchemaTree.apply` changes) and
-for one set of rights: it was checked that these may read what it reads. What the values of WHERE, LIMIT and OFFSET are
-makes no difference, but for their kinds; see `plan_frame`.
+A plan is valid for one version of the schema (series, views, templates, TTLs: all that `SchemaTree.apply` changes) and
+for one set of rights, which was checked to cover what the plan reads. The values of WHERE, LIMIT and OFFSET make no
+difference, only their kinds do; see `plan_frame`.
 
 Memory: entries as `RecentMap` keeps them. Any thread.
 """

@@ -1,4 +1,4 @@
-"""What a statement gave: rows, as blocks that are pulled, or a count of what was changed."""
+"""The result of a statement: rows, as blocks that are pulled, or a count of changes."""
 
 from __future__ import annotations
 

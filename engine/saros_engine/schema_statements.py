@@ -1,4 +1,4 @@
-"""Statements that change the schema: each is looked at here, and carried out by the module that knows its kind."""
+"""Statements that change the schema: each is dispatched here to the module that implements its kind."""
 
 from __future__ import annotations
 

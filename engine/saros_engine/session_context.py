@@ -1,4 +1,4 @@
-"""What belongs to a session: who it is, what it has set, and what it was shown."""
+"""The state of a session: its user, its settings, and what it was shown."""
 
 from __future__ import annotations
 

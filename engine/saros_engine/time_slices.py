@@ -3,11 +3,11 @@
     dealt by distribution   instance 0: d0 d2      instance 1: d1        of d0 there is as much as of all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
-An instance that is far ahead of its turn waits, as soon as what it made fills its buffer; of whole devices that may be
-most of the time. What is cut must be made of each row by itself: scans, joins of them, conditions and expressions, but
-no function that looks at rows before, no aggregate.
+An instance that is far ahead of its turn must wait once its output fills its buffer: with whole devices, perhaps most
+of the time. Only plans that work row by row can be cut: scans, their joins, conditions and expressions, but no function
+that looks at earlier rows, and no aggregate.
 
-How much there is of a device is known when a query begins, not when it is planned. Pure: any thread.
+How many rows a device has is known when a query starts, not when it is planned. Pure: any thread.
 """
 
 from __future__ import annotations

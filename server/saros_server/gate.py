@@ -1,10 +1,10 @@
-"""The gate of a server: who comes in, what they may, and when they must leave.
+"""The gate of a server: who is let in, with which rights, and whose sessions must end.
 
     enter(user, password, host) --> Visitor --now and then: still_in--> the same, one with other rights, or None
 
-A server with authentication lets in who logs in; without, everybody as nobody in particular, who may everything. The
-rights of a visitor are those of this moment: a grant or a revocation counts from the next call. Whose password was set
-anew, or who was dropped, must leave.
+With authentication, a server lets in users who log in; without, everybody, as an anonymous visitor with all rights. A
+visitor's rights are always the current ones: a grant or revocation takes effect with the next call. A user who was
+dropped, or whose password was changed, must leave.
 
 Thread-safe.
 """

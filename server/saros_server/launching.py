@@ -2,8 +2,8 @@
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-So a process that has not got the folder yet is known to whoever looks: nobody launches another one, which would take
-the folder when the first has ended. A server in the foreground is no such process.
+So a process that has not locked the folder yet is already visible: nobody launches a second one, which would take the
+folder once the first has ended. A server in the foreground holds no such lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When a leader hands its group over to the group's head, so that no node leads more than its part.
+"""When a leader transfers its group to the group's head, so that no node leads more than its share.
 
     the head has had all that was committed for SETTLED rounds    now
     it was handed over, and is led here still, or again           not before AGAIN rounds have passed

@@ -1,4 +1,4 @@
-"""How a client is told that its call failed: a status code and a sentence."""
+"""How a failed call is reported to a client: a status code and a sentence."""
 
 from __future__ import annotations
 

@@ -2,12 +2,13 @@
 
     meta group    begin  -> number n, its place in the meta group's log                      end
     every group           entry "drop n": series and points go, and n is the newest    ...
-    every write           says the newest drop that its coordinator's schema shows: `seen`
+    every write           carries the newest drop that its coordinator's schema reflects: `seen`
 
-A group that has carried out drop n refuses (2021) a write of the devices that n reaches if the write has not seen n:
-its coordinator may take a series for what it was before. What is begun and not ended can be ended by anybody, so drops
-are sent in the order of their numbers to each group, and a group passes by what is not newer than its newest: late and
-repeated ones do no harm to what was made anew. Nothing is made anew under a drop before all groups have carried it out.
+A group that has carried out drop n refuses (2021) a write to devices that n reaches if the write has not seen n: its
+coordinator may still have the series' old definition. Any node can complete an unfinished drop. So drops are sent to
+each group in the order of their numbers, and a group ignores a drop that is not newer than its newest: late and
+repeated drops cannot harm what was created since. Nothing that a drop reaches is created again before all groups have
+carried it out.
 
 Pure; one thread.
 """

@@ -1,7 +1,7 @@
-"""What slots have had, wherever they were: they take it along, so that a repeated request is harmless there, too.
+"""The requests that slots have had applied, in any group: slots take them along, so that repeats stay harmless there.
 
-Of each client the last requests are known, as bits: a client numbers its requests one after the other, and repeats what
-it did seconds ago. A set of a million is some hundred kilobytes so, and what moves bring does not add up.
+The last requests of each client are kept as bits: a client numbers its requests consecutively, and repeats what
+it sent seconds ago. So a set of a million takes some hundred kilobytes, and what moves bring does not accumulate.
 
 Pure.
 """

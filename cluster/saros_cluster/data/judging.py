@@ -1,14 +1,14 @@
-"""What a client's entry comes to, by what the entries before it have made: its effect, or why it is refused.
+"""The outcome of a client's entry, given the state that earlier entries made: its effect, or why it is refused.
 
     its request had its effect before, on all it is about     nothing
     a drop that is not newer than the last                    nothing
     for a slot that is not the group's                        refused (2026)
     written without having seen a drop                        refused (2021): see `drops`
     does not fit the schema                                   refused, with the reason
-    else                                                      what of it is new: tablets, changes, and the databases
-                                                              that they lie in
+    else                                                      the part that is new: tablets, changes, and the
+                                                              databases that they lie in
 
-All members come to the same. It changes nothing. Under the region's lock.
+All members reach the same outcome. Judging changes nothing. Under the region's lock.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ What an entry does follows from the entries before it and nothing else, so all m
 entries up to `state.index` come again (`state_file`): those are not judged a second time.
 
 The schema of a database's series is kept by the group that owns the database's first slice; only there are tablets
-compared with it. Elsewhere a tablet's own types are taken: its writer has asked the owner.
+checked against it. Other groups trust a tablet's own types: its writer has asked the owner.
 
-`apply` is called by one thread; what is here of the group (`replica`) is thread-safe; `release` comes from the region's
-flusher.
+`apply` is called by one thread; the group's local state (`replica`) is thread-safe; the region's flusher calls
+`release`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a node has of a data group: its region, and what stands beside it, as of the last entry that was judged.
+"""A node's replica of a data group: its region and the state beside it, as of the last entry that was judged.
 
     region       points and schema              shipments    files that come through the log
     ownership    which slots, since when        told         what others hear of the schema
     requests     which had their effect         judged, reached, skipped, ...: how far, and what passed by
     drops        which were carried out
 
-`RegionMachine` changes it, entry by entry, and puts another one in its place when a snapshot comes; others look at it:
-readers, who get what their table of slots says (`pin`), and whoever fetches slots that have left (`describe`).
+`RegionMachine` changes it, entry by entry, and replaces it when a snapshot arrives. Others only read it: queries, which
+see what their table of slots says (`pin`), and nodes that fetch slots that have left (`describe`).
 
-Everything is done under the region's lock: public methods that look take it, those that change are called with it.
+Everything is done under the region's lock: public methods that read acquire it; those that change are called with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schema that goes along with slots: series of databases whose first slice goes, and what all groups know. Pure."""
+"""The schema that moves with slots: series of databases whose first slice moves, and what all groups know. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a group's schema, for nodes that keep none of the group. Pure: any thread."""
+"""Changes of a group's schema, for nodes that have no replica of the group. Pure: any thread."""
 
 from __future__ import annotations
 

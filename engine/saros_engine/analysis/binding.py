@@ -2,11 +2,11 @@
 
     root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
 
-What a path or an aggregate means is the `Columns`' business: before an aggregation paths are the scans' columns, after
-it aggregates are its results. Messages name expressions as they stand, as IoTDB's do.
+`Columns` resolves paths and aggregates: before an aggregation, paths are the scans' columns; after it, aggregates are
+its results. Messages quote expressions as they are written, as IoTDB's do.
 
-How a comparison takes the two zeros (see `expression.py`) is decided here, by the expression and not by what it is
-bound to: a call that makes points is computed, though its values are a column by then.
+How a comparison treats signed zeros (see `expression.py`) is decided here, by the expression and not by what it is
+bound to: a call that makes points counts as computed, although its values are a column by then.
 
 Pure: any thread.
 """

@@ -1,7 +1,7 @@
 """Aggregate: aggregates over the child's rows, per window of any kind, or over states that another fragment made.
 
-Results stream. `descending`, they are kept until the child has ended, since the last window comes first then: what is
-more than their share of the query's memory goes into a file.
+Results stream. With `descending`, the last window comes first, so results are kept until the child has ended; those
+that exceed their share of the query's memory are spilled to a file.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""AggregateScans: aggregates of many series, per window or of all time, whose states are made and merged together.
+"""AggregateScans: aggregates of many series, per window or over all time, whose states are made and merged together.
 
     d0.s0 ┐ one reader  summaries ┐
     d0.s1 ┘ of both               ├▶ states, slot = number in its lane * windows + number of the window ─▶ results
     d1.s0   alone       rows      ┘
 
-What an operator per series costs, a hundred thousand series would pay a hundred thousand times. So series of one device
-that keep step are one *group*, which has one reader, and of whose summaries it is found out once in which windows they
-lie; those that do not are read one after the other, and come to the same.
+With an operator per series, a query over a hundred thousand series would pay an operator's cost a hundred thousand
+times. So the series of one device that have the same times form one *group*: one reader reads them, and the windows of
+their summaries are determined once. Series whose times differ are read one after the other, with the same results.
 
-Scans whose results shall be one column have a *lane*, a table of states. Side by side these are all of one *shape*
-(types and calls), and results are sliced by scan. By device these are the scans of one place in each device: a lane's
-results are the column. Scans are taken in batches, so that states become results while they are few.
+Scans whose results form one column share a *lane*, a table of states. Side by side, a lane holds all scans of one
+*shape* (types and calls), and its results are sliced by scan. By device, it holds the scans at one position in each
+device, and its results are the column. Scans are processed in batches, so that states become results while they are
+few.
 """
 
 from __future__ import annotations

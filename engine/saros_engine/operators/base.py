@@ -1,7 +1,6 @@
-"""What all operators share: statistics, timing, closing. Subclasses write `_next`, and `_release` if they hold much.
+"""What all operators share: statistics, timing, closing. Subclasses write `_next`, and `_release` if they keep much.
 
-An operator with several children waits for the first one that it needs and that is blocked. An operator belongs to its
-driver's thread.
+An operator with several children waits for the first blocked child that it needs. It belongs to its driver's thread.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     linear     between the value above and the next one below, by time; numbers, times, dates by days; nothing outside
     value      a constant, where the node has one for the column
 
-Linear keeps rows back until the next value of every such column has come: those that are more than its share of the
-query's memory go into a file, and only where each block's first values are stays at hand.
+Linear holds rows back until the next value of every such column has arrived. Rows that exceed its share of the query's
+memory are spilled to a file; only the positions of each block's first values stay in memory.
 
     blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are given once the 5 has come: 1 2, 3 4
 """

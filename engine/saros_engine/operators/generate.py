@@ -1,7 +1,7 @@
 """Generate: the points that a function makes of the child's rows, once it has seen all of them.
 
-Rows in which an argument is null are no points, unless the function takes its arguments apart. What is kept back is
-accounted to the query.
+A row in which an argument is null is not a point, unless the function takes its arguments separately. Rows kept back
+are charged to the query's memory.
 """
 
 from __future__ import annotations

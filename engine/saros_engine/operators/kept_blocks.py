@@ -1,7 +1,7 @@
-"""Blocks that an operator keeps for later, in memory or in a file; it says when they have to go there.
+"""Blocks that an operator keeps for later, in memory or in a file; the operator decides when to spill.
 
     append                      at the end, in memory
-    put_away                    all that is in memory goes into the file
+    put_away                    spill everything in memory to the file
     first, drop_first           the oldest                      pop_last    the newest
 
 Belongs to its operator's thread.

@@ -1,4 +1,4 @@
-"""What every operator owes: pull, block, close.
+"""The contract of every operator: pull, block, close.
 
     while not operator.finished:
         blocked = operator.blocked()        # None, or a future that is resolved when it may go on
@@ -39,7 +39,7 @@ class MemoryAccount(Protocol):
 
     @property
     def short(self) -> bool:
-        """Whether all queries together have little left: who can do with less, should."""
+        """Whether the memory of all queries together is short: an operator that can do with less, should."""
         ...
 
     def reserve(self, count: int) -> Blocked | None:

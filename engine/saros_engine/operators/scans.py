@@ -1,4 +1,4 @@
-"""Scans: several series of one device that is not aligned, side by side, by one reader as far as they keep step.
+"""Scans: several series of a non-aligned device, side by side, from one reader while they have the same times.
 
 reader      Block Block   Apart [20, 50)                            Block     None
 given       Block Block   what a TimeJoin of Scans gives of it      Block     (the end)

@@ -1,8 +1,8 @@
-"""Sort: a stable sort of the child's rows by any number of keys; with a limit only rows that can be on top are kept.
+"""Sort: a stable sort of the child's rows by any number of keys; with a limit, only rows that can be on top are kept.
 
 Every key becomes arrays that ascend in the wanted order (nulls, then NaN, then values), and one stable lexicographic
-sort does the rest. NaN is the largest number, as in Java. The rows are accounted to the query: what is more than a
-sort's share of its memory, or than the account has left, goes as a sorted run into a file, and the runs are merged
+sort does the rest. NaN is the largest number, as in Java. The rows are charged to the query's memory: rows that exceed
+a sort's share of it, or what the account has left, are spilled to a file as a sorted run, and the runs are merged
 (`sorted_runs.py`).
 """
 

@@ -1,10 +1,10 @@
 """Sorted runs of rows in a file, merged into one: what Sort does when its rows do not fit into memory.
 
-    run 1   [ 1 4 | 7 9 ]            of each run one piece is at hand, the others are in the file
-    run 2   [ 2 3 | 8   ]            the border is the least of the last rows at hand of runs that go on: 3
-    run 3   [ 5 6 ]                  what is up to it can be given: 1 2 3; the rest waits, run 2 reads its next piece
+    run 1   [ 1 4 | 7 9 ]            one piece of each run is in memory, the others are in the file
+    run 2   [ 2 3 | 8   ]            the border is the least last row in memory of all unfinished runs: 3
+    run 3   [ 5 6 ]                  rows up to it can be returned: 1 2 3; the rest waits, run 2 reads its next piece
 
-Equals come in the order of the runs, as they came in: the merge is stable. It belongs to its operator's thread.
+Equal rows come in the order of the runs, hence of arrival: the merge is stable. Belongs to its operator's thread.
 """
 
 from __future__ import annotations

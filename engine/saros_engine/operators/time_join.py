@@ -1,7 +1,7 @@
 """TimeJoin: children side by side, aligned by time (full outer join).
 
-Each child's current block is kept; all rows up to the earliest of the blocks' last times can be joined, since no child
-that goes on can still bring an earlier one. Where all children have the same times, nothing is moved.
+Each child's current block is kept. All rows up to the earliest of the blocks' last times can be joined, since no
+unfinished child can still return an earlier row. Where all children have the same times, no values are moved.
 
     child 1   1  2  4  |7        joined now: times up to 4 (child 1 ends there first)
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8

@@ -1,7 +1,7 @@
 """The optimiser: rules that make a cheaper plan with the same rows, applied one after the other.
 
-    gather_scans          many aggregates side by side are made together: first, since the others need not look at each
-    gather_devices        aggregates of many devices, one after the other, are made together
+    gather_scans          many aggregates side by side become one node; first, so the other rules need not visit each
+    gather_devices        aggregates of many devices, one after the other, become one node
     fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         ORDER BY with LIMIT keeps only so many rows

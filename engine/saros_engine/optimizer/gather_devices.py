@@ -1,12 +1,12 @@
-"""Rule: aggregates of many devices whose plans are alike are one node, and what is done with them is done once.
+"""Rule: aggregates of many devices with like plans become one node, and what is done above them is done once.
 
 DeviceMerge( d0: Project(Filter(AggregateScans))   d1: Project(Filter(AggregateScans)) ... )
 
 Project( Device, ..; Filter( AggregateScans of d0, d1, .. ))
 
-Devices are alike that have the same columns, of the same types. Those that are not stay as they are; so do devices that
-are merged by time, rows of devices last first, and expressions that look at rows before, since these would be another
-device's.
+Plans are alike if their devices have the same columns of the same types. Others stay as they are; so do devices that
+are merged by time, devices with descending rows, and expressions that look at earlier rows, which would then be
+another device's.
 """
 
 from __future__ import annotations

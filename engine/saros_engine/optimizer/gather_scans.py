@@ -2,10 +2,11 @@
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-Few of them stay as they are: EXPLAIN tells more of them. So do scans whose windows overlap, follow the calendar, or are
-more than a block of results: one node holds all that its scans come to.
+A small number of scans stays as it is, since EXPLAIN then shows more about each. So do scans whose windows overlap,
+follow the calendar, or give more than a block of results: one node holds the results of all its scans.
 
-The scans say in the plan, which may be kept, that statistics may answer: an operator would say it of each scan anew.
+That statistics may answer is noted in the plan, which may be cached; an operator would have to work it out for each
+scan in every execution.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
 value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. A function in
-the filter that looks back at earlier rows (`diff`) would make it unsafe, and then nothing is pushed. Behind a conjunct
-that can fail none count: whether it does must not depend on how rows lie in pages.
+the filter that looks back at earlier rows (`diff`) would make it unsafe, and then nothing is pushed. Conjuncts
+after one that can fail do not count: whether it fails must not depend on how rows are laid out in pages.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
 
-A column is there if one device has it; a device without any of them gives no rows.
+A column exists if at least one device has it; a device without any of the columns gives no rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GROUP BY TAGS: a row per group of series that have the same values of some tags; the values stand in front.
+"""GROUP BY TAGS: a row per group of series with the same values of some tags, which are the first columns.
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 

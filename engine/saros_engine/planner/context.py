@@ -1,4 +1,4 @@
-"""What planning looks at and what it gives. Pure data."""
+"""The inputs and outputs of planning. Pure data."""
 
 from __future__ import annotations
 
