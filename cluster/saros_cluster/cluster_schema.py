@@ -4,12 +4,12 @@
     group, here      each change as its entry is applied
     group, elsewhere what its members tell, from the last change known here on
 
-Series lie in the group that owns their database's first slice. Where slots move, two groups speak of them for a while,
-and what they say arrives in any order: the later move counts, and who has let go of a database takes its series from
-nobody. A change that is known already is passed by.
+Series belong to the group that owns their database's first slice. While slots move, two groups announce them for a
+while, and the announcements arrive in any order: the later move counts, and a group that has let go of a database
+removes no series of the new owner. A change that is already known is ignored.
 
-Thread-safe; `tree` may be looked at without a lock (see `SchemaTree`), and what `drops` says shows in the tree that is
-looked at afterwards.
+Thread-safe; `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
+that is read afterwards.
 """
 
 from __future__ import annotations

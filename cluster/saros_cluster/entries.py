@@ -1,7 +1,7 @@
 """A coordinator's entries: in the logs of data groups, at once, and in that of the meta group.
 
 Each carries a request, the client's or one of this node's own, so a repetition has no second effect (`data.requests`).
-What spans groups is one entry in each. Each is all or nothing; what comes of the whole:
+A write that spans groups is one entry in each. Each entry is all or nothing; the outcome of the whole:
 
     all done                      nothing is raised
     some refused it               why: the request is wrong, or has to be prepared anew

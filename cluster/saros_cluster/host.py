@@ -1,4 +1,4 @@
-"""The host of a node's Raft groups: what comes in, becomes messages, log writes and applied entries.
+"""The host of a node's Raft groups: turns input into messages, log writes and applied entries.
 
     messages, proposals, reads, time --> inbox --turn--> RaftNode.step ... ready
                                                            |- messages   -> peers, one batch for each
@@ -10,11 +10,12 @@
     snapshots, made for others or fetched: on threads of their own, their outcomes into the inbox too
 
 Three steps, each for a thread of its own (`host_threads`), or for a simulator that calls them in any order: `turn`,
-`sync_some`, `apply_some`. Each does all that waits: a slow disk makes larger batches and not longer queues. The groups'
-nodes belong to `turn`; the other steps only see values. `propose`, `read` and `receive` may be called by anyone.
+`sync_some`, `apply_some`. Each processes everything that is pending: a slow disk makes larger batches, not longer
+queues. The groups' nodes belong to `turn`; the other steps only see values. `propose`, `read` and `receive` may be
+called by any thread.
 
-A group that breaks a rule, or whose machine fails, is stopped here and says why (`failures`); the others go on. A log
-that fails ends all of them: what is not durable must not be promised.
+A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others go
+on. If the log fails, all of them stop: what is not durable must not be promised.
 """
 
 from __future__ import annotations

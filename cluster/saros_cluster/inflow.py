@@ -1,7 +1,7 @@
-"""Files that come to this node from others: how many bytes there are to be and came, no faster than is allowed.
+"""Incoming files from other nodes: bytes expected and received, at a limited rate.
 
-    paced(ask)     asks as `ask` does; a listing says what is to come, each piece is counted, and may have to wait
-    begin(change)  counts from nothing again: for SHOW CLUSTER CHANGE
+    paced(ask)     asks as `ask` does; a listing tells the bytes to expect; each piece is counted, and may have to wait
+    begin(change)  resets the counts, for SHOW CLUSTER CHANGE
 
 For slots that move, and for snapshots of groups that the node joins. Thread-safe.
 """

@@ -4,9 +4,10 @@
     schema             what is missing is created, as for a write; what does not fit refuses all of it
     each staged file   ─pieces─▶ the log of the group that owns the slice ─▶ one entry loads it    (`data.shipments`)
 
-So all replicas come to the same, whoever leads and whoever is behind, and each staged file is visible at once. Its
-entry has a request made of the client's and of what the file is: LOAD sent again has no second effect. What the group
-has lost, or what has another owner by now, is sent again. If something fails amid it, the error says how far it came.
+So all replicas reach the same state, whoever leads or lags, and each staged file becomes visible as a whole. Its entry
+carries a request derived from the client's request and the file's identity, so a repeated LOAD has no second effect.
+Pieces that the group has lost, or whose slice has a new owner, are sent again. If a LOAD fails halfway, the error says
+how far it came.
 
 Runs on the caller's thread; any thread.
 """

@@ -1,4 +1,4 @@
-"""Devices that are shown as somebody elsewhere has them: the sync tool's senders. Their series say so themselves.
+"""Devices that mirror those of a sync tool's sender. Their series carry the mark themselves.
 
     series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  no rows of clients: refused (2061)
 

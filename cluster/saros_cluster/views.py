@@ -1,12 +1,12 @@
 """What a query sees of the cluster: the regions of this node, and readers at the holders of the others.
 
-    catch_up      strong  all groups confirm how far one must have applied; wait for it       fails if they cannot;
+    catch_up      strong  all groups confirm the index to apply up to; wait for that          fails if they cannot;
                           and what shows as dropped is gone in all of them, before the answer
-                  mid     the same if it is quick, else what is here, and the result is called stale
-                  weak    what is here, and what its session was shown before, here or elsewhere: else it is stale
-    view          all groups here: one picture of them; else also readers, by the routing of now (`remote`)
+                  mid     the same if it is quick, else what is here, and the result is marked stale
+                  weak    what is here; stale unless it includes all that the session was shown, here or elsewhere
+    view          all groups here: one snapshot of them; else also readers, by the current routing (`remote`)
 
-Views of other nodes' groups are renewed while they are open, or their holders let go of them. Thread-safe.
+The leases of other nodes' views are renewed while the views are open, or the holders release them. Thread-safe.
 """
 
 from __future__ import annotations

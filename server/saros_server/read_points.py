@@ -1,14 +1,14 @@
-"""Moments that this node keeps, so that many statements, of sessions of any process, see the same data.
+"""Moments that this node keeps, so that many statements, in sessions of any process, see the same data.
 
-    hold      keeps the moment of now under a name, or finds the one that is kept under it
-    find      what a statement reads there                        release   or nobody reads there for the lease: it goes
+    hold      keeps the present moment under a name, or finds the one already kept under it
+    find      what a statement reads there                        release   drops it; so does the end of its lease
 
-A moment is one picture of the database (`Database.hold`), on a lease that begins anew with every statement, at its
-begin and its end. Its files stay on the disk and its MemTables in memory meanwhile, hence only `KEPT_MAX` are kept: of
-more, those that nobody has read at for longest go before their time. A process that starts anew keeps none; its
-`instance` tells it from the one before it.
+A moment is a snapshot of the database (`Database.hold`) on a lease, which is renewed at the start and end of every
+statement. Its files stay on disk and its MemTables in memory meanwhile, so at most `KEPT_MAX` moments are kept: beyond
+that, the least recently read go before their time. A restarted process keeps none; its `instance` tells it from its
+predecessor.
 
-The schema is not kept: what reads find of series that were dropped meanwhile is what any statement finds.
+The schema is not kept: series that were dropped meanwhile read as they do for any other statement.
 
 Thread-safe. A timer runs while there is something to end.
 """

@@ -1,9 +1,9 @@
-"""Results whose rest waits for its client, each under a number that its session was told.
+"""Results whose remaining batches wait for their client, each under a number that its session was given.
 
     put --> number --client: take--> the rest is sent
-              └ it was given up, nobody came in `LEASE_SECONDS`, or there were too many: closed, which ends the query
+              └ discarded, not fetched within `LEASE_SECONDS`, or too many: closed, which ends the query
 
-A thread closes those that are overdue; there is one from the first rest until it finds none. Thread-safe.
+A thread closes overdue results; it runs from the first one until it finds none. Thread-safe.
 """
 
 from __future__ import annotations

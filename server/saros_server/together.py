@@ -1,12 +1,12 @@
-"""Inserts of several sessions in one call: each with an outcome of its own, none held up by another for long.
+"""Inserts of several sessions in one call: each has its own outcome, and none delays another for long.
 
     part -> its session, columns, request (else: refused)
       all that may be: handed over to the database at once -> wait --+-> written
       others, and those that were not taken: each on a thread   -----+-> done, or refused
                                                                      +-> PATIENCE_SECONDS later: pending
 
-What is pending goes on; the client asks again by an Insert of the same number, which waits for it (`requests_runner`).
-A part without a number cannot be asked for again: the call waits for it. Thread-safe.
+A pending part continues; the client asks again with an Insert of the same number, which waits for it
+(`requests_runner`). A part without a number cannot be asked for again, so the call waits for it. Thread-safe.
 """
 
 from __future__ import annotations

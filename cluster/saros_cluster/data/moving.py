@@ -3,9 +3,9 @@
     Fence, Settle   ownership alone
     Bring           schema of what is about to come
     Open            schema, requests and drops come along; partitions begin, which are read elsewhere until they arrive
-    LetGo           what is elsewhere as a whole goes: from views and the schema, then from the disk (`remove_left`)
+    LetGo           slots that are complete elsewhere are removed: from views and schema, then from disk (`remove_left`)
 
-After a start, what the state file has of them is not done again. Under the region's lock.
+After a restart, entries that the state file already reflects are not carried out again. Under the region's lock.
 """
 
 from __future__ import annotations

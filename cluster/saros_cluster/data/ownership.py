@@ -1,22 +1,22 @@
-"""Which slots a group owns, as of an entry of its log: since which move of the cluster's, and until which (`growth`).
+"""Which slots a group owns, as of an entry of its log: since which of the cluster's moves, and until which (`growth`).
 
     slot     since   until
       17         0   never     from the beginning
-      18         0       4     the fourth move gave it away (Fence): it takes nothing, and is read by who has not heard
+      18         0       4     the fourth move took it away (Fence): no more writes; reads by an older table still come
       19         5   never     the fifth move brought it here (Open)
       20      never      -     another group's
 
-    Fence   behind this entry nothing for these slots is taken, nor deleted: what is here of them stays as it is, and
-            all members that have come so far are as good as one another for whoever fetches or reads it
-    Bring   schema of what is about to be opened, if it is more than one entry may be
-    Open    from here on they are this group's; what they hold lies elsewhere at first (`Arrival`)
-    LetGo   they are elsewhere as a whole: what is here of them goes
-    Settle  all that came with a move is at all members
+    Fence   after this entry, nothing is written to or deleted from these slots: their data here no longer changes, so
+            all members that have applied the entry serve fetches and reads equally well
+    Bring   schema of slots that are about to be opened, if it is too large for one entry
+    Open    from here on this group owns the slots; their data is elsewhere at first (`Arrival`)
+    LetGo   the slots are complete elsewhere: their data here is removed
+    Settle  everything that came with a move is at all members
 
-An entry follows its group's log alone, so all members agree on it. A repeated one has no effect. A reader says of which
-epoch its table is, and finds the slots that the group owned then; an entry that concerns all groups says of which epoch
-its coordinator's table is, and is refused by a group that has moved on, or has not come so far (`check_epoch`): else it
-would pass by what is on its way.
+An entry's effect depends on its group's log alone, so all members agree on it. A repeated entry has no effect. A reader
+states the epoch of its table, and finds the slots that the group owned then. An entry that concerns all groups states
+the epoch of its coordinator's table; a group that is ahead of or behind that epoch refuses it (`check_epoch`), since
+the entry would otherwise miss slots that are being moved.
 
 Pure; one thread.
 """

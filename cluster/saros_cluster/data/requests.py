@@ -1,4 +1,4 @@
-"""Requests that had their effect already: what makes a repeated one harmless (cluster-wide, by the log).
+"""Requests that have had their effect: what makes a repeated one harmless (cluster-wide, by the log).
 
     entry 100: client 7, sequence 3   applied          remembered until entry 100 + MEMORY
     entry 140: client 7, sequence 3   repeated         no effect, same answer

@@ -1,10 +1,10 @@
-"""What a data group tells of its schema: each change as its entry is applied, and to who asks, what is new or all.
+"""How a data group announces its schema: each change when its entry is applied; on request, what is new or all.
 
-    entry i changes the schema    told at once, and kept among the last ones
-    "what since entry k?"         those behind k that are kept; or, if k is too long ago, all that makes the schema
+    entry i changes the schema    announced at once, and kept among the recent changes
+    "what since entry k?"         the kept changes after k; or, if k is too long ago, the whole schema
 
-A group speaks of the series of those databases only whose schema it keeps; where slots move, two groups do for a while,
-so a database is told with the move that brought it here (`SchemaNews`). Under the region's lock.
+A group announces only series of databases whose schema it keeps. While slots move, two groups keep it for a while, so a
+database is announced with the move that brought it here (`SchemaNews`). Under the region's lock.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@
           58   Piece  a3-1  from byte 0        so late that it begins another file, and leaves that one alone
           59   Abandon a3-1                    what is left of it goes: nobody will continue it
 
-So what a file is follows from the log alone: a member that lags, starts again or gets a snapshot comes to the same.
-Nothing of a piece is durable but in the log, which therefore keeps all from a file's first piece on until a manifest
-has the file (`first_needed`); a replay finds the pieces again. One that begins in the middle of a file meets a file
-that nobody needs any more, and passes it by.
+So a file's content follows from the log alone: a member that lags, restarts or gets a snapshot reaches the same state.
+Pieces are durable only in the log, which therefore keeps everything from a file's first piece on until a manifest lists
+the file (`first_needed`); a replay finds the pieces again. If a replay begins in the middle of a file, that file is no
+longer needed, and is ignored.
 
-Who applies entries calls; `first_needed` and `stale` under the region's lock from any thread.
+Called by the thread that applies entries; `first_needed` and `stale` from any thread under the region's lock.
 """
 
 from __future__ import annotations

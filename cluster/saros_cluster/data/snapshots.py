@@ -1,14 +1,14 @@
-"""Snapshots of regions: frozen at the member that has them, pulled by the member that lacks them.
+"""Snapshots of regions: frozen at the member that has the data, pulled by the member that lacks it.
 
     shelf     the region's capture, and the group's state as its note        (`saros_storage.capture`)
               "snapshot.list" id                 the state, and each partition's manifest
               "snapshot.pull" id, number, offset, count -> bytes of files, by number: no path is ever on the wire
-              "snapshot.done" id                 -> nothing: it is let go of
+              "snapshot.done" id                 -> nothing: the snapshot is released
     pull      the list, then piece by piece, of a file or of several small ones, into a folder beside the live one; each
               file is compared with the size and the checksum that its manifest gives
 
-A snapshot becomes the region's folder; of slots that move, files are pulled that the region links. A pull has some
-threads of its own.
+A snapshot becomes the region's folder. For slots that move, only files are pulled, which the region then links. A pull
+uses a few threads of its own.
 """
 
 from __future__ import annotations

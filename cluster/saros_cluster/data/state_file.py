@@ -4,12 +4,13 @@
     {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], ...}
     the schema, as `SchemaTree.dump` writes it
 
-Entries up to `released` are in the partitions' files; the log need not have them, and if it has, they are passed by.
-Those behind it up to `index` are applied again, without being checked again; `skipped` had no effect among
-them, `partly` only with some of their tablets, and the deletions of others `spared` some slots.
+Entries up to `released` are in the partitions' files; the log need not have them, and a replay ignores them. Entries
+after that, up to `index`, are applied again without being checked again. Among these, `skipped` had no effect, `partly`
+had an effect only with some of their tablets, and the deletions of others `spared` some slots.
 
-The region lies in the folder of its `generation`: a snapshot of another member is put into a new one, and is in effect
-once this file names it. `installed` is the place in the log of the last one, which the log itself may not have reached.
+The region is in the folder of its `generation`: another member's snapshot is put into a new folder, and takes effect
+once this file names that. `installed` is the last snapshot's place in the log, which the log itself may not have
+reached.
 """
 
 from __future__ import annotations

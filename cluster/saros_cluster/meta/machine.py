@@ -2,10 +2,11 @@
 
     entry = a request (as in data groups), then a command          `meta/group-0`: the state as of an entry
 
-It is written after some hundred entries, and whenever users change: so what a node knows of them outlives its process.
-How the cluster began is written when a node is opened first, so what its `cluster.json` says later has no effect. The
-state is small and all in memory: after a restart, entries behind the file's are applied again and the others passed
-by. `changed` is called after each entry with an effect, and after loading. Thread-safe; `state` is for looking only.
+The file is written after some hundred entries, and whenever users change, so that a node's knowledge of users outlives
+its process. The cluster's initial state is written when a node is first opened, so later edits of `cluster.json` have
+no effect. The state is small and all in memory: after a restart, entries after the file's are applied again, and
+earlier ones ignored. `changed` is called after each entry with an effect, and after loading. Thread-safe; `state` is
+read-only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What the meta group keeps for those who stand on the cluster: short texts by key, which it does not read.
+"""Notes that the meta group keeps for clients built on the cluster: short texts by key, which it does not interpret.
 
     put "sync/3f5c..." = "..." as of 41     the notes were changed last by entry 41: taken
                                 as of 41     by now it is entry 57: refused (2064), look and write anew
 
-So whoever has looked at all notes writes one, and nobody has changed any of them in between: a rule across notes (a
-device has one sender) holds without the meta group knowing it. A step of growing or shrinking counts as a change of
-notes: who writes one has seen who is to keep what it tells of. All nodes have all notes in memory, and each snapshot of
-the meta group has them: they are for what is small. Pure; values.
+So a writer has read all notes, and none has changed since: a rule across notes (a device has one sender) holds without
+the meta group knowing it. A step of growing or shrinking counts as a change of notes, so a writer also knows the
+current owners of what its note is about. All nodes hold all notes in memory, and every snapshot of the meta group
+contains them: keep them small. Pure; values.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""The view of a query on a cluster: what is here is read here, what is elsewhere at a holder, all in one order of time.
+"""The view of a query on a cluster: local groups are read here, others at a holder, all merged in order of time.
 
     open(request)   routes: groups of the slices in the request's range        slice 0   1   2   3   4
                     groups that are here -> one local reader                   group a   b   a   c   b     here: a
                     each other group     -> a reader at its holder             local 0 2 · at b's holder 1 4 · at c's 3
                     several              -> merged: 0 1 2 3 4
 
-Slices of different groups never overlap in time and neither rows of a block nor a summary cross the border of a slice,
-so what comes first in time goes first, as it is: nothing is compared value by value, and summaries stay summaries. Many
-summaries in one item may reach over slices of other groups: such an item is cut there. With one reader there is no
-merging; a query of which all is here runs on the local reader itself.
+Slices of different groups never overlap in time, and neither a block's rows nor a summary cross a slice's border. So
+the earliest item goes first, unchanged: nothing is compared value by value, and summaries stay summaries. An item with
+many summaries may span slices of other groups; it is cut there. With one reader there is no merging: an entirely local
+query runs on the local reader itself.
 
-What a query will open, it says before (`expect`); so a call to a holder opens what comes next, too, and brings what
-small series have. With each call they are twice as many, unless they have too much to come along:
+A query announces what it will open (`expect`). So a call to a holder also opens the next series, and returns the data
+of small ones. Each call opens twice as many as the one before, unless their data is too large to return at once:
 
     expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
 
-A group is read at one holder for the whole query: the first, of those that may be asked, that answers and has as much
-as is demanded. It pinned its view when it was first asked. If that holder is lost the query is over; another one needs
-a new view. What of each group shows, here and elsewhere, the query's `ReadPoint` is told.
+A group is read at one holder for the whole query: the first candidate that answers and has applied enough. It pins its
+view when it is first asked. If that holder is lost, the query fails; another one needs a new view. The query's
+`ReadPoint` records what is visible of each group, here and elsewhere.
 
 Thread-safe; the readers it opens are not.
 """

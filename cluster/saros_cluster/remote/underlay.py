@@ -1,9 +1,9 @@
-"""What a partition holds elsewhere, as one of its sources: read where it was, until its files are here.
+"""A partition's data that is still at the old holder, as one of its sources, until its files have arrived.
 
     new holder       what was written here      rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
 
-Nothing of it changes any more. A scan of it is read as a whole when it is opened: one device's columns of one slice.
+Its data no longer changes. A scan of it is read completely when it is opened: one device's columns of one slice.
 Implements `MemorySource`. Any thread.
 """
 

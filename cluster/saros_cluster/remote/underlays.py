@@ -1,6 +1,6 @@
-"""Reads what came to a group where it was: from this node's replica of the old group, or at one of its holders.
+"""Reads moved slots at their old place: from this node's replica of the old group, or at one of that group's holders.
 
-The holder must have applied the fence, behind which nothing of the slots changes; then any one is as good as another.
+The holder must have applied the fence, after which the slots no longer change; then all holders are equally good.
 Thread-safe.
 """
 

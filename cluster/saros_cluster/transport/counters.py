@@ -1,4 +1,4 @@
-"""What went to and came from each peer, for metrics. Thread-safe."""
+"""Counters of traffic to and from each peer, for metrics. Thread-safe."""
 
 from __future__ import annotations
 

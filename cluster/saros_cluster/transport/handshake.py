@@ -1,4 +1,4 @@
-"""Who speaks to whom: what stands in the metadata of every call, and what the other side checks first.
+"""The peers' identities: what the metadata of every call contains, and what the other side checks first.
 
     saros-protocol   PEER_PROTOCOL           another one is refused with 2015
     saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019

@@ -1,4 +1,4 @@
-"""What other nodes ask of this one: Raft's batches, calls and streams, each checked before it is carried out.
+"""Serving other nodes' requests: Raft's batches, calls and streams, each checked before it is carried out.
 
     greeting -> name, deadline -> a place -> handler -> answer
         |            |               |          |

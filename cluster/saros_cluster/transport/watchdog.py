@@ -1,10 +1,10 @@
-"""Acts when time is up: one thread for all who wait.
+"""Acts when a time limit has passed: one thread for all limits.
 
     with watchdog.limit(seconds, act) as limit:    act() from the watchdog's thread if the block takes longer
         ...
-    limit.passed                                   whether it came to that
+    limit.passed                                   whether the limit was exceeded
 
-Thread-safe. What is done must not wait.
+Thread-safe. `act` must not block.
 """
 
 from __future__ import annotations

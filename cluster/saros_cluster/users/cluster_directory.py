@@ -1,11 +1,11 @@
 """The directory of a cluster: its users are in the meta group's state, which every node has.
 
-    users     as this node knows them: of a node that is cut off, as it knew them then
-    newest    what was acknowledged anywhere shows, unless the meta group does not tell at once
-    change    into the meta group's log, and then shows here
+    users     as this node knows them; on a node that is cut off, as it last knew them
+    newest    includes every acknowledged change, unless the meta group does not answer promptly
+    change    goes into the meta group's log, then shows here
 
-Who logs in is looked up in `newest`: a user that was just made at one node may log in at all others, and one that was
-dropped at none. That a hash is made anew is no reason to wait for a leader: it is soon given up, until another login.
+Logins use `newest`: a user that was just created at one node may log in at all others, and one that was dropped at
+none. Renewing a hash does not wait long for a leader: it is given up soon, until the next login.
 
 A cluster that began without an administrator keeps no users: there is nobody who could make the first one. Thread-safe.
 """
