@@ -102,7 +102,7 @@ def test_a_folder_is_loaded_in_order_and_bad_files_are_named(tmp_path: Path) -> 
     with connect(tmp_path / "data") as connection:
         with pytest.raises(saros.Error, match=r"1 of 4 files could not be loaded.*bad\.tsfile") as raised:
             connection.execute(f"load '{files}' onSuccess=delete")
-        assert (2010, True) == (raised.value.code, "a file for LOAD only refused" in raised.value.advice)
+        assert (2010, True) == (raised.value.code, "a file to LOAD was only refused" in raised.value.advice)
         assert [(1, 2.0)] == rows(connection, "select x from root.a.d")
         assert 4 == len(rows(connection, "show timeseries root.a.d.**"))
         with pytest.raises(saros.Error) as raised:

@@ -34,34 +34,28 @@ class Status:
 
 
 _ROWS = (
-    Status(
-        301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Read the message; the statement cannot run as it is."
-    ),
+    Status(301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Change the statement; see the message for why."),
     Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
     Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
     Status(
         504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW DATABASES; create it with CREATE DATABASE."
     ),
     Status(505, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
-    Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "A series has this path: name a device."),
+    Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "This path is a series: name a device."),
     Status(
         507,
         "METADATA_ERROR",
         ErrorClass.DATA,
-        "Give what goes with the schema: a value of the series' type (SHOW TIMESERIES), another encoding or name.",
+        "Use a value of the series' type (see SHOW TIMESERIES), or another encoding or name.",
     ),
     Status(508, "PATH_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW TIMESERIES; a pattern needs * or **."),
-    Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with back-quotes: root.sg.`a.b`."),
-    Status(510, "CREATE_TEMPLATE_ERROR", ErrorClass.PROGRAMMING, "Give the measurement an encoding of its type."),
+    Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with backticks: root.sg.`a.b`."),
+    Status(510, "CREATE_TEMPLATE_ERROR", ErrorClass.PROGRAMMING, "Choose an encoding that the type supports."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
     Status(512, "UNDEFINED_TEMPLATE", ErrorClass.INTEGRITY, "Look with SHOW DEVICE TEMPLATES."),
     Status(513, "TEMPLATE_NOT_SET", ErrorClass.INTEGRITY, "Look with SHOW PATHS SET DEVICE TEMPLATE; set it first."),
-    Status(
-        515, "TEMPLATE_IS_IN_USE", ErrorClass.INTEGRITY, "DEACTIVATE or UNSET the template where it is, then again."
-    ),
-    Status(
-        516, "TEMPLATE_INCOMPATIBLE", ErrorClass.INTEGRITY, "Set templates where there is neither series nor template."
-    ),
+    Status(515, "TEMPLATE_IS_IN_USE", ErrorClass.INTEGRITY, "DEACTIVATE or UNSET the template first, then try again."),
+    Status(516, "TEMPLATE_INCOMPATIBLE", ErrorClass.INTEGRITY, "Choose a path that has no series and no template."),
     Status(524, "TEMPLATE_NOT_ACTIVATED", ErrorClass.INTEGRITY, "Look with SHOW PATHS USING DEVICE TEMPLATE."),
     Status(
         527,
@@ -69,48 +63,44 @@ _ROWS = (
         ErrorClass.INTEGRITY,
         "Look with SHOW NODES IN DEVICE TEMPLATE; choose another name.",
     ),
-    Status(600, "SYSTEM_READ_ONLY", ErrorClass.OPERATIONAL, "The system only reads: SET SYSTEM TO RUNNING."),
-    Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing falls behind; slow down and try again."),
+    Status(600, "SYSTEM_READ_ONLY", ErrorClass.OPERATIONAL, "To allow writes again: SET SYSTEM TO RUNNING."),
+    Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing is behind; slow down and try again."),
     Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
-    Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free space; writing resumes by itself."),
-    Status(700, "SQL_PARSE_ERROR", ErrorClass.PROGRAMMING, "Look at the caret; the message says what was expected."),
+    Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free disk space; writes then resume."),
+    Status(700, "SQL_PARSE_ERROR", ErrorClass.PROGRAMMING, "See the caret; the message says what was expected."),
     Status(701, "SEMANTIC_ERROR", ErrorClass.PROGRAMMING, "Correct the statement as the message says."),
     Status(709, "QUERY_MEMORY_EXCEEDED", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_memory_bytes."),
     Status(712, "QUERY_TIMEOUT", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_timeout_ms."),
-    Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may be over already."),
-    Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Somebody cancelled the query."),
-    Status(
-        750, "NUMERIC_VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The result is more than its type holds: CAST to DOUBLE."
-    ),
+    Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may have finished."),
+    Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Someone cancelled the query."),
+    Status(750, "NUMERIC_VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The result overflows its type: CAST to DOUBLE."),
     Status(
         751,
         "DIVISION_BY_ZERO",
         ErrorClass.DATA,
-        "Leave the rows out (WHERE), choose by CASE WHEN, or CAST one side to DOUBLE.",
+        "Exclude the rows (WHERE or CASE WHEN), or CAST one side to DOUBLE.",
     ),
-    Status(801, "WRONG_LOGIN_PASSWORD", ErrorClass.OPERATIONAL, "Check user and password; after many errors, wait."),
+    Status(801, "WRONG_LOGIN_PASSWORD", ErrorClass.OPERATIONAL, "Check user and password; if locked out, wait."),
     Status(803, "NO_PERMISSION", ErrorClass.PROGRAMMING, "Ask an administrator to grant the privilege."),
     Status(804, "USER_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST USER."),
     Status(805, "USER_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing user, or choose another name."),
-    Status(806, "USER_ALREADY_HAS_ROLE", ErrorClass.INTEGRITY, "Nothing is to be done."),
+    Status(806, "USER_ALREADY_HAS_ROLE", ErrorClass.INTEGRITY, "Nothing to do."),
     Status(807, "USER_NOT_HAS_ROLE", ErrorClass.INTEGRITY, "Look with LIST ROLE OF USER."),
     Status(808, "ROLE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST ROLE."),
     Status(809, "ROLE_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing role, or choose another name."),
-    Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Look at the log of the node."),
+    Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Check the node's log."),
     Status(1200, "UDF_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."),
     Status(1300, "CREATE_TRIGGER_ERROR", ErrorClass.INTEGRITY, "DROP the trigger first, or choose another name."),
     Status(1301, "DROP_TRIGGER_ERROR", ErrorClass.INTEGRITY, "Look with SHOW TRIGGERS."),
-    Status(1302, "TRIGGER_FIRE_ERROR", ErrorClass.DATA, "A trigger refuses the rows: read why, or ask who made it."),
+    Status(1302, "TRIGGER_FIRE_ERROR", ErrorClass.DATA, "A trigger rejected the rows: see why, or ask its author."),
     Status(
         1303, "TRIGGER_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."
     ),
     Status(1400, "NO_SUCH_CQ", ErrorClass.INTEGRITY, "Look with SHOW CONTINUOUS QUERIES."),
     Status(1402, "CQ_ALREADY_EXIST", ErrorClass.INTEGRITY, "DROP the continuous query first, or choose another name."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
-    Status(
-        2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is part of the dialect and not built yet."
-    ),
-    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Correct what the message names."),
+    Status(2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is not implemented yet."),
+    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Correct the named parameter."),
     Status(2004, "INVALID_CONFIGURATION", ErrorClass.PROGRAMMING, "Correct the named option."),
     Status(2005, "WINDOW_LIMIT_EXCEEDED", ErrorClass.PROGRAMMING, "Use larger windows or a shorter range."),
     Status(2006, "STATEMENT_TOO_LARGE", ErrorClass.PROGRAMMING, "Split the statement, or use the columnar insert."),
@@ -120,7 +110,7 @@ _ROWS = (
         2010,
         "CORRUPT_FILE",
         ErrorClass.OPERATIONAL,
-        "Restore the file from a replica or a backup; damaged data was set aside, a file for LOAD only refused.",
+        "Restore it from a replica or backup; damaged data was set aside (a file to LOAD was only refused).",
     ),
     Status(2011, "UNSUPPORTED_FILE", ErrorClass.NOT_SUPPORTED, "Rewrite the file with a common encoding."),
     Status(
@@ -129,10 +119,10 @@ _ROWS = (
         ErrorClass.OPERATIONAL,
         "Stop the other process, connect to its server, or choose another folder.",
     ),
-    Status(2013, "LOG_FAILED", ErrorClass.OPERATIONAL, "The disk failed a write; check it, then restart."),
+    Status(2013, "LOG_FAILED", ErrorClass.OPERATIONAL, "A disk write failed; check the disk and restart."),
     Status(2014, "CLOSED", ErrorClass.PROGRAMMING, "Open a new connection."),
     Status(
-        2015, "FOLDER_VERSION", ErrorClass.OPERATIONAL, "Open the folder with the Saros that wrote it, or a newer one."
+        2015, "FOLDER_VERSION", ErrorClass.OPERATIONAL, "Use the Saros version that wrote the folder, or a newer one."
     ),
     Status(
         2016,
@@ -141,67 +131,61 @@ _ROWS = (
         "A node does not answer; look with SHOW CLUSTER, then try again.",
     ),
     Status(2017, "NO_LEADER", ErrorClass.OPERATIONAL, "Too few replicas of a group are up; try again when they are."),
-    Status(2018, "OUTCOME_UNKNOWN", ErrorClass.OPERATIONAL, "The write may have happened: read, or send it again."),
+    Status(2018, "OUTCOME_UNKNOWN", ErrorClass.OPERATIONAL, "The write may have happened: check it, or retry."),
     Status(2019, "WRONG_CLUSTER", ErrorClass.OPERATIONAL, "The node belongs to another cluster: check the addresses."),
     Status(
         2020,
         "PARTLY_DONE",
         ErrorClass.OPERATIONAL,
-        "Some groups took their part, others not: the text says which and why. Sent again, nothing is done twice.",
+        "Some groups applied it, others did not: the message says which and why. It is safe to send it again.",
     ),
     Status(2021, "SCHEMA_CHANGED", ErrorClass.OPERATIONAL, "Series were dropped or altered meanwhile: try again."),
-    Status(2022, "CLUSTER_CHANGING", ErrorClass.OPERATIONAL, "The cluster is changing: wait until that is over."),
+    Status(2022, "CLUSTER_CHANGING", ErrorClass.OPERATIONAL, "The cluster is changing: wait until it is done."),
     Status(2023, "NO_SUCH_NODE", ErrorClass.PROGRAMMING, "Name a node of the cluster; look with SHOW CLUSTER."),
-    Status(2024, "TOO_FEW_NODES", ErrorClass.PROGRAMMING, "There must be as many nodes as copies: add one first."),
-    Status(2025, "CHANGE_TOO_FAR", ErrorClass.OPERATIONAL, "The change can only go forward; wait until it is over."),
+    Status(2024, "TOO_FEW_NODES", ErrorClass.PROGRAMMING, "There must be as many nodes as replicas: add one."),
+    Status(2025, "CHANGE_TOO_FAR", ErrorClass.OPERATIONAL, "The change can no longer be aborted; let it finish."),
     Status(2026, "SLOTS_MOVED", ErrorClass.OPERATIONAL, "Data moved to other nodes meanwhile: run it again."),
-    Status(2027, "LOAD_LOST", ErrorClass.OPERATIONAL, "Parts of a file were lost on their way: LOAD it again."),
-    Status(2030, "READ_LOST", ErrorClass.OPERATIONAL, "A node gave up its part of the query: run it again."),
+    Status(2027, "LOAD_LOST", ErrorClass.OPERATIONAL, "Parts of a file were lost in transit: LOAD it again."),
+    Status(2030, "READ_LOST", ErrorClass.OPERATIONAL, "A node dropped its part of the query: run it again."),
     Status(
         2031,
         "TOO_MANY_READS",
         ErrorClass.OPERATIONAL,
-        "A node reads for too many queries; try later.",
+        "A node serves too many queries; try later.",
     ),
-    Status(2032, "READ_POINT_GONE", ErrorClass.OPERATIONAL, "The node keeps that moment no longer: hold a new one."),
+    Status(2032, "READ_POINT_GONE", ErrorClass.OPERATIONAL, "The read point no longer exists: hold a new one."),
     Status(
         2033,
         "QUERIES_MEMORY_EXCEEDED",
         ErrorClass.OPERATIONAL,
-        "Run it again when fewer heavy queries do, narrow it, or raise queries_memory_bytes.",
+        "Try again when fewer queries run, narrow it, or raise queries_memory_bytes.",
     ),
     Status(
         2040,
         "PASSWORD_MUST_CHANGE",
         ErrorClass.PROGRAMMING,
-        "Set a password of your own: ALTER USER name SET PASSWORD 'password'.",
+        "Set your own password: ALTER USER name SET PASSWORD 'password'.",
     ),
-    Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Choose 12 or more characters, and not the user's name."),
+    Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Use at least 12 characters, and not the user's name."),
     Status(
         2050,
         "FILE_NOT_ALLOWED",
         ErrorClass.PROGRAMMING,
-        "Put the file below one of the server's load_folders, or let the server have one.",
+        "Put the file under one of the server's load_folders, or configure one.",
     ),
-    Status(
-        2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: it is the database's process that opens it."
-    ),
-    Status(2052, "NO_SUCH_BACKUP", ErrorClass.PROGRAMMING, "Look with saros backup list DIR."),
-    Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a folder that is empty, or not there."),
-    Status(2060, "ROUND_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a round that is begun again may pass."),
-    Status(2061, "SENT_ELSEWHERE", ErrorClass.PROGRAMMING, "Change the device where its sender has it."),
+    Status(2051, "FILE_NOT_READABLE", ErrorClass.PROGRAMMING, "Check the path: the database's process opens it."),
+    Status(2052, "NO_SUCH_BACKUP", ErrorClass.PROGRAMMING, "Run saros backup list DIR."),
+    Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a new or empty folder."),
+    Status(2060, "ROUND_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a new round may succeed."),
+    Status(2061, "SENT_ELSEWHERE", ErrorClass.PROGRAMMING, "Change the device at its sender."),
     Status(2062, "NO_SUCH_SENDER", ErrorClass.PROGRAMMING, "Look with SHOW SENDERS."),
-    Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Look with saros sync status; saros sync add-receiver."),
+    Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Check saros sync status, or saros sync add-receiver."),
     Status(2064, "NOTES_CHANGED", ErrorClass.OPERATIONAL, "Try again."),
-    Status(
-        2065, "ROUND_NOT_IN_HAND", ErrorClass.OPERATIONAL, "Begin the round again: what has arrived is not sent again."
-    ),
-    Status(
-        2080, "FUNCTION_FAILED", ErrorClass.PROGRAMMING, "Code that a user wrote failed: show its author the message."
-    ),
+    Status(2065, "ROUND_NOT_IN_HAND", ErrorClass.OPERATIONAL, "Restart the round: what has arrived is not sent again."),
+    Status(2080, "FUNCTION_FAILED", ErrorClass.PROGRAMMING, "User-written code failed: show its author the message."),
     Status(2081, "FUNCTION_EXISTS", ErrorClass.INTEGRITY, "DROP the function first, or choose another name."),
     Status(2082, "NO_SUCH_FUNCTION", ErrorClass.INTEGRITY, "Look with SHOW FUNCTIONS."),
-    Status(2070, "UPLOAD_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a job that is begun anew may pass."),
+    Status(2070, "UPLOAD_REFUSED", ErrorClass.PROGRAMMING, "Read the message; rerunning the job may succeed."),
 )
 
 STATUS: dict[int, Status] = {row.code: row for row in _ROWS}
