@@ -27,13 +27,13 @@ def main(arguments: Sequence[str]) -> int:
     if found.first == 0:
         sys.stdout.write(f"{options.data} has no audit trail\n")
         return 0
-    sys.stdout.write(f"lines {found.first} to {found.head.number} are as they were written; head {found.head.hash}\n")
+    sys.stdout.write(f"lines {found.first} to {found.head.number} are unchanged; head {found.head.hash}\n")
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
     """What `saros audit` takes."""
     made = CommandParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
-    made.add_argument("what", choices=("verify",), metavar="VERB", help="verify: is it as it was written")
+    made.add_argument("what", choices=("verify",), metavar="VERB", help="verify: check that it is unchanged")
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

@@ -17,26 +17,26 @@ from saros_wire.grpc_log import quieten
 #: name -> (module or module:function, what it does); the function is `main` if none is named
 COMMANDS: dict[str, tuple[str, str]] = {
     "start": ("saros_server.start_command", "serve a folder to other processes of this machine"),
-    "stop": ("saros_server.server_command:stop", "end the server of a folder"),
-    "status": ("saros_server.server_command:status", "say who serves a folder, and how it is"),
-    "cluster": ("saros_shell.cluster_command", "make, start, end and look at a cluster on this machine"),
+    "stop": ("saros_server.server_command:stop", "stop the server of a folder"),
+    "status": ("saros_server.server_command:status", "show the server of a folder and its condition"),
+    "cluster": ("saros_shell.cluster_command", "create, start, stop and inspect a cluster"),
     "shell": (
         "saros_shell.command",
-        "SQL shell on a folder or a server; -e, -f and standard input too",
+        "SQL shell on a folder or a server, or run SQL scripts",
     ),
     "import": ("saros_shell.importer", "load CSV or Parquet files"),
     "export": ("saros_shell.exporter", "write series or a query to CSV, Parquet or TsFile"),
-    "pipeline": ("saros_spark.command:pipeline", "run jobs on Spark that a YAML file describes"),
+    "pipeline": ("saros_spark.command:pipeline", "run Spark jobs from a YAML file"),
     "spark-shell": ("saros_spark.command:spark_shell", "Python with a Spark session on a folder or a server"),
     "bench": ("saros_shell.bench", "measure writing and querying on this machine"),
-    "tsfile": ("saros_shell.tsfile_command", "look into TsFiles: inspect, verify, dump"),
-    "backup": ("saros_shell.backup_command", "back up a folder or a server; look at backups: list, verify"),
-    "restore": ("saros_shell.backup_command:restore", "make a new data folder from a backup"),
-    "sync": ("saros_shell.sync_command", "send what a folder has sealed to other servers, over any network"),
+    "tsfile": ("saros_shell.tsfile_command", "inspect, verify or dump TsFiles"),
+    "backup": ("saros_shell.backup_command", "back up a folder or a server; list or verify backups"),
+    "restore": ("saros_shell.backup_command:restore", "create a data folder from a backup"),
+    "sync": ("saros_shell.sync_command", "send a folder's sealed data to other servers"),
     "verify": ("saros_shell.verify_command", "check every checksum and page of a data folder"),
-    "user": ("saros_server.user_command", "make an administrator, or set the password of one"),
-    "audit": ("saros_server.audit_command", "check that the audit trail is as it was written"),
-    "config": ("saros_server.config_command", "print the options in force and where each came from"),
+    "user": ("saros_server.user_command", "create an administrator, or set its password"),
+    "audit": ("saros_server.audit_command", "check that the audit trail is unchanged"),
+    "config": ("saros_server.config_command", "print the options in force and their sources"),
 }
 
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if words[0] not in COMMANDS:
         meant = did_you_mean(words[0], COMMANDS)
-        sys.stderr.write(f"saros: there is no command {words[0]!r}{meant}\n\n{usage()}")
+        sys.stderr.write(f"saros: unknown command {words[0]!r}{meant}\n\n{usage()}")
         return 2
     quieten()
     write_lines()
@@ -68,4 +68,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def usage() -> str:
     """The list of sub-commands."""
     rows = "\n".join(f"  {name:<11} {what}" for name, (_, what) in COMMANDS.items())
-    return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nsaros COMMAND --help tells more; saros --version.\n"
+    return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nSee also: saros COMMAND --help, saros --version.\n"

@@ -23,15 +23,15 @@ class CommandParser(argparse.ArgumentParser):
             word = next((word for word in rest if word.startswith("-")), rest[0])
             if word.startswith("-"):
                 name = word.partition("=")[0]
-                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
-            self.error(f"{word!r} is one word too many")
+                self.error(f"unknown option {name}{did_you_mean(name, self._option_string_actions)}")
+            self.error(f"unexpected argument {word!r}")
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
             meant = did_you_mean(str(value), known)
-            raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(known)}{meant}")
+            raise argparse.ArgumentError(action, f"{value!r} is not one of {', '.join(known)}{meant}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:
@@ -51,7 +51,7 @@ def at_least(least: int) -> Callable[[str], int]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{text!r} is not {_KINDS[int]}") from None
         if number < least:
-            raise argparse.ArgumentTypeError(f"{number} is too little: at least {least}")
+            raise argparse.ArgumentTypeError(f"{number} is too small: at least {least}")
         return number
 
     return read

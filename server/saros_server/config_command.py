@@ -12,12 +12,10 @@ from saros_server.configuration import ConfigurationError, configuration_file, d
 def main(arguments: Sequence[str]) -> int:
     """Print the table; 2 for a bad option."""
     parser = CommandParser(prog="saros config", description="Print the options in force.")
-    parser.add_argument(
-        "folder", nargs="?", default="./data", help="data folder whose saros.toml counts (default ./data)"
-    )
+    parser.add_argument("folder", nargs="?", default="./data", help="data folder with the saros.toml (default ./data)")
     parser.add_argument("--config", metavar="FILE", help="another configuration file")
     parser.add_argument(
-        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="as if it were given so"
+        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="override an option"
     )
     options = parser.parse_args(arguments)
     try:

@@ -27,9 +27,9 @@ from saros_wire.addresses import is_loopback
 
 FIRST_USER = "root"
 OPEN_WARNING = "open: anyone {} may do everything; {}"
-_REMEDY = "`saros user init` makes the first administrator"
+_REMEDY = "`saros user init` creates an administrator"
 _REMEDY_OF_CLUSTER = "`saros cluster secure` gives a cluster on one machine an administrator (docs/security.md)"
-INSECURE_WARNING = "insecure: what goes over the network can be read and changed by others, passwords and all"
+INSECURE_WARNING = "insecure: others can read and change network traffic, passwords included"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,10 @@ def check_host(
     if security is None or security.tls is None:
         missing.append("TLS (tls_certificate, tls_key)" if clustered else "TLS (--tls-certificate, --tls-key)")
     if missing:
-        remedy = "give it that (docs/security.md)" if clustered else "use 127.0.0.1"
+        remedy = "add what is missing (docs/security.md)" if clustered else "use 127.0.0.1"
         raise ConfigurationError(
             f"{host} can be reached from other machines, and there is no {' and no '.join(missing)}: {remedy},"
-            " or --insecure to do it all the same"
+            " or --insecure to allow it anyway"
         )
 
 

@@ -29,7 +29,7 @@ _NOT_RUNNING = 3
 
 def stop(arguments: Sequence[str]) -> int:
     """`saros stop`."""
-    options = data_parser("stop", "End the server of a folder; running calls may finish.").parse_args(arguments)
+    options = data_parser("stop", "Stop the server of a folder once running calls end.").parse_args(arguments)
     found = serving(options.data)
     if found is None:
         sys.stderr.write(f"saros stop: {_why_nobody(options.data)[0]}\n")
@@ -61,9 +61,9 @@ def _await_end(pid: int) -> None:
 
 def status(arguments: Sequence[str]) -> int:
     """`saros status`."""
-    parser = data_parser("status", "Say who serves a folder, and how it is.")
+    parser = data_parser("status", "Show the server of a folder and its condition.")
     parser.add_argument(
-        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="again and again, until Ctrl-C"
+        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="repeat until Ctrl-C"
     )
     options = parser.parse_args(arguments)
     while True:
@@ -93,7 +93,7 @@ def _why_nobody(folder: str) -> tuple[str, bool]:
     except OSError as error:
         return f"cannot look into {reason(error)}", False
     if is_launched(folder):
-        return f"the server of {folder} is just coming up: try again", False
+        return f"the server of {folder} is starting: try again", False
     return f"nobody serves {folder}", True
 
 

@@ -27,7 +27,7 @@ from saros_wire.protocol import DEFAULT_PORT
 
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
-_DEFAULTS = "What is not given comes from saros.toml in the folder, or SAROS_... in the environment: see saros config."
+_DEFAULTS = "Other options come from the folder's saros.toml or SAROS_... in the environment: see saros config."
 _REFUSALS = (ConfigurationError, StorageError, OSError)
 #: What the server makes is nobody else's to read.
 _UMASK = 0o077
@@ -103,7 +103,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Configuration, Security]:
         password = make_first_user(options.data, cost, options.init_admin_password_file)
         if password is not None:
             sys.stdout.write(
-                f"made user {FIRST_USER}, an administrator; the password, which is shown this once and serves to set"
+                f"created administrator {FIRST_USER} with a one-time password, shown only now; use it to set"
                 f" another one: {password}\n"
             )
             sys.stdout.flush()
@@ -125,12 +125,12 @@ def parser() -> argparse.ArgumentParser:
     made = data_parser("start", "Serve a folder to other processes of this machine.", epilog=_DEFAULTS)
     made.add_argument("--host", help="address to listen on (default 127.0.0.1); others need --auth and TLS")
     made.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}; 0: any free one")
-    made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: not)")
+    made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: off)")
     made.add_argument("--log-level", choices=LOG_LEVELS, help="default INFO")
-    made.add_argument("--auth", action="store_true", help="clients log in; the first start makes user root")
+    made.add_argument("--auth", action="store_true", help="require login; the first start creates user root")
     made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
-    made.add_argument("--tls-certificate", metavar="FILE", help="PEM file; clients then speak TLS")
+    made.add_argument("--tls-certificate", metavar="FILE", help="PEM file; clients must then use TLS")
     made.add_argument("--tls-key", metavar="FILE", help="PEM file with the certificate's key")
-    made.add_argument("--insecure", action="store_true", help="other addresses without authentication or TLS too")
-    made.add_argument("--foreground", action="store_true", help="do not go into the background")
+    made.add_argument("--insecure", action="store_true", help="allow other addresses without login or TLS")
+    made.add_argument("--foreground", action="store_true", help="stay in the foreground")
     return made

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"saros user: {reason(error)}\n")
         return 1
     what = "is an administrator" if made else "has a new password"
-    sys.stdout.write(f"{options.name} {what}; a server of {options.data} lets nobody in without a password\n")
+    sys.stdout.write(f"{options.name} {what}; clients of {options.data} must now log in\n")
     return 0
 
 
@@ -45,21 +45,21 @@ def _ask(name: str) -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass(f"password of {name}: ")
-    if getpass.getpass("once more: ") != password:
+    if getpass.getpass("repeat: ") != password:
         raise ConfigurationError("the two passwords differ")
     return password
 
 
 def parser() -> argparse.ArgumentParser:
     """What `saros user` takes."""
-    made = CommandParser(prog="saros user", description="Make an administrator, or set the password of one.")
+    made = CommandParser(prog="saros user", description="Create an administrator, or set its password.")
     made.add_argument(
         "what",
         choices=("init", "hash"),
         metavar="VERB",
-        help="init: make the administrator, or give a new password; hash: print a hash for saros cluster init",
+        help="init: create an administrator, or set its password; hash: print a hash for saros cluster init",
     )
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
-    made.add_argument("--name", default=FIRST_USER, help=f"of the administrator (default {FIRST_USER})")
-    made.add_argument("--password-file", metavar="FILE", help="its first line is the password (default: asked for)")
+    made.add_argument("--name", default=FIRST_USER, help=f"administrator (default {FIRST_USER})")
+    made.add_argument("--password-file", metavar="FILE", help="its first line is the password (default: prompt)")
     return made

@@ -77,20 +77,20 @@ def parser() -> argparse.ArgumentParser:
     made = CommandParser(
         prog="saros backup",
         description="Back up a folder or a server.",
-        epilog="saros backup list DIR and saros backup verify DIR look at backups.",
+        epilog="See also: saros backup list DIR, saros backup verify DIR.",
     )
     made.add_argument("--data", metavar="FOLDER", help="data folder that nobody serves")
     made.add_argument("--url", metavar="TARGET", help="saros://[user:password@]host:port of a running server")
-    made.add_argument("--to", required=True, metavar="DIR", help="folder of backups; made if it is not there")
-    made.add_argument("--incremental", action="store_true", help="do not copy again what an earlier backup has")
+    made.add_argument("--to", required=True, metavar="DIR", help="folder of backups; created if missing")
+    made.add_argument("--incremental", action="store_true", help="copy only what earlier backups lack")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
     return made
 
 
 def looking_parser() -> argparse.ArgumentParser:
     """What `saros backup list` and `saros backup verify` take."""
-    made = CommandParser(prog="saros backup", description="Look at backups.")
-    made.add_argument("what", choices=(_LISTED, _VERIFIED), help="a line for each, or read every byte of all")
+    made = CommandParser(prog="saros backup", description="List or verify backups.")
+    made.add_argument("what", choices=(_LISTED, _VERIFIED), help="one line per backup, or read every byte")
     made.add_argument("folder", metavar="DIR", help="folder of backups")
     made.add_argument("--quiet", action="store_true", help="verify: no progress bar")
     return made
@@ -98,9 +98,9 @@ def looking_parser() -> argparse.ArgumentParser:
 
 def restore_parser() -> argparse.ArgumentParser:
     """What `saros restore` takes."""
-    made = CommandParser(prog="saros restore", description="Make a new data folder from a backup.")
+    made = CommandParser(prog="saros restore", description="Create a data folder from a backup.")
     made.add_argument("--from", required=True, dest="source", metavar="DIR", help="folder of backups")
-    made.add_argument("--data", required=True, metavar="NEWFOLDER", help="empty, or not there yet")
+    made.add_argument("--data", required=True, metavar="NEWFOLDER", help="empty or new folder")
     made.add_argument(
         "--at", type=_point, metavar="INDEX|TIME", help="entry of the log, or a time such as 2026-11-21T18:00:00Z"
     )
@@ -142,7 +142,7 @@ def _back_up(options: argparse.Namespace) -> int:
             catalog = run.run()
         except KeyboardInterrupt:
             progress.finish()
-            sys.stderr.write(f"saros backup: interrupted; the same command goes on from what {options.to} has now\n")
+            sys.stderr.write(f"saros backup: interrupted; run it again to resume from what {options.to} has\n")
             raise
         finally:
             owner.release()
@@ -156,7 +156,7 @@ def _back_up(options: argparse.Namespace) -> int:
     )
     if catalog.exact and catalog.number > 1 and not catalog.continues:
         sys.stdout.write(
-            "the log of what came since the backup before is gone: points in between cannot be restored"
+            "the log since the previous backup is gone: points in between cannot be restored"
             " (log_archive_bytes keeps it)\n"
         )
     return 0

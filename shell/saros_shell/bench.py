@@ -104,12 +104,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--groups", type=at_least(1), default=10, metavar="N", help="databases (default %(default)s)")
     made.add_argument("--devices", type=at_least(1), default=10, metavar="N", help="per group (default %(default)s)")
     made.add_argument("--sensors", type=at_least(1), default=10, metavar="N", help="per device (default %(default)s)")
-    made.add_argument("--type", choices=tuple(TYPES), default="double", help="of the sensors (default %(default)s)")
+    made.add_argument("--type", choices=tuple(TYPES), default="double", help="type of sensors (default %(default)s)")
     made.add_argument(
-        "--wave", choices=(*WAVES, "mixed"), default="mixed", help="of the values (default %(default)s: each in turn)"
+        "--wave", choices=(*WAVES, "mixed"), default="mixed", help="shape of values (default %(default)s: each in turn)"
     )
     made.add_argument(
-        "--batch", type=at_least(1), default=100, metavar="ROWS", help="rows of a batch (default %(default)s)"
+        "--batch", type=at_least(1), default=100, metavar="ROWS", help="rows per batch (default %(default)s)"
     )
     made.add_argument(
         "--points",
@@ -119,17 +119,17 @@ def parser() -> argparse.ArgumentParser:
         help="points to write in all (default %(default)s)",
     )
     made.add_argument(
-        "--late", type=_share, default=0.0, metavar="SHARE", help="of batches that come late (default %(default)s)"
+        "--late", type=_share, default=0.0, metavar="SHARE", help="share of late batches (default %(default)s)"
     )
     made.add_argument("--aligned", action="store_true", help="aligned devices")
     made.add_argument(
-        "--clients", type=at_least(1), default=1, metavar="N", help="that write at once (default %(default)s)"
+        "--clients", type=at_least(1), default=1, metavar="N", help="concurrent writers (default %(default)s)"
     )
     made.add_argument(
-        "--durability", default="fsync", help="fsync (default), os or interval:<ms>; of a server: as it has it"
+        "--durability", default="fsync", help="fsync (default), os or interval:<ms>; of a server: its own"
     )
     made.add_argument(
-        "--queries", type=at_least(0), default=50, metavar="N", help="of each kind (default %(default)s; 0: none)"
+        "--queries", type=at_least(0), default=50, metavar="N", help="queries per kind (default %(default)s; 0: none)"
     )
     made.add_argument("--bare", action="store_true", help="also measure a loop that only appends the same bytes")
     made.add_argument("--json", action="store_true", help="one JSON object, with the options")

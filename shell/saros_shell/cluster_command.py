@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = CommandParser(prog="saros cluster", description="A cluster on this machine, or a node of one.")
+    made = CommandParser(prog="saros cluster", description="Manage a cluster on this machine, or a node of one.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         command.options(words.add_parser(name, help=command.what, description=command.what))
@@ -107,12 +107,12 @@ def parser() -> argparse.ArgumentParser:
 
 def _up_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
-    made.add_argument("--nodes", type=int, metavar="N", help=f"how many (default {_NODES})")
-    made.add_argument("--replicas", type=int, metavar="N", help=f"copies of everything (default {_REPLICAS})")
+    made.add_argument("--nodes", type=int, metavar="N", help=f"number of nodes (default {_NODES})")
+    made.add_argument("--replicas", type=int, metavar="N", help=f"copies of all data (default {_REPLICAS})")
     made.add_argument(
         "--base-port", type=int, default=DEFAULT_PORT, metavar="N", help=f"first port to try (default {DEFAULT_PORT})"
     )
-    made.add_argument("--auth", action="store_true", help="a new cluster begins with user root, and clients log in")
+    made.add_argument("--auth", action="store_true", help="create user root in a new cluster; clients log in")
     made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
     login_options(made)
     _start_options(made)
@@ -219,7 +219,7 @@ def _start_node(options: argparse.Namespace) -> int:
 
 def _down_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
-    made.add_argument("--node", type=int, metavar="K", help="only this one")
+    made.add_argument("--node", type=int, metavar="K", help="only this node")
 
 
 def _down(options: argparse.Namespace) -> int:
@@ -256,8 +256,8 @@ def _failed(command: str, failures: Mapping[NodeId, str]) -> int:
 
 def _status_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
-    made.add_argument("--to", metavar="TARGET", help="saros://host:port of nodes: of a cluster of several machines")
-    made.add_argument("--watch", action="store_true", help="first wait for the end of a change under way")
+    made.add_argument("--to", metavar="TARGET", help="saros://host:port, for a cluster of several machines")
+    made.add_argument("--watch", action="store_true", help="wait for a running change to end first")
     login_options(made)
 
 
@@ -297,7 +297,7 @@ def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
     nodes = node_rows({node: cluster.address(node) for node in cluster.nodes}, running, told)
     sys.stdout.write(table(nodes))
     if login is None:
-        sys.stdout.write("\nthe groups are shown to who logs in: --user NAME, with the password in SAROS_PASSWORD\n")
+        sys.stdout.write("\nto see the groups, log in: --user NAME, with the password in SAROS_PASSWORD\n")
         return len(running) == len(cluster.nodes)
     if told is None:
         return False
@@ -339,9 +339,9 @@ def _ask(address: str, login: Login) -> Told:
 
 def _add_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
-    made.add_argument("--nodes", type=int, default=1, metavar="N", help="how many (default 1)")
+    made.add_argument("--nodes", type=int, default=1, metavar="N", help="number of nodes (default 1)")
     made.add_argument("--base-port", type=int, metavar="N", help="first port to try (default: that of the first node)")
-    made.add_argument("--no-wait", action="store_true", help="return when they have begun to join")
+    made.add_argument("--no-wait", action="store_true", help="return once they begin to join")
     login_options(made)
     _start_options(made)
 
@@ -378,9 +378,9 @@ def _remove_options(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--force",
         action="store_true",
-        help="they are lost for good: groups that they were most of go on with what the others have",
+        help="the nodes are lost for good: groups without a majority go on with what is left",
     )
-    made.add_argument("--yes", action="store_true", help="do not ask to confirm that")
+    made.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     login_options(made)
 
 
@@ -462,13 +462,13 @@ def _directory_option(made: argparse.ArgumentParser) -> None:
 
 
 def _start_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--log-level", choices=LOG_LEVELS, help="default: as the node's saros.toml says, or INFO")
+    made.add_argument("--log-level", choices=LOG_LEVELS, help="default: that of the node's saros.toml, or INFO")
     made.add_argument(
         "--timeout",
         type=float,
         default=_TIMEOUT_SECONDS,
         metavar="SECONDS",
-        help=f"how long to wait for processes, and for leaders (default {_TIMEOUT_SECONDS:.0f})",
+        help=f"time to wait for processes and leaders (default {_TIMEOUT_SECONDS:.0f})",
     )
 
 
@@ -510,42 +510,42 @@ def _fitting(text: str) -> str:
 
 COMMANDS = {
     "up": SubCommand(
-        "make a cluster on this machine, or start what is down of it",
+        "create a cluster on this machine, or start its stopped nodes",
         _up_options,
         _up,
-        "nodes that were started go on: look with saros cluster status, end them with saros cluster down",
+        "started nodes keep running: see saros cluster status; stop them with saros cluster down",
     ),
-    "status": SubCommand("who runs, and how the groups are", _status_options, _status, "nothing was changed"),
+    "status": SubCommand("show nodes and groups", _status_options, _status, "nothing was changed"),
     "start": SubCommand(
         "start one node",
         _start_node_options,
         _start_node,
-        "the node goes on starting: look with saros cluster status",
+        "the node keeps starting: see saros cluster status",
     ),
-    "down": SubCommand("end all nodes, or one", _down_options, _down, "nodes that were told to end go on ending"),
+    "down": SubCommand("stop all nodes, or one", _down_options, _down, "nodes told to stop still will"),
     "secure": SubCommand(
         "give a cluster on this machine an administrator: from then on, clients log in",
         _secure_options,
         _secure,
-        "call it again: it takes up where it was",
+        "run it again to resume",
     ),
     "add-node": SubCommand(
-        "let nodes on this machine join",
+        "add nodes on this machine",
         _add_options,
         _add_nodes,
-        "a change that has begun goes on: look with saros cluster status --watch; else call it again",
+        "a change that has begun goes on: see saros cluster status --watch; if none has, run it again",
     ),
     "remove-node": SubCommand(
-        "let a node leave, and end it when it is out",
+        "remove a node, then stop it",
         _remove_options,
         _remove_node,
-        "a change that has begun goes on: call it again, it ends the node's process",
+        "a change that has begun goes on: run it again to stop the node",
     ),
     "replace-node": SubCommand(
-        "let a node leave for a new one, which may be lost already, and end it when it is out",
+        "replace a node, even a lost one, then stop it",
         _replace_options,
         _replace_node,
-        "a change that has begun goes on: call it again, it ends the node's process",
+        "a change that has begun goes on: run it again to stop the node",
     ),
     "init": SubCommand(
         "write the cluster.json of one node of a cluster",
@@ -554,15 +554,15 @@ COMMANDS = {
         "nothing was changed",
     ),
     "certificates": SubCommand(
-        "make certificates between the nodes of a cluster",
+        "create certificates for the nodes of a cluster",
         cluster_machines.certificates_options,
         cluster_machines.certificates,
-        "what was made is kept: call it again",
+        "what was created is kept: run it again",
     ),
     "join": SubCommand(
-        "let a node on this machine join a cluster of several",
+        "add a node on this machine to a cluster of several",
         cluster_machines.join_options,
         cluster_machines.join,
-        "what was begun goes on: call it again, it takes up where it was",
+        "what has begun goes on: run it again to resume",
     ),
 }

@@ -29,7 +29,7 @@ class Login:
 
 
 def login_options(
-    made: argparse.ArgumentParser, what: str = "log in, with the password of SAROS_PASSWORD, to see the groups"
+    made: argparse.ArgumentParser, what: str = "log in, with the password in SAROS_PASSWORD, to see groups"
 ) -> None:
     """Add the options."""
     made.add_argument("--user", metavar="NAME", help=what)

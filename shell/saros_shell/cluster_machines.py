@@ -64,7 +64,7 @@ def init_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
     made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
     made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
-    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of everything")
+    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of all data")
     made.add_argument(
         "--nodes",
         required=True,
@@ -72,7 +72,7 @@ def init_options(made: argparse.ArgumentParser) -> None:
         help="all nodes: address for nodes / for clients",
     )
     made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
-    made.add_argument("--administrator-hash", metavar="HASH", help="with users: as saros user hash prints it")
+    made.add_argument("--administrator-hash", metavar="HASH", help="password hash, from saros user hash")
     made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
 
 
@@ -98,8 +98,8 @@ def init(options: argparse.Namespace) -> int:
         save(options.data, file, disk)
     if file.administrator is None and not is_loopback(file.address.client):
         sys.stderr.write(
-            f"no node listens on {file.address.client} without an administrator: saros user hash > hash, and in a new"
-            " folder the same with --administrator-hash-file hash; or saros start --insecure\n"
+            f"to listen on {file.address.client}, a node needs an administrator: saros user hash > hash, and in a new"
+            " folder this with --administrator-hash-file hash; or use saros start --insecure\n"
         )
     sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
     return 0
@@ -136,7 +136,7 @@ def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
 
 def certificates_options(made: argparse.ArgumentParser) -> None:
     """Of `certificates`."""
-    made.add_argument("--dir", required=True, metavar="OUT", help="folder for the files; what is there is kept")
+    made.add_argument("--dir", required=True, metavar="OUT", help="output folder; existing files are kept")
     made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
     made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
 
@@ -157,12 +157,12 @@ def certificates(options: argparse.Namespace) -> int:
         return 0
     sys.stdout.write(
         f"made {', '.join(made)}\n"
-        "node K gets ca.pem, nodeK.pem and nodeK.key, and says in the saros.toml of its data folder where they are:\n"
+        "copy ca.pem, nodeK.pem and nodeK.key to node K, and name them in the saros.toml of its data folder:\n"
         '    peer_ca = "/etc/saros/ca.pem"\n'
         '    peer_certificate = "/etc/saros/nodeK.pem"\n'
         '    peer_key = "/etc/saros/nodeK.key"\n'
-        "and for clients tls_certificate and tls_key: the same two files, or others\n"
-        f"ca.key makes more of them: keep {options.dir}/ca.key where no node is\n"
+        "for clients, set tls_certificate and tls_key to the same two files, or others\n"
+        f"keep {options.dir}/ca.key off the nodes: it signs new certificates\n"
     )
     return 0
 
@@ -174,11 +174,11 @@ def join_options(made: argparse.ArgumentParser) -> None:
     """Of `join`."""
     made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node, on this machine")
     made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
-    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes are to reach this one")
-    made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients are to reach it")
+    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes reach this one")
+    made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients reach it")
     made.add_argument("--replace", type=int, metavar="K", help="take the place of node K, which may be lost for good")
-    made.add_argument("--rack", metavar="NAME", help="copies of one thing go to different racks")
-    login_options(made, "an administrator; the password: that of SAROS_PASSWORD, or it is asked for")
+    made.add_argument("--rack", metavar="NAME", help="rack; replicas go to different racks")
+    login_options(made, "administrator; password from SAROS_PASSWORD or a prompt")
 
 
 def join(options: argparse.Namespace) -> int:

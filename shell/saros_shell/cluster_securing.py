@@ -38,7 +38,7 @@ def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: 
     startable = [node for node in ran if node not in secured.problems]
     failures = local_cluster.start(secured, startable, options.log_level, options.timeout, say)
     targets = ",".join(secured.address(node) for node in secured.nodes)
-    sys.stdout.write(f"clients log in from now on: saros shell saros://{administrator.name}:PASSWORD@{targets}\n")
+    sys.stdout.write(f"clients must log in from now on: saros shell saros://{administrator.name}:PASSWORD@{targets}\n")
     if not ran:
         sys.stdout.write(f"nothing ran, and nothing was started: saros cluster up --dir {options.dir}\n")
     return failures
@@ -57,6 +57,6 @@ def _new_administrator(options: argparse.Namespace) -> Administrator:
 def one_time(administrator: Administrator, password: str) -> str:
     """What is said of a one-time password, this once."""
     return (
-        f"made user {administrator.name}, an administrator; the password, which is shown this once and serves to set"
+        f"created administrator {administrator.name} with a one-time password, shown only now; use it to set"
         f" another one (ALTER USER {administrator.name} SET PASSWORD '...'): {password}\n\n"
     )

@@ -54,10 +54,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
     made.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file and exit")
     made.add_argument("--format", default="table", choices=("table", "csv", "json", "vertical"))
-    made.add_argument("--timeout", type=float, metavar="SECONDS", help="limit of each statement")
+    made.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit per statement")
     made.add_argument("--zone", metavar="NAME", help="time zone of the session")
-    made.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="an option")
-    made.add_argument("--continue", dest="go_on", action="store_true", help="go on after a statement that failed")
+    made.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set an option")
+    made.add_argument("--continue", dest="go_on", action="store_true", help="continue after a failed statement")
     return made
 
 

@@ -72,9 +72,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
     made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
     made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")
-    made.add_argument("--start", metavar="TIME", help="first time")
-    made.add_argument("--end", metavar="TIME", help="time behind the last")
-    made.add_argument("--zone", metavar="NAME", help="zone of --start, --end and of times in CSV")
+    made.add_argument("--start", metavar="TIME", help="first time, inclusive")
+    made.add_argument("--end", metavar="TIME", help="last time, exclusive")
+    made.add_argument("--zone", metavar="NAME", help="time zone of --start, --end and times in CSV")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
     return made
 

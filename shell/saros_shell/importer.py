@@ -144,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--device",
         metavar="PATH",
-        help="root.a.b, root.a.{file} or root.a.{device}; default: columns are named by their paths, root.a.b.c",
+        help="root.a.b, root.a.{file} or root.a.{device}; default: columns are named by full path, root.a.b.c",
     )
     made.add_argument("--device-column", metavar="NAME", help="column that names the device")
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
@@ -154,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="default: time, timestamp, datetime, date or ts, else the first; twice: of the date, of the time of day",
+        help="default: time, timestamp, datetime, date or ts, else the first; twice: date, then time of day",
     )
     made.add_argument(
         "--time-format",
@@ -165,20 +165,20 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--delimiter", default=None, metavar="C", help="default: , or ; or tab or |, whichever the header has"
     )
-    made.add_argument("--decimal", default=".", metavar="C", help="mark in numbers, such as , (default: .)")
+    made.add_argument("--decimal", default=".", metavar="C", help="decimal mark, such as , (default: .)")
+    made.add_argument("--thousands", metavar="C", help="thousands separator, such as . (default: none)")
+    made.add_argument("--skip-lines", type=at_least(0), default=0, metavar="N", help="lines before the header")
     made.add_argument(
-        "--thousands", metavar="C", help="mark between the thousands of numbers, such as . (default: none)"
+        "--encoding", default="utf-8", metavar="NAME", help="CSV encoding, such as latin-1 (default: utf-8)"
     )
-    made.add_argument("--skip-lines", type=at_least(0), default=0, metavar="N", help="lines in front of the header")
-    made.add_argument("--encoding", default="utf-8", metavar="NAME", help="of a CSV, such as latin-1 (default: utf-8)")
-    made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means: no value")
+    made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means no value")
     made.add_argument("--columns", metavar="A,B,...", help="only these columns")
-    made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="name of a column's series")
+    made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="series name for a column")
     made.add_argument("--type", action="append", default=[], metavar="HEADER=TYPE", help="type of a column")
     made.add_argument(
-        "--batch-rows", type=at_least(1), default=50_000, metavar="N", help="rows of a batch (default: 50000)"
+        "--batch-rows", type=at_least(1), default=50_000, metavar="N", help="rows per batch (default: 50000)"
     )
-    made.add_argument("--resume", action="store_true", help="go on where an import of the same files stopped")
+    made.add_argument("--resume", action="store_true", help="resume an interrupted import of the same files")
     made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
     return made

@@ -64,23 +64,23 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What `saros sync` takes."""
-    made = CommandParser(prog="saros sync", description="Send what a folder has sealed to other servers.")
+    made = CommandParser(prog="saros sync", description="Send a folder's sealed data to other servers.")
     verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
-    adding = _verb(verbs, "add-receiver", _add, "note a server to send to, or give it other options")
+    adding = _verb(verbs, "add-receiver", _add, "add a receiver, or change its options")
     adding.add_argument("target", metavar="TARGET", help="saros://[user:password@]host:port[?tls=ca.pem]")
     adding.add_argument("--every", type=_positive, default=60.0, metavar="S", help="seconds between rounds (60)")
-    adding.add_argument("--retries", type=int, default=5, metavar="N", help="retries of a question in a round (5)")
-    adding.add_argument("--bytes-per-second", type=int, default=0, metavar="N", help="0: as fast as it goes (default)")
+    adding.add_argument("--retries", type=int, default=5, metavar="N", help="retries of a request in a round (5)")
+    adding.add_argument("--bytes-per-second", type=int, default=0, metavar="N", help="0: no limit (default)")
     adding.add_argument("--chunk-bytes", type=int, default=1 << 20, metavar="N", help="bytes sent at once (1048576)")
     adding.add_argument("--flush", default="", metavar="TARGET", help="FLUSH there before a round: FOLDER or saros://")
     adding.add_argument("--name", default="", help="what the receiver calls this sender")
-    _verb(verbs, "drop-receiver", _drop, "forget a server; what it has it keeps").add_argument("receiver")
-    _verb(verbs, "once", _once, "one round now").add_argument("receiver", nargs="*", help="default: all")
-    starting = _verb(verbs, "start", _start, "rounds in the background")
-    starting.add_argument("--foreground", action="store_true", help="do not go into the background")
-    _verb(verbs, "stop", _stop, "end the rounds in the background; they go on at the next start")
+    _verb(verbs, "drop-receiver", _drop, "remove a receiver; it keeps its data").add_argument("receiver")
+    _verb(verbs, "once", _once, "run one round now").add_argument("receiver", nargs="*", help="default: all")
+    starting = _verb(verbs, "start", _start, "run rounds in the background")
+    starting.add_argument("--foreground", action="store_true", help="stay in the foreground")
+    _verb(verbs, "stop", _stop, "stop the background rounds; start resumes them")
     showing = _verb(verbs, "status", _status, "receivers, progress, rate, lag, last error, refused devices")
-    showing.add_argument("--json", action="store_true", help="all of it, for programs")
+    showing.add_argument("--json", action="store_true", help="everything, for programs")
     return made
 
 
@@ -152,7 +152,7 @@ def _drop(options: argparse.Namespace) -> int:
             time.sleep(_POLL_SECONDS)
     LocalDisk().remove_tree(path.path)
     lock.release()
-    sys.stdout.write(f"dropped {options.receiver}; DROP SENDER there if it is to lose what it has\n")
+    sys.stdout.write(f"dropped {options.receiver}; to delete its data, DROP SENDER there\n")
     return 0
 
 

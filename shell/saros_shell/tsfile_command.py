@@ -59,18 +59,20 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = CommandParser(prog="saros tsfile", description="Look into TsFiles.")
+    made = CommandParser(prog="saros tsfile", description="Inspect, verify or dump TsFiles.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parts = {name: words.add_parser(name, help=c.what, description=c.what) for name, c in COMMANDS.items()}
     for name, part in parts.items():
         part.add_argument("files", nargs="+" if name == "verify" else 1, metavar="FILE")
-        part.add_argument("--json", action="store_true", help="JSON, one object a line")
+        part.add_argument("--json", action="store_true", help="JSON, one object per line")
     for name in ("inspect", "dump"):
-        parts[name].add_argument("--path", metavar="PATTERN", help="only series that it matches")
-        parts[name].add_argument("--unit", choices=tuple(TIME_UNITS), help="of the file's times: print them as dates")
-    parts["inspect"].add_argument("--chunks", action="store_true", help="a row per chunk too")
-    parts["inspect"].add_argument("--pages", action="store_true", help="a row per page too")
-    parts["dump"].add_argument("--limit", type=at_least(0), metavar="N", help="at most so many points")
+        parts[name].add_argument("--path", metavar="PATTERN", help="only matching series")
+        parts[name].add_argument(
+            "--unit", choices=tuple(TIME_UNITS), help="unit of the file's times; prints them as dates"
+        )
+    parts["inspect"].add_argument("--chunks", action="store_true", help="also a row per chunk")
+    parts["inspect"].add_argument("--pages", action="store_true", help="also a row per page")
+    parts["dump"].add_argument("--limit", type=at_least(0), metavar="N", help="print at most N points")
     return made
 
 
@@ -201,6 +203,6 @@ def _batches(rows: Iterator[tuple[str, str, str]], schema: pa.Schema) -> Iterato
 
 COMMANDS: dict[str, SubCommand] = {
     "inspect": SubCommand("devices, series, chunks and pages of a file", _inspect),
-    "verify": SubCommand("decode every page and count every statistic again", _verify),
+    "verify": SubCommand("decode every page and recompute every statistic", _verify),
     "dump": SubCommand("print the points of a file", _dump),
 }

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     made = CommandParser(prog="saros verify", description="Check every checksum and page of a data folder.")
     made.add_argument("folder", metavar="DIR", help="data folder that nobody serves")
     made.add_argument("--json", action="store_true", help="one JSON object")
-    made.add_argument("--quiet", action="store_true", help="do not tell which file is being read")
+    made.add_argument("--quiet", action="store_true", help="do not print the files being read")
     return made
 
 

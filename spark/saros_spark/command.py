@@ -35,9 +35,9 @@ def pipeline(arguments: Sequence[str]) -> int:
 
 def pipeline_parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = CommandParser(prog="saros pipeline", description="Jobs on Spark that a YAML file describes.")
+    made = CommandParser(prog="saros pipeline", description="Run Spark jobs from a YAML file.")
     parts = made.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, what in (("run", "run the steps"), ("check", "read the file, and say what is wrong with it")):
+    for name, what in (("run", "run the steps"), ("check", "check the file without running it")):
         part = parts.add_parser(name, help=what)
         part.add_argument("file", metavar="FILE", help="the pipeline, in YAML")
     return made

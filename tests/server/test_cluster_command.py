@@ -364,7 +364,7 @@ def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, mo
         done = call(*status)
         assert (0, "") == (done.returncode, done.stderr)
         assert f"1 | {address} | {pids(tmp_path)[ONE]}" in done.stdout
-        assert "the groups are shown to who logs in" in done.stdout
+        assert "to see the groups, log in" in done.stdout
         (tmp_path / "password").write_text("a-lasting-secret\n")
         done = call(*status, "--user", "root", "--password-file", str(tmp_path / "password"))
         assert (0, True) == (done.returncode, "leads meta, 1" in done.stdout)

@@ -48,7 +48,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
             anybody.execute("insert into root.a.d(time, x) values (1, 1.5)")
             done = run("secure", "--dir", str(directory), "--init-admin-password-file", str(password))
             assert 0 == done.returncode, done.stderr
-            assert f"clients log in from now on: saros shell saros://root:PASSWORD@{target[8:]}" in done.stdout
+            assert f"clients must log in from now on: saros shell saros://root:PASSWORD@{target[8:]}" in done.stdout
             with pytest.raises(saros.Error) as caught:
                 anybody.execute("select x from root.a.d").fetchall()
             assert 801 == caught.value.code
@@ -149,7 +149,7 @@ def test_a_cluster_that_is_not_in_order_is_left_as_it_is(directory: Path, spoil,
     done = call("secure", "--dir", str(directory))
     assert 2 == done.returncode
     assert message in done.stderr
-    assert "made user" not in done.stdout
+    assert "created administrator" not in done.stdout
 
 
 def test_a_weak_password_secures_nothing(directory: Path, password: Path) -> None:
