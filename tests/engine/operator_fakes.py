@@ -7,13 +7,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 import numpy as np
+from scheduler.idle_driver import idle_task
 
 from saros_engine.memory import QueryMemory
 from saros_engine.memory_pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan import Field
-from saros_scheduler.driver_task import DriverTask
-from saros_scheduler.task import Blocked, DriverId, QueryId
 from saros_scheduler.wanted import working_for
 from saros_storage.block import Block, Column
 from saros_storage.clock import SystemClock
@@ -213,25 +212,10 @@ def summary_of(one: Block) -> Summary:
     return Summary(int(one.times[0]), int(one.times[-1]), tuple(columns))
 
 
-class Ended:
-    """A driver that is never run."""
-
-    id = DriverId(QueryId("q"), 0, 0, 0)
-
-    def process_for(self, quantum_ns: int) -> Blocked | None:
-        raise NotImplementedError
-
-    def is_finished(self) -> bool:
-        return True
-
-    def close(self, cause: BaseException | None) -> None:
-        pass
-
-
 @contextmanager
 def unwanted() -> Iterator[None]:
     """A thread that works for a query which has ended."""
-    task = DriverTask(Ended(), urgent=False, now_ns=0)
+    task = idle_task()
     task.to_aborted()
     with working_for(task):
         yield
