@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from saros_wire.read_point import ReadPoint
 
 Row = tuple[Any, ...]
-#: (name, type name, None, None, None, None, True): what PEP 249 asks for.
+#: (name, type name, None, None, None, None, whether there can be nulls), as PEP 249 defines it.
 Description = tuple[str, str, None, None, None, None, bool]
 
 
@@ -107,7 +107,8 @@ class Cursor:
         outcome = self._outcome
         if outcome is None or outcome.names is None:
             return None
-        return [(n, t, None, None, None, None, True) for n, t in zip(outcome.names, outcome.type_names, strict=True)]
+        columns = zip(outcome.schema, outcome.type_names, strict=True)
+        return [(field.name, type_, None, None, None, None, field.nullable) for field, type_ in columns]
 
     @property
     def rowcount(self) -> int:

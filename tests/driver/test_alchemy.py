@@ -14,6 +14,7 @@ from saros_server.server import Server
 from saros_storage.clock import SystemClock
 
 sa = pytest.importorskip("sqlalchemy")
+orm = pytest.importorskip("sqlalchemy.orm")
 
 from saros.alchemy.naming import device_path, last_node, table_name  # noqa: E402 - needs SQLAlchemy
 
@@ -165,10 +166,120 @@ def test_whole_numbers_are_divided_as_in_python(engine: sa.Engine) -> None:
         assert [(7,)] == connection.execute(sa.select(n).where(n / 2 > 3.25)).all()
 
 
-def test_a_column_that_is_not_there_is_null(engine: sa.Engine) -> None:
-    table = sa.Table("root.g.d", sa.MetaData(), sa.Column("none", sa.Float), sa.Column("a", sa.Float))
+def numbers(engine: sa.Engine) -> sa.Table:
+    """A device of two rows, in which n falls as m rises."""
+    with engine.begin() as connection:
+        connection.execute(sa.text("create timeseries root.g.e.n INT64"))
+        connection.execute(
+            sa.text("insert into root.g.e(time, n, m, ok) values (1, 10, 1.5, true), (2, 9, 2.5, false)")
+        )
+    return reflected(engine, "e")
+
+
+def test_expressions_without_a_label_have_their_own_values(engine: sa.Engine) -> None:
+    import pandas as pd
+
+    e = numbers(engine)
+    n, m, ok, times = e.c.n, e.c.m, e.c.ok, [datetime.fromtimestamp(at / 1_000, UTC) for at in (1, 2)]
+    for select, expected in (
+        (sa.select(n, -n), [(10, -10), (9, -9)]),
+        (sa.select(-n, n, -n), [(-10, 10, -10), (-9, 9, -9)]),
+        (sa.select(-n, e.c.time), [(-10, times[0]), (-9, times[1])]),
+        (sa.select(e.c.time, -n, e.c.time), [(times[0], -10, times[0]), (times[1], -9, times[1])]),
+        (sa.select(-n).where(-n < -9), [(-10,)]),
+        (sa.select(~ok, ok), [(False, True), (True, False)]),
+        (sa.select(-n + 1, -(n + 1), n > 9), [(-9, -11, True), (-8, -10, False)]),
+        (sa.select(sa.case((n > 9, 1), else_=0), n), [(1, 10), (0, 9)]),
+        (sa.select(sa.cast(n, sa.Text), n, sa.type_coerce(m, sa.Float)), [("10", 10, 1.5), ("9", 9, 2.5)]),
+        (sa.select(sa.func.abs(-n), sa.literal("x"), sa.null()), [(10, "x", None), (9, "x", None)]),
+        (sa.select(-sa.func.max(n), sa.func.max(n) - sa.func.min(n), sa.func.max(n)), [(-10, 1, 10)]),
+        (sa.select(n.label("x"), m.label("x"), n.label("Time")), [(10, 1.5, 10), (9, 2.5, 9)]),
+        (sa.select(n, n).set_label_style(sa.LABEL_STYLE_NONE), [(10, 10), (9, 9)]),
+        (sa.select(sa.literal_column("n"), sa.text("-m"), m).select_from(e), [(10, -1.5, 1.5), (9, -2.5, 2.5)]),
+        (sa.select(sa.text("n, -m")).select_from(e), [(10, -1.5), (9, -2.5)]),
+        (sa.select(sa.text("*")).select_from(e), [(1.5, 10, True), (2.5, 9, False)]),
+        (sa.select(sa.column("n") + 1, sa.column("m")).select_from(sa.text("root.g.e")), [(11, 1.5), (10, 2.5)]),
+        (sa.select(sa.func.avg(n)).suffix_with("group by ([1, 3), 1ms)"), [(10,), (9,)]),
+    ):
+        with engine.connect() as connection:
+            assert expected == [tuple(row) for row in connection.execute(select)], str(select)
+            assert expected == list(pd.read_sql(select, connection).itertuples(index=False, name=None)), str(select)
+
+
+def test_order_is_by_series_even_if_a_label_has_the_same_name(engine: sa.Engine) -> None:
+    n, m = numbers(engine).c["n", "m"]
     with engine.connect() as connection:
-        assert [(None, 1.5), (None, 2.5)] == connection.execute(sa.select(table)).all()
+        for select, expected in (
+            (sa.select(-n).order_by(n), [-9, -10]),
+            (sa.select(sa.cast(n, sa.Text)).order_by(n), ["9", "10"]),
+            (sa.select(m.label("n")).order_by(n), [2.5, 1.5]),
+            (sa.select(m.label("x")).order_by(sa.desc("x")), [2.5, 1.5]),
+            (sa.select((-n).label("x")).order_by("x"), [-10, -9]),
+        ):
+            assert expected == list(connection.scalars(select)), str(select)
+
+
+def test_objects_and_their_attributes_are_loaded_by_position(engine: sa.Engine) -> None:
+    class Base(orm.DeclarativeBase):
+        pass
+
+    class Device(Base):
+        __table__ = reflected(engine)
+
+    with orm.Session(engine) as session:
+        device = session.scalars(sa.select(Device).order_by(Device.time)).first()
+        assert device is not None
+        assert (FIRST, 1.5, "x") == (device.time, device.a, device.b)
+        assert [(1.5, -1.5), (2.5, -2.5)] == session.query(Device.a, -Device.a).all()
+        assert (-1.5, device, 1.5) == session.execute(sa.select(-Device.a, Device, Device.a)).first()
+        session.expire(device)
+        assert "x" == device.b
+
+
+def test_a_column_without_a_series_is_refused(engine: sa.Engine) -> None:
+    table = sa.Table("root.g.d", sa.MetaData(), *(sa.Column(name, sa.Float) for name in ("time", "none", "a", "b")))
+    a, none = table.c["a", "none"]
+    for select, message in (
+        (sa.select(table), "selected columns none:"),
+        (sa.select(a, -none, none), "selected columns anon_1, none:"),
+        (sa.select(none.label("Time")), "selected columns Time:"),
+        (sa.select(sa.func.max(none)), "selected columns max_1:"),
+        (sa.select(a, sa.literal_column("none")), r"statement: 2; in its result: 1 \(a\)"),
+        (sa.select(a).suffix_with("align by device"), r"statement: 1; in its result: 2 \(Device, a\)"),
+        (
+            sa.text("select a, b from root.g.d").columns(a, none),
+            r"2; in its result: 3 \(Time, root.g.d.a, root.g.d.b\)",
+        ),
+        (sa.select(sa.Table("root.g.none", sa.MetaData(), sa.Column("time")).c.time), "selected columns time:"),
+    ):
+        with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError, match=message) as caught:
+            connection.execute(select)
+        assert 701 == caught.value.orig.code
+
+
+def test_columns_of_texts_are_named_by_position(engine: sa.Engine) -> None:
+    d = reflected(engine)
+    with engine.connect() as connection:
+        text = sa.text("select b, -a from root.g.d").columns(d.c.time, d.c.b, d.c.a)
+        row = connection.execute(text).mappings().first()
+        assert row is not None
+        assert (FIRST, "x", -1.5) == (row[d.c.time], row[d.c.b], row[d.c.a])
+        named = sa.text("select a as a from root.g.d").columns(a=sa.Float)
+        assert [1.5, 2.5] == [row.a for row in connection.execute(named)]
+
+
+def test_the_number_of_deleted_rows_is_unknown(engine: sa.Engine) -> None:
+    class Base(orm.DeclarativeBase):
+        pass
+
+    class Device(Base):
+        __table__ = reflected(engine)
+
+    with orm.Session(engine) as session:
+        session.delete(session.scalars(sa.select(Device).order_by(Device.time)).first())
+        session.commit()  # warns if one deleted row is reported as two
+        assert [SECOND] == list(session.scalars(sa.select(Device.time)))
+        assert -1 == session.execute(sa.delete(Device).where(Device.time < SECOND)).rowcount
 
 
 def test_rows_are_written_and_deleted(engine: sa.Engine) -> None:

@@ -2,17 +2,21 @@
 
     SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
 
-One device, columns without its name, each with its label, by which the result's columns are found (`dialect`). What
-the tree model has no word for raises CompileError with what to do instead: it never goes out as something else.
+One device, columns without its name, and a label for each column. The labels are checked against the result
+(`dialect`): a column of a series that does not exist is missing there. As ORDER BY prefers labels to series, the label
+of an expression is never the name of a series of the table, and ORDER BY repeats expressions instead of naming labels.
+
+What the tree model cannot express raises CompileError with an alternative, and is not sent.
 """
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any, NoReturn
 
 from sqlalchemy import exc
 from sqlalchemy.sql import compiler, visitors
-from sqlalchemy.sql.elements import BindParameter, ColumnClause, Null, TextClause
+from sqlalchemy.sql.elements import BindParameter, ColumnClause, Label, Null, TextClause, _truncated_label
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Integer, String, TypeDecorator
 
@@ -101,10 +105,27 @@ def _is_of_time(column: Any) -> bool:
     return known and not any(isinstance(part, FunctionElement | TextClause) for part in parts)
 
 
+def _series_of(select: Any) -> frozenset[str]:
+    """The names of all series that a SELECT mentions."""
+    return frozenset(str(part.name) for part in visitors.iterate(select) if isinstance(part, ColumnClause))
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a selected column is SQL written by the user, which may be several columns and takes no label."""
+    return isinstance(column, TextClause) or (isinstance(column, ColumnClause) and column.is_literal)
+
+
 class SarosCompiler(compiler.SQLCompiler):
-    """See the module."""
+    """Compiles a statement for one device."""
 
     preparer: SarosPreparer
+    #: The label of each selected column, None for one that is text; None unless the statement is a SELECT.
+    labels: list[str | None] | None = None
+    #: Whether further columns follow the selected ones in the result.
+    has_more_columns = False
+    _taken: set[str]
+    #: The names of the series that the statement mentions, once they are needed.
+    _series: frozenset[str] | None
 
     # ------------------------------------------------------------------ SELECT
 
@@ -120,6 +141,7 @@ class SarosCompiler(compiler.SQLCompiler):
             _no("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
         if not select_stmt.get_final_froms():
             _no("SELECT without FROM", "name a device")
+        self.labels, self._taken, self._series = [], set(), None
         base: Any = super()
         return str(base.visit_select(select_stmt, *args, **kwargs))
 
@@ -130,14 +152,45 @@ class SarosCompiler(compiler.SQLCompiler):
         base: Any = super()
         if all(_is_of_time(column) for column in select._all_selected_columns):
             inner_columns = [*inner_columns, "*"]
+            self.has_more_columns = True
         return str(base._compose_select_body(text, select, compile_state, inner_columns, *args, **kwargs))
 
-    def _label_select_column(self, select: Any, column: Any, *args: Any, **kwargs: Any) -> str:
-        """With a label also where the name would do: results call columns by their paths."""
+    def _label_select_column(
+        self, select: Any, column: Any, *args: Any, name: Any = None, fallback_label_name: Any = None, **kwargs: Any
+    ) -> str:
+        """Write a column with a label of its own, which need not be the key of the result."""
+        if name is None and not isinstance(column, Label | ColumnClause | TextClause):
+            name = _truncated_label(fallback_label_name)  # otherwise -n would be n's column of the result, too
         base: Any = super()
-        text = str(base._label_select_column(select, column, *args, **kwargs))
-        labelled = " AS " in text or not isinstance(column, ColumnClause) or column.is_literal
-        return text if labelled else f"{text} AS {self.preparer.quote(column.name)}"
+        text = str(
+            base._label_select_column(
+                select, column, *args, name=name, fallback_label_name=fallback_label_name, **kwargs
+            )
+        )
+        assert self.labels is not None
+        if _is_text(column):
+            self.labels.append(None)
+            return text
+        key = self._result_columns[-1].keyname
+        label = self._label(select, key, of_series=isinstance(column, ColumnClause) and column.name == key)
+        self.labels.append(label)
+        return f"{text.removesuffix(f' AS {self.preparer.quote(key)}')} AS {self.preparer.quote(label)}"
+
+    def _label(self, select: Any, key: str, *, of_series: bool) -> str:
+        """Return the key, with a number if it is the label of another column or the name of another series."""
+        if self._series is None:
+            self._series = _series_of(select)
+        taken = self._taken if of_series else self._taken | self._series
+        numbered = (f"{key}_{number}" for number in count(1))
+        label = next(label for label in chain([key], numbered) if label not in taken)
+        self._taken.add(label)
+        return label
+
+    def visit_label(self, label: Any, *args: Any, **kwargs: Any) -> str:
+        """Write the labelled expression, also where SQLAlchemy would refer to it by its label."""
+        kwargs["render_label_as_label"] = None
+        base: Any = super()
+        return str(base.visit_label(label, *args, **kwargs))
 
     def visit_table(self, table: Any, *_: Any, **__: Any) -> str:
         """The path of the device."""

@@ -5,8 +5,8 @@
     saros+embedded:///folder   saros+embedded:////abs/folder?durability=os     in this process
 
 Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT; savepoints are refused.
-A result of Saros begins with `Time`, asked for or not; the columns of a SELECT that SQLAlchemy wrote are found by their
-labels, and those of series that are not there are null. Results of text() are as they are.
+Columns of a SELECT are taken by position. A result begins with `Time`, selected or not, and lacks the columns of series
+that do not exist: the former is left out, the latter is an error. Results of text() are returned unchanged.
 """
 
 from __future__ import annotations
@@ -28,53 +28,77 @@ _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s
 _TARGET = ("consistency", "tls")
 #: The session is over, or its node is gone.
 _DISCONNECTED = frozenset({2014, 2016})
+_SEMANTIC_ERROR = 701
+#: The number of a result's columns that a message lists.
+_NAMES_TOLD = 10
 
 
 class SarosContext(default.DefaultExecutionContext):
-    """Gives a SELECT the columns that it asked for."""
+    """The execution of a statement."""
 
     def post_exec(self) -> None:
-        """Put the result's columns in the order of the statement's."""
-        compiled: Any = self.compiled
-        columns = getattr(compiled, "_result_columns", None)
+        """Leave the columns that were selected, in their order. Raises ProgrammingError if the result has others."""
+        if self.isdelete:
+            self._rowcount = -1  # the number of deleted rows is unknown
         description = self.cursor.description
-        if not columns or description is None:
+        if description is None or not isinstance(self.compiled, SarosCompiler):
             return
-        wanted = [entry.keyname for entry in columns]
-        places = {entry[0]: place for place, entry in enumerate(description)}
-        self.cursor = Chosen(self.cursor, wanted, [places.get(name) for name in wanted])
+        if self.compiled.labels is not None:
+            self.cursor = Selected(self.cursor, _place(self.compiled, self.compiled.labels, description))
+        elif self.compiled._textual_ordered_columns:
+            _require_count(len(self.compiled._result_columns), [name for name, *_ in description])
 
 
-class Chosen:
-    """A cursor's rows with chosen columns; None for a column that is not there."""
+def _place(compiled: SarosCompiler, labels: Sequence[str | None], description: Sequence[Any]) -> slice:
+    """The place of the selected columns in the result, after `Time`, which is there whether it is selected or not.
 
-    def __init__(self, cursor: Any, names: Sequence[str], places: Sequence[int | None]) -> None:
+    Raises ProgrammingError if a selected column is not in the result: Saros leaves out series that do not exist.
+    """
+    has_times = bool(description) and not description[0][-1]
+    place = slice(int(has_times), has_times + len(labels) if compiled.has_more_columns else None)
+    names = [name for name, *_ in description[place]]
+    found = set(names)
+    selected = zip(labels, compiled._result_columns, strict=True)
+    missing = [str(column.keyname) for label, column in selected if label is not None and label not in found]
+    if missing:
+        message = f"no series for the selected columns {', '.join(missing)}: SHOW TIMESERIES lists those that exist"
+        raise saros.ProgrammingError(message, _SEMANTIC_ERROR)
+    if not compiled._ad_hoc_textual:
+        _require_count(len(labels), names)
+    return place
+
+
+def _require_count(expected: int, names: Sequence[str]) -> None:
+    """Raise ProgrammingError if a result has more or fewer columns than expected."""
+    if len(names) != expected:
+        listed = ", ".join(names[:_NAMES_TOLD]) + (", ..." if len(names) > _NAMES_TOLD else "")
+        message = f"columns in the statement: {expected}; in its result: {len(names)} ({listed or 'none'})"
+        raise saros.ProgrammingError(message, _SEMANTIC_ERROR)
+
+
+class Selected:
+    """A cursor's rows with some neighbouring columns only."""
+
+    def __init__(self, cursor: Any, place: slice) -> None:
         self._cursor = cursor
-        self._places = places
-        known = cursor.description
-        self.description = [
-            (name, "TEXT" if place is None else known[place][1], *(None,) * 4, True)
-            for name, place in zip(names, places, strict=True)
-        ]
+        self._place = place
+        self.description = cursor.description[place]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
 
-    def _row(self, row: Any) -> tuple[Any, ...]:
-        return tuple(None if place is None else row[place] for place in self._places)
-
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row."""
         row = self._cursor.fetchone()
-        return None if row is None else self._row(row)
+        return None if row is None else row[self._place]
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows."""
-        return [self._row(row) for row in self._cursor.fetchmany(size)]
+        return [row[self._place] for row in self._cursor.fetchmany(size)]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """The rows that are left."""
-        return [self._row(row) for row in self._cursor.fetchall()]
+        return [row[self._place] for row in self._cursor.fetchall()]
 
 
 class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
