@@ -193,7 +193,8 @@ class Connection:
         aligned  what a new device becomes (default: not aligned); must agree with an existing one if given
 
         Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
-        DataFrame) are absent points; NaN in a NumPy array is a value. Of equal times the later row wins.
+        DataFrame) are absent points, and columns of nulls only are left out; NaN in a NumPy array is a value. Of equal
+        times the later row wins.
         Raises DataError (type, length, time), ProgrammingError (path), IntegrityError.
         """
         with translated_errors():

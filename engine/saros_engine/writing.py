@@ -5,7 +5,7 @@
 
 A series that is not there is created with the type of its first value: true and false BOOLEAN, numbers DOUBLE, quoted
 text TEXT (INSERT); of a batch, the type of its array. So is the database, some levels below root. A null is an absent
-point; NaN is a value.
+point; NaN is a value. Columns of nulls only are left out before anything else is decided: their types say nothing.
 
 Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
 
@@ -69,6 +69,12 @@ def points_of(columns: Sequence[Column]) -> int:
     return sum([column.present_count for column in columns])
 
 
+def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
+    """The columns without those of nulls only, whose types say nothing; the same mapping if there are none of these."""
+    absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
+    return {name: column for name, column in columns.items() if name not in absent} if absent else columns
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """What a batch's device, names and types came to at one version of the schema."""
@@ -94,14 +100,14 @@ class Writer:
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
     ) -> int:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
-        names = tuple(columns)
-        values = tuple(columns.values())
         rows = len(times)
         for name, column in columns.items():
             if len(column.values) != rows:
                 raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
-        if not names or not rows:
+        columns = _with_points(columns)
+        if not columns or not rows:
             return 0
+        names, values = tuple(columns), tuple(columns.values())
         if self._store.schema.ttl:
             living = self._living(join_nodes(split_path(device)), times)
             if living is not None:
@@ -124,10 +130,14 @@ class Writer:
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
     ) -> Tablet | None:
         """The batch as it is written, if its shape was seen before, all of it is written, and no trigger fires."""
-        names, values, rows = tuple(columns), tuple(columns.values()), len(times)
+        rows = len(times)
+        if any(len(column.values) != rows for column in columns.values()):
+            return None
+        columns = _with_points(columns)
+        names, values = tuple(columns), tuple(columns.values())
         shape = self._shapes.get((device, names, tuple([c.type for c in values]), aligned))
         schema = self._store.schema
-        if shape is None or shape.version != schema.version or not rows or any(len(c.values) != rows for c in values):
+        if shape is None or shape.version != schema.version or not rows:
             return None
         if schema.ttl and self._living(shape.device, times) is not None:
             return None

@@ -166,6 +166,8 @@ def to_column(name: str, values: object, unit: TimeUnit) -> Column:
 def _from_arrow(array: pa.Array, unit: TimeUnit, what: str) -> Column:
     target = _target(array.type, unit)
     if target is None:
+        if array.null_count == len(array):
+            return Column.nulls(DataType.DOUBLE, len(array))  # without values, any type does
         raise UserMistake(f"{what}: columns of Arrow type {array.type} cannot be stored", code=507)
     data_type, storage_type = target
     if array.type != storage_type:
@@ -187,7 +189,6 @@ def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] 
     t: Any = pa.types
     rules: tuple[tuple[bool, DataType, pa.DataType], ...] = (
         (t.is_boolean(type_), DataType.BOOLEAN, pa.bool_()),
-        (t.is_null(type_), DataType.DOUBLE, pa.float64()),
         (type_ in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), DataType.INT32, pa.int32()),
         (t.is_integer(type_), DataType.INT64, pa.int64()),
         (type_ in (pa.float16(), pa.float32()), DataType.FLOAT, pa.float32()),

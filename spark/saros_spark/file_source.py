@@ -73,7 +73,7 @@ class FileWriter(DataSourceArrowWriter):
         self._schema = schema
         self._overwrite = overwrite
         self._job = uuid.uuid4().hex
-        shape_of(from_spark(schema), options.rows)
+        shape_of(from_spark(schema, void=True), options.rows)
         try:
             self._temporary.mkdir(parents=True)
         except OSError as error:
@@ -93,7 +93,7 @@ class FileWriter(DataSourceArrowWriter):
         options = self._options
         known = Unknown(TIME_UNITS[options.time_unit], aligned=bool(options.rows.aligned))
         sealer = Sealer(known, self._temporary, name, points_max=options.rows.bulk_points)
-        shape = shape_of(from_spark(self._schema), options.rows)
+        shape = shape_of(from_spark(self._schema, void=True), options.rows)
         row = 0
         for batch in iterator:
             for rows in split_rows(batch, shape, row):

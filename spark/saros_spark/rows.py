@@ -96,7 +96,8 @@ def split_rows(batch: pa.RecordBatch, shape: Shape, first: int) -> Iterator[Rows
         for name, part in _groups(batch, shape.measurement):
             for device, rows in _devices(part, shape):
                 value = rows.column(shape.values[0][0])
-                yield Rows(device, rows.column(shape.time), {canonical(name): value})
+                if value.null_count < len(value):
+                    yield Rows(device, rows.column(shape.time), {canonical(name): value})
         return
     nulls = {name: batch.column(place).null_count for place, name in shape.values}
     filled = [(place, name) for place, name in shape.values if nulls[name] < batch.num_rows]

@@ -77,7 +77,7 @@ class SarosWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
         self._schema = schema
-        self._job = prepare(from_spark(schema), options, uuid.uuid4().hex, overwrite=overwrite)
+        self._job = prepare(from_spark(schema, void=True), options, uuid.uuid4().hex, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """A task's rows."""
@@ -86,7 +86,7 @@ class SarosWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         assert context is not None
         attempt = Attempt(self._job.name, context.partitionId(), context.attemptNumber())
-        return Written(write_rows(iterator, from_spark(self._schema), self._options, attempt, self._job))
+        return Written(write_rows(iterator, from_spark(self._schema, void=True), self._options, attempt, self._job))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done."""

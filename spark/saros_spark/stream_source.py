@@ -82,7 +82,7 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise SourceError("a stream is written in output mode append: complete would replace what others wrote")
-        shape_of(from_spark(schema), options)
+        shape_of(from_spark(schema, void=True), options)
         self._options = options
         self._schema = schema
 
@@ -98,7 +98,7 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         options = self._options
         if options.progress is not None and is_written(options.connecting, options.progress, batch):
             return Written(Receipt(attempt, 0))
-        return Written(write_rows(iterator, from_spark(self._schema), options, attempt, Job(attempt.job)))
+        return Written(write_rows(iterator, from_spark(self._schema, void=True), options, attempt, Job(attempt.job)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """All tasks of the batch are done."""

@@ -102,8 +102,11 @@ def to_spark(schema: pa.Schema) -> StructType:
     return spark.StructType(fields)
 
 
-def from_spark(schema: StructType) -> pa.Schema:
-    """Arrow's schema for Spark's. Raises SourceError naming the first column of a type that Saros has not."""
+def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
+    """Arrow's schema for Spark's. Raises SourceError naming the first column of a type that Saros has not.
+
+    `void`: accept columns of Spark's type for nulls only, which can be written but not read.
+    """
     from pyspark.sql import types as spark
 
     simple: dict[type[object], pa.DataType] = {
@@ -120,6 +123,8 @@ def from_spark(schema: StructType) -> pa.Schema:
         spark.TimestampType: INSTANT,
         spark.TimestampNTZType: pa.timestamp("us"),
     }
+    if void:
+        simple[spark.NullType] = pa.null()
     fields = []
     for field in schema.fields:
         found = simple.get(type(field.dataType))

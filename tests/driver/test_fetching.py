@@ -75,3 +75,14 @@ def test_a_number_that_its_series_cannot_hold_is_named_with_it(tmp_path: Path) -
         ) as caught:
             connection.insert("root.a.d", [1, 2], {"n": [1, 2**40]})
         assert 2008 == caught.value.code
+
+
+def test_all_columns_but_time_can_be_null(tmp_path: Path) -> None:
+    with saros.connect(tmp_path, options={"durability": "os"}) as connection:
+        connection.insert("root.a.d", [1], {"x": [0.5]})
+        for text, expected in (
+            ("select x, time from root.a.d", [("Time", False), ("root.a.d.x", True), ("Time", True)]),
+            ("select count(x) from root.a.d", [("count(root.a.d.x)", True)]),
+        ):
+            description = connection.execute(text).description
+            assert expected == [(name, nullable) for name, *_, nullable in description or ()]

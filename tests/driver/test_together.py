@@ -118,6 +118,28 @@ def test_what_gathers_goes_in_one_call_whatever_connection_it_is_of(
             assert [(1, 1.0), (2, 1.0)] == one.execute(f"select x from root.t.d{number}").fetchall()
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+def test_columns_of_nulls_are_absent_in_what_goes_together(
+    node: Node, pool: ThreadPoolExecutor, *, known: bool
+) -> None:
+    with connect(node) as connection:
+        connection.execute("create timeseries root.t.d0.flag BOOLEAN")
+        if known:
+            assert 2 == insert(connection, 0)
+        columns: list[dict[str, object]] = [
+            {"x": [2.0, None], "flag": [None, None], "fresh": [None, None]},
+            {"x": [None, None], "flag": [None, None]},
+            {"flag": [None, True]},
+        ]
+        calls = [lambda some=some: connection.insert("root.t.d0", [1, 2], some) for some in columns]
+        assert [1, 0, 1] == [done.result(60) for done in gathered(node, pool, *calls)]
+        assert [(1, 2.0, None), (2, 1.0 if known else None, True)] == connection.execute(
+            "select x, flag from root.t.d0"
+        ).fetchall()
+        shown = connection.execute("show timeseries root.t.d0.*").fetchall()
+        assert ["root.t.d0.flag", "root.t.d0.x"] == [row[0] for row in shown]
+
+
 def test_those_that_went_together_are_waited_for_and_go_together_again(
     node: Node, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,3 +43,12 @@ def test_overwrite_replaces_the_files_and_columns_are_pruned(spark: Any, tmp_pat
         frame.write.format("tsfile").mode("overwrite").save(target)
     rows = spark.read.format("tsfile").schema("x double, year bigint").load(str(tmp_path))
     assert [(2.0, 2024)] == [tuple(row) for row in rows.collect()]
+
+
+def test_columns_of_nulls_are_left_out_of_files(spark: Any, tmp_path: Path) -> None:
+    target = str(tmp_path / "files")
+    frame = spark.sql("select 5L time, 'root.p.d' device, 2.0D x, null untyped, cast(null as string) text")
+    frame.write.format("tsfile").mode("append").save(target)
+    assert {"time", "device", "x"} == set(spark.read.format("tsfile").load(target).columns)
+    with pytest.raises(Exception, match="x is void, which Saros does not store"):
+        spark.read.format("tsfile").schema("x void").load(target).collect()

@@ -73,3 +73,16 @@ def test_modes_that_cannot_be_and_rows_that_do_not_fit_say_so(spark: Any, url: s
         writer(frame, url).mode("overwrite").save()
     with pytest.raises(Exception, match="cast it"):
         writer(spark.sql("select 7L time, 'root.typed.d' device, array(1) i"), url).mode("append").save()
+
+
+@pytest.mark.parametrize("method", ["tablet", "bulk"])
+def test_columns_of_nulls_are_absent(spark: Any, url: str, method: str) -> None:
+    with saros.connect(url) as connection:
+        connection.execute(f"create timeseries root.null_{method}.d.flag BOOLEAN")
+    columns = "null untyped, cast(null as string) text, cast(null as double) flag, 1.5D x"
+    frame = spark.sql(f"select 7L time, 'root.null_{method}.d' device, {columns}")
+    writer(frame, url, method=method).mode("append").save()
+    assert [(7, 1.5)] == answers(url, f"select x from root.null_{method}.d")
+    assert ["flag", "x"] == [
+        row[0].rpartition(".")[2] for row in answers(url, f"show timeseries root.null_{method}.**")
+    ]

@@ -114,3 +114,19 @@ def test_a_stream_writes_each_batch_once(spark: Any, url: str, tmp_path: Path) -
     go(3)
     with saros.connect(url, timestamps="epoch") as connection:
         assert [(1, 1.0), (2, 20.0), (3, 3.0)] == connection.execute("select x from root.once.d").fetchall()
+
+
+def test_a_stream_leaves_out_columns_of_nulls(spark: Any, url: str, tmp_path: Path) -> None:
+    files = str(tmp_path / "in")
+    with saros.connect(url) as connection:
+        connection.execute("create timeseries root.nulls.d.flag BOOLEAN")
+    columns = "cast(null as string) text, cast(null as double) flag, 1.5D x"
+    frame = spark.sql(f"select 7L time, 'root.nulls.d' device, {columns}")
+    frame.write.parquet(files)
+    stream = spark.readStream.schema(frame.schema).parquet(files).selectExpr("*", "null untyped")
+    sink = {"url": url, "checkpointLocation": str(tmp_path / "checkpoint")}
+    stream.writeStream.format("saros").options(**sink).trigger(availableNow=True).start().awaitTermination()
+    with saros.connect(url, timestamps="epoch") as connection:
+        assert [(7, 1.5)] == connection.execute("select x from root.nulls.d").fetchall()
+        shown = connection.execute("show timeseries root.nulls.**").fetchall()
+    assert ["root.nulls.d.flag", "root.nulls.d.x"] == [row[0] for row in shown]

@@ -343,3 +343,24 @@ def test_of_many_devices_each_keeps_its_types_and_alignment(
     expected |= {f"{devices[0]}.x": ("FLOAT", "RLE"), f"{devices[3]}.x": ("INT64", "PLAIN")}
     assert expected == shown
     assert {device: "true" if device == devices[0] else "false" for device in devices} == aligned
+
+
+@both
+@pytest.mark.parametrize("type_", [pa.null(), pa.int64(), pa.string(), pa.float64()], ids=str)
+def test_columns_of_nulls_are_absent(options: WriteOptions, type_: pa.DataType) -> None:
+    name = f"root.null_{face(options)}_{type_}"
+    device, when, nulls = f"{name}.d", [1, 2], pa.nulls(2, type_)
+    with saros.connect(options.connecting.url) as connection:
+        for declared in ("BOOLEAN", "INT32", "TEXT", "TIMESTAMP"):
+            connection.execute(f"create timeseries {device}.of_{declared} {declared}")
+    columns = {f"of_{declared}": nulls for declared in ("BOOLEAN", "INT32", "TEXT", "TIMESTAMP")}
+    write(options, batch(time=when, device=[device] * 2, fresh=nulls, p=[1.5, 2.5], **columns))
+    by_time = {f"{device}.{measurement}": column for measurement, column in columns.items()}
+    write(replace(options, layout="by_time"), batch(time=when, **by_time, **{f"{name}.e.fresh": nulls}))
+    narrow = replace(options, layout="narrow")
+    for measurement in (*columns, "fresh"):
+        write(narrow, batch(time=when, device=[device] * 2, measurement=[measurement] * 2, value=nulls))
+    assert [(1, 1.5), (2, 2.5)] == answers(options, f"select p from {device}")
+    assert ["of_BOOLEAN", "of_INT32", "of_TEXT", "of_TIMESTAMP", "p"] == [
+        row[0].rpartition(".")[2] for row in answers(options, f"show timeseries {name}.**")
+    ]
