@@ -86,7 +86,7 @@ class ConditionWindows:
     """Runs of rows where `predicate` is true; kept if their length satisfies (`keep_operator`, `keep_count`)."""
 
     predicate: Bound
-    keep_operator: str | None
+    keep_operator: str
     keep_count: int
     ignore_null: bool
 

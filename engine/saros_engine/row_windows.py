@@ -170,7 +170,7 @@ class _Condition:
     def __init__(self, windows: ConditionWindows) -> None:
         self._predicate = compile_expression(windows.predicate)
         self._ignore_null = windows.ignore_null
-        self._keep = None if windows.keep_operator is None else _KEEP[windows.keep_operator]
+        self._keep = _KEEP[windows.keep_operator]
         self._keep_count = windows.keep_count
         #: Whether the last row that counted was in a window.
         self._open = False
@@ -189,7 +189,7 @@ class _Condition:
         return Split(rows[holds], ~before[holds])
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        return _all(lengths) if self._keep is None else np.asarray(self._keep(lengths, self._keep_count))
+        return np.asarray(self._keep(lengths, self._keep_count))
 
 
 class _Count:

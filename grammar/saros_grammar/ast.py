@@ -151,7 +151,10 @@ class GroupByVariation:
 
 @dataclass(frozen=True, slots=True)
 class GroupByCondition:
-    """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count)."""
+    """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count).
+
+    A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without either, `keep` is None, which analysis refuses.
+    """
 
     predicate: Expression
     keep: tuple[BinaryOperator, int] | None = None

@@ -357,7 +357,7 @@ class ExpressionBuilder:
             else:
                 attributes.append(pair)
         if name.lower() == "count_if":
-            arguments[1:] = [_keep(argument) for argument in arguments[1:]]
+            arguments[1:] = [keep_of(argument) for argument in arguments[1:]]
         if name.lower() == "cast":
             return self._cast(context, inner, arguments, attributes)
         if inner.typeName() is not None:
@@ -432,8 +432,8 @@ def _is_time(expression: Expression) -> bool:
     return isinstance(expression, TimeReference | EndTimeReference | Parameter)
 
 
-def _keep(expression: Expression) -> Expression:
-    """`keep >= 3` as what it is; anything else as it stands."""
+def keep_of(expression: Expression) -> Expression:
+    """Return `keep >= 3` as a Keep, and any other expression as it is."""
     if (
         isinstance(expression, Binary)
         and expression.operator in _COMPARISONS

@@ -25,6 +25,7 @@ from saros_grammar.ast import (
     GroupByWindow,
     Into,
     IntoItem,
+    Keep,
     Literal,
     LiteralKind,
     Parameter,
@@ -34,20 +35,13 @@ from saros_grammar.ast import (
     SortKey,
     WithoutNull,
 )
-from saros_grammar.expressions import ExpressionBuilder
+from saros_grammar.expressions import ExpressionBuilder, keep_of
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
 #: Deepest level a path can have; larger numbers are mistakes.
 LEVEL_MAX = 10_000
 
-_COMPARISONS = (
-    BinaryOperator.EQUAL,
-    BinaryOperator.LESS,
-    BinaryOperator.LESS_EQUAL,
-    BinaryOperator.GREATER,
-    BinaryOperator.GREATER_EQUAL,
-)
 _FILL_WORDS = {"previous": FillMethod.PREVIOUS, "linear": FillMethod.LINEAR}
 
 
@@ -235,15 +229,13 @@ def _condition(expressions: ExpressionBuilder, context: Any) -> GroupByCondition
     predicate, options, ignore_null = _controls(expressions, context, 1)
     if not options:
         return GroupByCondition(predicate, None, ignore_null)
-    keep = options[0]
-    if isinstance(keep, Binary) and _is_word(keep.left, "keep") and keep.operator in _COMPARISONS:
-        count = _number(keep.right, LiteralKind.INTEGER)
-        if count is not None:
-            return GroupByCondition(predicate, (keep.operator, int(count)), ignore_null)
-    count = _number(keep, LiteralKind.INTEGER)
+    keep = keep_of(options[0])
+    if not isinstance(keep, Keep):
+        keep = Keep(BinaryOperator.GREATER_EQUAL, keep)
+    count = _number(keep.count, LiteralKind.INTEGER)
     if count is None:
         raise expressions.error(context, "CONDITION takes KEEP and a whole number: CONDITION(s1 > 0, KEEP >= 3)")
-    return GroupByCondition(predicate, (BinaryOperator.EQUAL, int(count)), ignore_null)
+    return GroupByCondition(predicate, (keep.operator, int(count)), ignore_null)
 
 
 def _session(expressions: ExpressionBuilder, context: Any) -> GroupBySession:
@@ -299,10 +291,6 @@ def _flag(option: Expression) -> bool | None:
         if isinstance(value, Literal) and isinstance(value.value, bool):
             return value.value
     return None
-
-
-def _is_word(expression: Expression, word: str) -> bool:
-    return isinstance(expression, PathExpression) and str(expression).lower() == word
 
 
 def _number(expression: Expression, kind: LiteralKind | None = None) -> float | None:

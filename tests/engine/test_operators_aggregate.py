@@ -352,7 +352,9 @@ def test_condition_windows_are_runs_of_truth(size: int) -> None:
     assert [(1, 2, 2), (5, 10, 5)] == got
     got = aggregate(rows, [INT], replace(kept, keep_operator="=", keep_count=3), call("count", INT), size=size)
     assert [(5, 3)] == got
-    got = aggregate(rows, [INT], replace(kept, keep_operator=None), call("count", INT), descending=True, size=size)
+    got = aggregate(rows, [INT], replace(kept, keep_operator="!=", keep_count=3), call("count", INT), size=size)
+    assert [(1, 2), (9, 2)] == got
+    got = aggregate(rows, [INT], replace(kept, keep_count=1), call("count", INT), descending=True, size=size)
     assert [(9, 2), (5, 3), (1, 2)] == got
 
 

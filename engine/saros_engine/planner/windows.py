@@ -74,8 +74,12 @@ def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: 
         case GroupByVariation(control, delta, ignore_null):
             return _variation(bind(control, columns), delta, ignore_null=ignore_null)
         case GroupByCondition(condition, keep, ignore_null):
-            operator, count = (None, 0) if keep is None else (keep[0].value, keep[1])
-            return ConditionWindows(predicate(condition, columns), operator, count, ignore_null)
+            if keep is None:
+                raise SemanticError(
+                    "GROUP BY CONDITION needs the number of rows that a window must have:"
+                    f" GROUP BY CONDITION({condition}, KEEP >= 1)"
+                )
+            return ConditionWindows(predicate(condition, columns), keep[0].value, keep[1], ignore_null)
         case GroupByCount(control, size, ignore_null):
             if size < 1:
                 raise SemanticError("the size of GROUP BY COUNT should be a positive integer")

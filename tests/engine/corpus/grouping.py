@@ -386,14 +386,16 @@ def windows_of_rows() -> Corpus:
             _ask(corpus, f"variation({name}, {delta}, ignoreNull=false)", _variation(rows, name, delta, ignoring=False))
     for name, limit in (("i", 0), ("i", 4), ("l", 5)):
         for text, keep in (
-            (">= 1", lambda n: n >= 1),
-            ("= 2", lambda n: n == 2),
-            ("< 2", lambda n: n < 2),
-            ("> 2", lambda n: n > 2),
+            ("keep >= 1", lambda n: n >= 1),
+            ("keep = 2", lambda n: n == 2),
+            ("keep < 2", lambda n: n < 2),
+            ("keep > 2", lambda n: n > 2),
+            ("keep != 2", lambda n: n != 2),
+            ("2", lambda n: n >= 2),
         ):
-            _ask(corpus, f"condition({name} > {limit}, keep {text})", _condition(rows, _keeps(name, limit), keep))
+            _ask(corpus, f"condition({name} > {limit}, {text})", _condition(rows, _keeps(name, limit), keep))
             strict = _condition(rows, _keeps(name, limit), keep, ignoring=False)
-            _ask(corpus, f"condition({name} > {limit}, keep {text}, ignoreNull=false)", strict)
+            _ask(corpus, f"condition({name} > {limit}, {text}, ignoreNull=false)", strict)
     for name in ("i", "l"):
         for size in (1, 2, 3, 4, 20):
             _ask(corpus, f"count({name}, {size})", _counted(rows, name, size))

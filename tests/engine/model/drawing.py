@@ -370,7 +370,7 @@ class QueryDrawing:
                 control = self._series(chance.choice(("i", "n", "f")) if delta else chance.choice(("i", "n", "t", "b")))
                 return Variation(control, ignore, delta)
             case 2:
-                keep = (chance.choice(("=", ">=", "<", ">")), chance.randint(1, 3)) if chance.random() < 0.5 else None
+                keep = (chance.choice(("", "=", "!=", ">=", "<", ">")), chance.randint(1, 3))
                 return Condition(self._comparison(), ignore, keep)
             case _:
                 return Counted(self._series(chance.choice(list(TYPES))), ignore, chance.randint(1, 5))

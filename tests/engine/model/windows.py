@@ -122,11 +122,13 @@ class Variation(Controlled):
 
 @dataclass(frozen=True)
 class Condition(Controlled):
-    keep: tuple[str, int] | None
+    #: (sign, count); without a sign, a bare number.
+    keep: tuple[str, int]
 
     def text(self) -> str:
-        keep = "" if self.keep is None else f", keep {self.keep[0]} {self.keep[1]}"
-        return f"condition({self.control.text()}{keep}{self._tail()})"
+        sign, count = self.keep
+        keep = f"keep {sign} {count}" if sign else str(count)
+        return f"condition({self.control.text()}, {keep}{self._tail()})"
 
     def groups(self, rows: Sequence[Row]) -> list[list[Row]]:
         found: list[list[Row]] = []
@@ -143,10 +145,15 @@ class Condition(Controlled):
         return [group for group in found if self._kept(len(group))]
 
     def _kept(self, length: int) -> bool:
-        if self.keep is None:
-            return True
-        operator, count = self.keep
-        return {"=": length == count, ">=": length >= count, "<": length < count, ">": length > count}[operator]
+        sign, count = self.keep
+        return {
+            "": length >= count,
+            "=": length == count,
+            "!=": length != count,
+            ">=": length >= count,
+            "<": length < count,
+            ">": length > count,
+        }[sign]
 
 
 @dataclass(frozen=True)
