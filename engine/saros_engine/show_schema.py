@@ -381,7 +381,9 @@ def _holds(where: Expression, subjects: Subjects) -> bool:
             value = _value(subject, subjects)
             if value is None:
                 return False
-            return bool(match_text(TextArray.of([value]), like_pattern(pattern, escape), regexp=regexp)[0]) != negated
+            if not regexp:
+                pattern, regexp = like_pattern(pattern, escape)
+            return bool(match_text(TextArray.of([value]), pattern, regexp=regexp)[0]) != negated
         case Unary("!", operand):
             return not _holds(operand, subjects)
         case _:

@@ -8,6 +8,7 @@ Arrow is imported when a query first needs it. Pure: any thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -126,14 +127,19 @@ def check_pattern(pattern: str, *, regexp: bool) -> None:
     match_text(TextArray.of([""]), pattern, regexp=regexp)
 
 
-#: What stands for itself, written so that it does where the backslash escapes.
-_ESCAPED = {character: "\\" + character for character in ("%", "_", "\\")}
+_WILDCARDS = {"%": ".*", "_": "."}
 
 
-def like_pattern(pattern: str, escape: str | None) -> str:
-    """A pattern of LIKE ... ESCAPE as `match_text` takes it. Raises UserMistake 701 where nothing is escaped."""
-    if escape is None:
-        return pattern
+def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
+    """Return a pattern of LIKE [ESCAPE] for `match_text`, and whether it became a regular expression.
+
+    Arrow's LIKE always escapes with the backslash, and it confuses an escaped backslash with two of them where it
+    compares only a beginning or an end. A pattern with a backslash or an escape is therefore a regular expression.
+
+    Raises UserMistake 701 if the escape stands before another character.
+    """
+    if "\\" not in pattern and (escape is None or escape not in pattern):
+        return pattern, False
     parts = []
     characters = iter(pattern)
     for character in characters:
@@ -141,16 +147,16 @@ def like_pattern(pattern: str, escape: str | None) -> str:
             literal = next(characters, "")
             if literal not in ("%", "_", escape):
                 raise UserMistake(
-                    f"behind the escape {escape!r} of {pattern!r} stands neither it, nor % or _", code=701
+                    f"the escape {escape!r} in {pattern!r} must stand before %, _ or another {escape!r}", code=701
                 )
-            parts.append(_ESCAPED.get(literal, literal))
+            parts.append(re.escape(literal))
         else:
-            parts.append(_ESCAPED["\\"] if character == "\\" else character)
-    return "".join(parts)
+            parts.append(_WILDCARDS.get(character) or re.escape(character))
+    return rf"(?s)\A{''.join(parts)}\z", True
 
 
 def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
-    """LIKE (`%` any text, `_` any one character, a backslash before either means itself) or REGEXP (found anywhere)."""
+    """Return which texts match a pattern of LIKE without backslashes (see `like_pattern`), or REGEXP somewhere."""
     import pyarrow as pa
 
     kernel = arrow_compute().match_substring_regex if regexp else arrow_compute().match_like

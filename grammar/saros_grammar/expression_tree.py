@@ -235,7 +235,7 @@ class InList:
 class Like:
     """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
 
-    `escape` is the character of `ESCAPE 'c'`, for LIKE only; None: the backslash.
+    `escape` is the character of `ESCAPE 'c'`, for LIKE only; without it, nothing is escaped.
     """
 
     operand: Expression

@@ -129,12 +129,35 @@ def test_texts_are_asked_for_their_beginning_end_and_parts(engine: sa.Engine) ->
             (~b.regexp_match("(?i)X"), [SECOND]),
         ):
             assert expected == [time for time, _ in connection.execute(sa.select(b.table.c.time, b).where(condition))]
-        for computed in (b.startswith(b), b.contains("50%", autoescape=True)):
-            with pytest.raises(sa.exc.CompileError, match=r"use like\(\) with a text"):
-                connection.execute(sa.select(b).where(computed))
+        with pytest.raises(sa.exc.CompileError, match=r"use like\(\) with a text"):
+            connection.execute(sa.select(b).where(b.startswith(b)))
         for regular in (b.regexp_match(b), b.regexp_match("x", flags="i")):
             with pytest.raises(sa.exc.CompileError, match=r"\(\?i\)"):
                 connection.execute(sa.select(b).where(regular))
+
+
+def test_wildcards_in_texts_are_escaped(engine: sa.Engine) -> None:
+    texts = ["50%", "500", "A_b", "axb", "a\\b", "E%"]
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text("insert into root.g.texts(time, b) values (:at, :b)"),
+            [{"at": at, "b": text} for at, text in enumerate(texts)],
+        )
+        b = reflected(engine, "texts").c.b
+        for condition, expected in (
+            (b.contains("0%", autoescape=True), ["50%"]),
+            (b.startswith("A_", autoescape=True), ["A_b"]),
+            (b.endswith("_b", autoescape=True, escape="'"), ["A_b"]),
+            (~b.contains("_", autoescape=True), ["50%", "500", "axb", "a\\b", "E%"]),
+            (b.istartswith("a_", autoescape=True), ["A_b"]),
+            (b.ilike("EE%", escape="E"), []),
+            (b.ilike("eE%", escape="E"), ["E%"]),
+            (b.icontains("E%", autoescape=True, escape="!"), ["E%"]),
+            (b.like("50!%", escape="!"), ["50%"]),
+            (b.like("a\\_"), ["a\\b"]),
+            (b.contains("\\b"), ["a\\b"]),
+        ):
+            assert expected == list(connection.execute(sa.select(b).where(condition)).scalars()), str(condition)
 
 
 def test_booleans_are_asked_by_is(engine: sa.Engine) -> None:

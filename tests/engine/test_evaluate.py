@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 import pytest
+from engine.corpus.values import liked
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,8 +28,9 @@ from saros_engine.expression import (
     Operation,
     PatternMatch,
 )
+from saros_engine.text import like_pattern, match_text
 from saros_grammar.ast import BinaryOperator as Op
-from saros_storage.block import Block, Column
+from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, Scalar
 
@@ -267,9 +269,32 @@ def test_time_null_membership_and_patterns() -> None:
     assert [False, True, True] == run(time, texts)
     assert [False, False, True] == run(NullTest(operand, negated=False), texts)
     assert [False, True, None] == run(Membership(operand, ("a_c", "x"), negated=False), texts)
-    assert [False, True, None] == run(PatternMatch(operand, r"a\_c", regexp=False, negated=False), texts)
+    escaped, regexp = like_pattern("a!_c", "!")
+    assert [False, True, None] == run(PatternMatch(operand, escaped, regexp, negated=False), texts)
     assert [True, True, None] == run(PatternMatch(operand, "a_c", regexp=False, negated=False), texts)
     assert [False, True, None] == run(PatternMatch(operand, "ab.", regexp=True, negated=True), texts)
+
+
+@pytest.mark.parametrize("escape", [None, "\\", "!", "%"])
+def test_like_matches_backslashes_and_escapes_at_all_places(escape: str | None) -> None:
+    texts = ["".join(one) for length in range(4) for one in itertools.product("a\\%_!", repeat=length)]
+    array = TextArray.of(texts)
+    for pattern in texts:
+        try:
+            form, regexp = like_pattern(pattern, escape)
+        except UserMistake:
+            assert escape is not None
+            continue
+        fits = liked(pattern, escape)
+        assert [fits(text) for text in texts] == match_text(array, form, regexp=regexp).tolist(), pattern
+
+
+def test_like_takes_every_character_beside_an_escape() -> None:
+    others = "".join(map(chr, range(1, 256))) + "\U0001f600"
+    pattern = "".join("\\" + one if one in "%_\\" else one for one in others) + "_\\%"
+    form, regexp = like_pattern(pattern, "\\")
+    texts = TextArray.of([others + "\n%", others + "%", others + "\nx"])
+    assert [True, False, False] == match_text(texts, form, regexp=regexp).tolist()
 
 
 def test_case_takes_the_first_true_condition() -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import exc
 from sqlalchemy.sql import compiler, visitors
 from sqlalchemy.sql.elements import BindParameter, ColumnClause, Label, Null, TextClause, _truncated_label
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import Integer, String, TypeDecorator
+from sqlalchemy.types import STRINGTYPE, Integer, String, TypeDecorator
 
 from saros.alchemy.naming import device_path
 
@@ -61,27 +61,33 @@ class _Pattern(TypeDecorator[str]):
     impl = String
     cache_ok = True
 
-    def __init__(self, form: str, *, small: bool) -> None:
+    def __init__(self, form: str, escape: str | None, *, small: bool) -> None:
         super().__init__()
         self.form = form
+        self.escape = escape
         self.small = small
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:  # noqa: ARG002
         """The pattern."""
         if value is None:
             return None
-        return self.form.format(value.lower() if self.small else value)
+        if self.small:
+            # The escape is compared as it is written.
+            value = "".join(c if c == self.escape else c.lower() for c in value)
+        return self.form.format(value)
 
 
 def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
     """How `startswith` and its kin are written; `small`: and those for which letters are alike."""
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
-        if not isinstance(binary.right, BindParameter) or binary.modifiers.get("escape"):
-            _no("patterns of LIKE that are computed or have an escape", "use like() with a text")
-        pattern = binary.right._with_binary_element_type(_Pattern(form, small=small))
+        if not isinstance(binary.right, BindParameter):
+            _no("patterns of LIKE that are computed", "use like() with a text")
+        escape = binary.modifiers.get("escape")
+        pattern = binary.right._with_binary_element_type(_Pattern(form, escape, small=small))
         left = self.process(binary.left, **kw)
-        return f"{f'lower({left})' if small else left} {comparison} {self.process(pattern, **kw)}"
+        ending = "" if escape is None else f" ESCAPE {self.render_literal_value(escape, STRINGTYPE)}"
+        return f"{f'lower({left})' if small else left} {comparison} {self.process(pattern, **kw)}{ending}"
 
     return visit
 

@@ -382,7 +382,8 @@ def _like(expression: Like, columns: Columns) -> Bound:
     pattern = bind(expression.pattern, columns)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
         raise SemanticError(f"the pattern of {expression} is not a text")
-    return PatternMatch(operand, like_pattern(pattern.value, expression.escape), expression.regexp, expression.negated)
+    text, regexp = (pattern.value, True) if expression.regexp else like_pattern(pattern.value, expression.escape)
+    return PatternMatch(operand, text, regexp, expression.negated)
 
 
 def _case(expression: Case, columns: Columns) -> Bound:

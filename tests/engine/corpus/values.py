@@ -343,11 +343,11 @@ def logic() -> Corpus:
 # ---------------------------------------------------------------------------------------------- patterns
 
 
-def liked(pattern: str, escape: str = "\\") -> Callable[[str], bool]:
-    """LIKE: `%` any text, `_` one character; what follows the backslash means itself."""
+def liked(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
+    """LIKE: `%` any text, `_` one character; what follows the escape means itself."""
     parts, at = [], 0
     while at < len(pattern):
-        if pattern[at] == escape and at + 1 < len(pattern):
+        if pattern[at] == escape:
             at += 1
             parts.append(re.escape(pattern[at]))
         else:
@@ -361,6 +361,8 @@ _LIKES = (
     "pump", "p%", "%p", "%um%", "_ump", "____", "%", "", "_%", "%_", "P%", "%2", "v_l_e", "%l%e", "_clair", "é%",
     "%\\%%", "a\\_b%", "a_b%", "%\\_%", "1_", "__", "%v%", "p%p", "valve%", "%valve", "_a%_",
 )  # fmt: skip
+#: With `!` for the escape.
+_ESCAPED_LIKES = ("%!%%", "a!_b%", "%!_%", "!!%", "%!%", "10!%_")
 _REGEXPS = (
     "^pump$", "^p", "e$", "[0-9]", "^[a-z]+$", "^[A-Z]", "a.*e", "^$", "p|v", "(um|al)", "^.{4}$", "^.{5,6}$",
     "[^a-z]", "\\d+", "\\s", "^\\w+$", "l{1}", "va?l", "x*", "^(pump|10)$", "%", "_", "[éè]",
@@ -374,6 +376,12 @@ def patterns() -> Corpus:
         fits = liked(pattern)
         _where(corpus, "t", f"t like '{pattern}'", _text(fits))
         _where(corpus, "t", f"t not like '{pattern}'", _text(lambda t, fits=fits: not fits(t)))
+    for pattern in _ESCAPED_LIKES:
+        for escape in ("\\", "!"):
+            text = pattern.replace("!", escape)
+            fits = liked(text, escape)
+            _where(corpus, "t", f"t like '{text}' escape '{escape}'", _text(fits))
+            _where(corpus, "t", f"t not like '{text}' escape '{escape}'", _text(lambda t, fits=fits: not fits(t)))
     for pattern in _REGEXPS:
         found = re.compile(pattern, re.ASCII)
         _where(corpus, "t", f"t regexp '{pattern}'", _text(lambda t, found=found: found.search(t) is not None))
