@@ -15,7 +15,7 @@ from dataclasses import replace
 from saros_engine.analysis.binding import is_known, unknown_function
 from saros_engine.analysis.scope import any_part, children_of, counts_rows
 from saros_engine.errors import SemanticError
-from saros_engine.planner.body import has_own_points
+from saros_engine.planner.body import has_own_points, is_aggregate
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
@@ -23,7 +23,7 @@ from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.finish import row_count
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.registered_calls import with_registered
-from saros_grammar.ast import Call, Case, EndTimeReference, Expression, Select, SortKey
+from saros_grammar.ast import Call, Case, EndTimeReference, Expression, PathExpression, Select, SortKey, TimeReference
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
@@ -50,6 +50,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     _check_aliases(select)
     if select.tag_keys:
         return plan_by_tags(select, context)
+    _check_mixture(select)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
 
 
@@ -82,6 +83,33 @@ def _check_aliases(select: Select) -> None:
     twice = next((alias for number, alias in enumerate(aliases) if alias in aliases[:number]), None)
     if twice is not None:
         raise SemanticError(f"alias '{twice}' can only be matched with one time series")
+
+
+def _check_mixture(select: Select) -> None:
+    """Raise SemanticError for raw data beside aggregates, also for a path that matches no series."""
+    shown = [item.expression for item in select.items]
+    aggregated = [any_part(expression, is_aggregate) for expression in shown]
+    if not any(aggregated) and select.group_by is None and select.having is None:
+        return
+    for expression, has in zip(shown, aggregated, strict=True):
+        if has and _names_raw(expression, PathExpression):
+            raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
+        if _names_raw(expression, PathExpression) or (
+            select.group_by is None and _names_raw(expression, TimeReference)
+        ):
+            raise SemanticError("Raw data and aggregation hybrid query is not supported.")
+    having = select.having
+    if having is not None and (
+        not any_part(having, is_aggregate) or (select.group_by is None and _names_raw(having, TimeReference))
+    ):
+        raise SemanticError("Expression of HAVING clause must to be an Aggregation")
+
+
+def _names_raw(expression: Expression, kind: type[PathExpression | TimeReference]) -> bool:
+    """Return whether a path, or `time`, occurs outside of aggregates."""
+    if is_aggregate(expression):
+        return False
+    return isinstance(expression, kind) or any(_names_raw(child, kind) for child in children_of(expression))
 
 
 def _check_limits(select: Select) -> None:

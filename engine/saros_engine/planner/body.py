@@ -103,13 +103,6 @@ def is_aggregate(expression: Expression) -> bool:
     return isinstance(expression, Call) and aggregate_named(expression) is not None
 
 
-def _names_time(expression: Expression) -> bool:
-    """Whether the expression speaks of a row's time outside of aggregates."""
-    if is_aggregate(expression):
-        return False
-    return isinstance(expression, TimeReference) or any(map(_names_time, children_of(expression)))
-
-
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
     """The parts joined by AND, as a tree of little depth; None if there are none."""
     level = list(parts)
@@ -121,18 +114,10 @@ def conjunction(parts: Iterable[Expression]) -> Expression | None:
 
 def plan_body(body: Body, context: PlanContext) -> Planned:
     """The plan of a body with at least one output. Raises SemanticError, UserMistake."""
-    shown = [output.expression for output in body.outputs]
-    aggregated = [any_part(expression, is_aggregate) for expression in shown]
-    if not any(aggregated) and body.group_by is None and body.having is None:
+    aggregated = any(any_part(output.expression, is_aggregate) for output in body.outputs)
+    if not aggregated and body.group_by is None and body.having is None:
         return Planned(_raw(body, context), timed=True)
-    timed = body.group_by is not None
-    for expression, has in zip(shown, aggregated, strict=True):
-        if (not has and any(paths_of(expression))) or (not timed and _names_time(expression)):
-            raise SemanticError("Raw data and aggregation hybrid query is not supported.")
-    having = body.having
-    if having is not None and (not any_part(having, is_aggregate) or (not timed and _names_time(having))):
-        raise SemanticError("Expression of HAVING clause must to be an Aggregation")
-    return Planned(_aggregated(body, context), timed=timed)
+    return Planned(_aggregated(body, context), timed=body.group_by is not None)
 
 
 # ---------------------------------------------------------------------------------------------- raw
