@@ -524,4 +524,10 @@ def _function(expression: FunctionCall) -> Compiled:
     function = function_of(expression)
     arguments = [compile_expression(argument) for argument in expression.arguments]
     evaluate_columns = function.make(expression)
-    return lambda block: evaluate_columns([argument(block) for argument in arguments], block)
+
+    def run(block: Block) -> Column:
+        columns = [argument(block) for argument in arguments]
+        with np.errstate(all="ignore"):  # too large is infinite and undefined is NaN, without a warning
+            return evaluate_columns(columns, block)
+
+    return run

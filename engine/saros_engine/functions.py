@@ -14,6 +14,7 @@ Pure but for the evaluators of series functions, which belong to one operator.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -69,6 +70,9 @@ def _register(function: Function) -> None:
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
+#: Rounding to more places before the point gives what this many give.
+_PLACES_MAX = 400
+
 
 def _math(name: str, function: Callable[[Float64Array], Float64Array]) -> None:
     """A function of one number that gives a DOUBLE."""
@@ -78,8 +82,7 @@ def _math(name: str, function: Callable[[Float64Array], Float64Array]) -> None:
         return DataType.DOUBLE
 
     def run(columns: Sequence[Column], _: Block) -> Column:
-        with np.errstate(all="ignore"):
-            values = function(columns[0].numbers.astype(np.float64, copy=False))
+        values = function(columns[0].numbers.astype(np.float64, copy=False))
         return Column(DataType.DOUBLE, values, columns[0].valid)
 
     _register(Function(name, FunctionKind.SCALAR, check, lambda _: run))
@@ -120,16 +123,24 @@ def _abs(columns: Sequence[Column], _: Block) -> Column:
 _register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs))
 
 
-def _check_round(types: Sequence[DataType], _: Attributes) -> DataType:
+def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:
     expect("round", types, NUMERIC_TYPES, NUMERIC_TYPES, optional=1)
+    number_attribute("round", {"places": "0", **attributes}, "places")
     return DataType.DOUBLE
+
+
+def _power_of_ten(exponent: float) -> float:
+    """Return 10 to the truncated exponent: infinite or zero beyond the range of DOUBLE."""
+    if not exponent < sys.float_info.max_10_exp + 1:
+        return math.inf
+    return 10.0 ** int(max(exponent, -_PLACES_MAX))
 
 
 def _make_round(call: FunctionCall) -> Evaluator:
     places = dict(call.attributes).get("places", "0")
     if len(call.arguments) > 1:
         places = str(constant_argument(call, 1))
-    scale = 10.0 ** int(float(places))
+    scale = _power_of_ten(float(places))
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         values = columns[0].numbers.astype(np.float64, copy=False)
@@ -187,7 +198,8 @@ def _constant_value(type_: DataType, text: str) -> Scalar:
             return text
         if type_ is DataType.BOOLEAN:
             return {"true": True, "false": False}[text.lower()]
-        return NUMPY_DTYPE[type_].type(text).item()  # type: ignore[no-any-return]
+        with np.errstate(over="ignore"):
+            return NUMPY_DTYPE[type_].type(text).item()  # type: ignore[no-any-return]
     except (ValueError, KeyError, OverflowError) as problem:
         raise UserMistake(f"const: 'value' {text!r} is not a {type_.name}", code=701) from problem
 
@@ -227,7 +239,8 @@ def _make_condition(call: FunctionCall) -> Evaluator:
     high = float(attributes["upper"]) if call.name == "in_range" else math.inf
 
     def run(columns: Sequence[Column], _: Block) -> Column:
-        values = columns[0].numbers
+        # As doubles: NumPy would round the thresholds to FLOAT.
+        values = columns[0].numbers.astype(np.float64, copy=False)
         return Column(DataType.BOOLEAN, (values >= low) & (values <= high), columns[0].valid)
 
     return run

@@ -65,7 +65,8 @@ class GenerateOperator(PullOperator):
         columns = zip(*(part.columns for part in self._parts), strict=True)
         points = Points(times, tuple(Column.concat(parts) for parts in columns))
         self._parts = []
-        made = self._function(points)
+        with np.errstate(all="ignore"):  # as for other functions: see `evaluate`
+            made = self._function(points)
         self._made = Block.timed(made.times, list(made.columns))
         self._hold(self._made.nbytes)
         self._finished = self._made.rows == 0

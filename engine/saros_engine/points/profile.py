@@ -317,7 +317,7 @@ def _make_range(attributes: Attributes, _: TimeUnit) -> Generator:
     low, high = _bounds(attributes)
 
     def run(points: Points) -> Points:
-        values = points.columns[0].numbers
+        values = doubles(points)
         out = (values < low) | (values > high) if high > low else np.zeros(len(values), np.bool_)
         return points.take(np.flatnonzero(out))
 
