@@ -224,10 +224,11 @@ UNRECOGNIZED: .;
 
 fragment DIGIT: [0-9];
 fragment EXPONENT: 'E' [+\-]? DIGIT+;
+// Any three numbers without blanks: `24-01-01` is a wrong date and no difference.
 fragment DATE
-    : DIGIT DIGIT DIGIT DIGIT '-' DIGIT DIGIT? '-' DIGIT DIGIT?
-    | DIGIT DIGIT DIGIT DIGIT '/' DIGIT DIGIT? '/' DIGIT DIGIT?
-    | DIGIT DIGIT DIGIT DIGIT '.' DIGIT DIGIT? '.' DIGIT DIGIT?
+    : DIGIT+ '-' DIGIT+ '-' DIGIT+
+    | DIGIT+ '/' DIGIT+ '/' DIGIT+
+    | DIGIT+ '.' DIGIT+ '.' DIGIT+
     ;
 fragment CLOCK: DIGIT DIGIT? ':' DIGIT DIGIT? (':' DIGIT DIGIT? ('.' DIGIT+)?)?;
 fragment NAME_CHARACTER: [\p{L}\p{N}_];

@@ -70,7 +70,7 @@ def _register(function: Function) -> None:
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
-#: Rounding to more places before the point gives what this many give.
+#: Larger negative exponents of ten change nothing: the power is zero.
 _PLACES_MAX = 400
 
 

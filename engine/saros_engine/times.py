@@ -18,7 +18,7 @@ from saros_storage.errors import UserMistake
 from saros_storage.types import TIME_MAX, TIME_MIN, TimeUnit
 
 _TEXT = re.compile(
-    r"(\d{1,4})(?P<separator>[-/.])(\d{1,2})(?P=separator)(\d{1,2})"
+    r"(\d{4})(?P<separator>[-/.])(\d{1,2})(?P=separator)(\d{1,2})"
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
 )

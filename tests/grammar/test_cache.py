@@ -90,6 +90,7 @@ def test_the_same_text_gives_the_same_object():
         ("select s1 from root.a group by variation(s1, 1)", "select s1 from root.a group by variation(s1, 2)"),
         ("select s1 as `a` from root.a", "select s1 as `b` from root.a"),
         ("select s1 from root.a where time > 2020-01-01", "select s1 from root.a where time > 2020-01-02"),
+        ("select s1 from root.a where time > 24-1-1", "select s1 from root.a where time > 24-1-2"),
         ("select s1 from root.a where s1 = X'00'", "select s1 from root.a where s1 = X'01'"),
         ("select s1 from root.a where s1 > .5", "select s1 from root.a where s1 > .6"),
         ("select s1 from root.a where s1 > 1 -- '1'", "select s1 from root.a where s1 > 1 -- '2'"),
