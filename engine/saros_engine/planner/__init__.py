@@ -87,21 +87,17 @@ def _check_aliases(select: Select) -> None:
 
 def _check_mixture(select: Select) -> None:
     """Raise SemanticError for raw data beside aggregates, also for a path that matches no series."""
-    shown = [item.expression for item in select.items]
-    aggregated = [any_part(expression, is_aggregate) for expression in shown]
-    if not any(aggregated) and select.group_by is None and select.having is None:
+    shown, having = [item.expression for item in select.items], select.having
+    timed = select.group_by is not None
+    if not timed and having is None and not any(any_part(expression, is_aggregate) for expression in shown):
         return
-    for expression, has in zip(shown, aggregated, strict=True):
-        if has and _names_raw(expression, PathExpression):
+    for expression in shown:
+        raw = _names_raw(expression, PathExpression)
+        if raw and any_part(expression, is_aggregate):
             raise SemanticError("Raw data and aggregation result hybrid calculation is not supported.")
-        if _names_raw(expression, PathExpression) or (
-            select.group_by is None and _names_raw(expression, TimeReference)
-        ):
+        if raw or (not timed and _names_raw(expression, TimeReference)):
             raise SemanticError("Raw data and aggregation hybrid query is not supported.")
-    having = select.having
-    if having is not None and (
-        not any_part(having, is_aggregate) or (select.group_by is None and _names_raw(having, TimeReference))
-    ):
+    if having is not None and (not any_part(having, is_aggregate) or (not timed and _names_raw(having, TimeReference))):
         raise SemanticError("Expression of HAVING clause must to be an Aggregation")
 
 
