@@ -154,7 +154,8 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
         count = len(known.times)
         # A stable sort: of equal values the first one's time.
         order = np.argsort(known.columns[0].numbers, kind="stable")
-        value = known.columns[0].numbers[order[max(int(np.ceil(rank * count)) - 1, 0) : int(np.ceil(rank * count))]]
+        place = min(int(rank * count), count - 1)
+        value = known.columns[0].numbers[order[place : place + 1]] if count else known.columns[0].numbers
         first = np.flatnonzero(known.columns[0].numbers == value)[:1] if count else np.empty(0, np.int64)
         found = known.take(first)
         return found if exact else Points(np.zeros(len(first), np.int64), found.columns)
