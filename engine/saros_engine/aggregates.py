@@ -36,6 +36,7 @@ from saros_engine.moments import MOMENTS
 from saros_engine.plan import AggregateCall
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.text import text_ranks
+from saros_engine.whole_arithmetic import subtracted
 from saros_grammar.ast import Call
 from saros_storage.block import Column
 from saros_storage.reading import SpanStatistics
@@ -296,7 +297,7 @@ class _TimeEdge(Aggregate):
 
 
 class _Duration(Aggregate):
-    """time_duration: last time minus first time."""
+    """time_duration: last time minus first time. Raises UserMistake 750 if INT64 cannot hold it."""
 
     result = DataType.INT64
     summarised = frozenset(DataType)
@@ -313,7 +314,10 @@ class _Duration(Aggregate):
         return [pick(states[0], earliest), pick(states[1], latest)]
 
     def final(self, states: Sequence[Column]) -> Column:
-        return Column(DataType.INT64, states[1].numbers - states[0].numbers, states[0].valid)
+        starts, ends = states[0].numbers, states[1].numbers
+        if states[0].valid is not None:
+            ends = np.where(states[0].valid, ends, starts)
+        return Column(DataType.INT64, subtracted(ends, starts, None), states[0].valid)
 
     def summary(self, statistics: SpanStatistics) -> States:
         return [statistics.start, statistics.end]

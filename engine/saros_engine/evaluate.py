@@ -4,18 +4,20 @@
     column = compiled(block)                         block.rows values, a block at a time, in the rows' order
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
-double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`
-and `%` of whole numbers are whole (`whole_division.py`). Integers are compared exactly, with one another and with a
-floating constant (`whole_bound.py`), but with a FLOAT or DOUBLE column as doubles; a FLOAT column is compared with a
-constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
+double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`,
+`%` and `-x` of whole numbers are whole (`whole_arithmetic.py`). Integers are compared exactly, with one another and
+with a floating constant (`whole_bound.py`), but with a FLOAT or DOUBLE column as doubles; a FLOAT column is compared
+with a constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
 
-An expression that can fail (a CAST, an integer division) is computed only for the rows that need it, so that a
-condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left side
-leaves undecided; a condition of CASE only for rows that no earlier condition matched; a result only for rows that chose
-it. A predicate only has to tell true from the rest, so there null counts as false. Series functions see all rows.
+An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
+that a condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left
+side leaves undecided; a condition of CASE only for rows that no earlier condition matched; a result only for rows that
+chose it. A predicate only has to tell true from the rest, so there null counts as false. Series functions see all rows,
+and fail for any of them.
 
-Errors: UserMistake (a value that CAST refuses, a division by zero, a bad regular expression). A compiled expression
-belongs to one operator, hence to one thread at a time; without series functions it has no state.
+Errors: UserMistake (a value that CAST refuses, a division by zero, an integer result that does not fit, a bad regular
+expression). A compiled expression belongs to one operator, hence to one thread at a time; without series functions it
+has no state.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ from saros_engine.expression import (
 from saros_engine.function import FunctionKind
 from saros_engine.functions import function_of
 from saros_engine.text import check_pattern, compare_text, is_in, match_text, repeat_text
+from saros_engine.whole_arithmetic import divided, negated
 from saros_engine.whole_bound import among_whole_numbers
-from saros_engine.whole_division import divided
 from saros_grammar.ast import BinaryOperator
 from saros_grammar.rebuild import compile_template
 from saros_storage.block import Block, Column, TextArray
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray, Scalar
+from saros_storage.types import INTEGER_TYPES, NUMPY_DTYPE, BoolArray, DataType, NumericArray, Scalar
 
 Compiled = Callable[[Block], Column]
 
@@ -147,7 +149,8 @@ def both_valid(left: BoolArray | None, right: BoolArray | None) -> BoolArray | N
 def _negate(operand: Compiled, type_: DataType) -> Compiled:
     def run(block: Block) -> Column:
         column = operand(block)
-        return Column(type_, np.negative(column.numbers.astype(NUMPY_DTYPE[type_], copy=False)), column.valid)
+        values = column.numbers.astype(NUMPY_DTYPE[type_], copy=False)
+        return negated(Column(type_, values, column.valid), block)
 
     return run
 
@@ -448,6 +451,10 @@ def can_fail(expression: Bound) -> bool:
             harmless = isinstance(divisor, Constant) and divisor.value not in (None, 0, -1)
             if not harmless:
                 return True
+        case Negate(operand, type_) if type_ in INTEGER_TYPES and not isinstance(operand, Constant):
+            return True
+        case FunctionCall(_, _, type_) if type_ in INTEGER_TYPES and function_of(expression).overflows:
+            return True
     return any(can_fail(part) for part in parts_of(expression))
 
 

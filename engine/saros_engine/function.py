@@ -42,6 +42,8 @@ class Function:
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
     #: An evaluator for one operator.
     make: Callable[[FunctionCall], Evaluator]
+    #: Whether a row's result may not fit an integer type, which is an error (750).
+    overflows: bool = False
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
         """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""

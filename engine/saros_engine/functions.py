@@ -35,6 +35,7 @@ from saros_engine.regex_functions import REGEX_FUNCTIONS
 from saros_engine.registered_call import RegisteredCall
 from saros_engine.series_functions import SERIES_FUNCTIONS
 from saros_engine.text import cased_text, map_text, match_text, numbers_of, repeat_text, text_distances
+from saros_engine.whole_arithmetic import absolute
 from saros_grammar.ast import Call
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
@@ -116,11 +117,11 @@ def _check_abs(types: Sequence[DataType], _: Attributes) -> DataType:
     return types[0]
 
 
-def _abs(columns: Sequence[Column], _: Block) -> Column:
-    return Column(columns[0].type, np.abs(columns[0].numbers), columns[0].valid)
+def _abs(columns: Sequence[Column], block: Block) -> Column:
+    return absolute(columns[0], block)
 
 
-_register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs))
+_register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs, overflows=True))
 
 
 def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:

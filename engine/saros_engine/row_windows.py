@@ -100,7 +100,8 @@ class _Session:
     def split(self, block: Block) -> Split:
         times = block.times
         begins = np.empty(block.rows, np.bool_)
-        begins[1:] = times[1:] - times[:-1] > self._gap
+        # Rising times: as an unsigned number the difference is exact, however far they are apart.
+        begins[1:] = (times[1:] - times[:-1]).view(np.uint64) > self._gap
         begins[0] = self._last is None or int(times[0]) - self._last > self._gap
         self._last = int(times[-1])
         return Split(np.arange(block.rows), begins)

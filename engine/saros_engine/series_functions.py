@@ -2,7 +2,7 @@
 
 Each evaluator is fed its operator's blocks in order and carries the last present point from one to the next; a row
 without a result is null. Null values are passed over: "previous" means the previous present value (except for
-`diff(s, 'ignoreNull'='false')`, where it is the previous row).
+`diff(s, 'ignoreNull'='false')`, where it is the previous row). A difference that keeps an integer type must fit it.
 
 An evaluator belongs to one operator.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, Evaluator, Function, FunctionKind, expect, flag_attribute
 from saros_engine.text import text_ranks
+from saros_engine.whole_arithmetic import differences_fit, distances, subtracted
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray
 
@@ -29,16 +30,24 @@ def _register(function: Function) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Present points, each with the present value before it and the ticks since."""
+    """Present points, each with the present point before it."""
 
     values: NumericArray
     before: NumericArray
-    elapsed: Int64Array
+    times: Int64Array
+    times_before: Int64Array
 
     @property
     def difference(self) -> NumericArray:
         """As doubles."""
         return self.values.astype(np.float64) - self.before.astype(np.float64)
+
+    @property
+    def elapsed(self) -> NumericArray:
+        """The ticks between; doubles if INT64 cannot hold one of them."""
+        if differences_fit(self.times, self.times_before):
+            return self.times - self.times_before
+        return self.times.astype(np.float64) - self.times_before.astype(np.float64)
 
 
 _Step = Callable[[_Pairs], NumericArray]
@@ -78,7 +87,7 @@ def _make_step(call: FunctionCall, step: _Step) -> Evaluator:
         times = times[rows]
         before, time_before, first = previous.pair(values, times)
         with np.errstate(all="ignore"):
-            results = step(_Pairs(values, before, times - time_before))
+            results = step(_Pairs(values, before, times, time_before))
         return _scatter(call.type, results[first:], rows[first:], block.rows)
 
     return run
@@ -103,9 +112,11 @@ def _series(name: str, result: DataType | None, allowed: frozenset[DataType], st
 
 
 _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
-_series("time_difference", DataType.INT64, _ANY, lambda pairs: pairs.elapsed)
-_series("difference", None, NUMERIC_TYPES, lambda pairs: pairs.values - pairs.before)
-_series("non_negative_difference", None, NUMERIC_TYPES, lambda pairs: np.abs(pairs.values - pairs.before))
+_series("time_difference", DataType.INT64, _ANY, lambda pairs: subtracted(pairs.times, pairs.times_before, pairs.times))
+_series("difference", None, NUMERIC_TYPES, lambda pairs: subtracted(pairs.values, pairs.before, pairs.times))
+_series(
+    "non_negative_difference", None, NUMERIC_TYPES, lambda pairs: distances(pairs.values, pairs.before, pairs.times)
+)
 _series("derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: pairs.difference / pairs.elapsed)
 _series(
     "non_negative_derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: np.abs(pairs.difference / pairs.elapsed)

@@ -314,6 +314,9 @@ def test_session_windows_break_where_the_gap_is_exceeded(size: int) -> None:
     assert expected == aggregate(rows, [DOUBLE], SessionWindows(4), call("count"), end_time=True, size=size)
     expected = [(1, 15, 4)]
     assert expected == aggregate(rows, [DOUBLE], SessionWindows(5), call("count"), end_time=True, size=size)
+    far = 9 * 10**18  # twice as far is more than an INT64 holds
+    rows = [(-far, 1.0), (far, 1.0), (far + 5, 1.0)]
+    assert [(-far, 1), (far, 2)] == aggregate(rows, [DOUBLE], SessionWindows(5), call("count"), size=size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])

@@ -18,6 +18,7 @@ from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
 from saros_engine.text import text_ranks
+from saros_engine.whole_arithmetic import subtracted
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
 from saros_storage.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType, Float64Array, Int64Array, NumericArray, TimeUnit
@@ -133,8 +134,11 @@ def _correlation(points: Points) -> float:
 def _make_spread(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         column = without_nan(points).columns[0]
-        spread = [column.numbers.max() - column.numbers.min()] if len(column) else []
-        return made_points(np.zeros(len(spread), np.int64), column.type, np.array(spread, NUMPY_DTYPE[column.type]))
+        times = np.zeros(min(len(column), 1), np.int64)
+        if not len(column):
+            return made_points(times, column.type, times)
+        least, most = column.numbers.min(keepdims=True), column.numbers.max(keepdims=True)
+        return made_points(times, column.type, subtracted(most, least, None))
 
     return run
 

@@ -19,6 +19,7 @@ from saros_engine.function import Attributes, choice_attribute, duration_attribu
 from saros_engine.points.point_function import Generator, Points
 from saros_engine.points.profile import doubles, finite_points, made_points, point_function
 from saros_engine.points.quality import bridged, deviation
+from saros_engine.whole_arithmetic import whole
 from saros_grammar.literals import is_duration
 from saros_scheduler import require_wanted
 from saros_storage.errors import UserMistake
@@ -28,9 +29,10 @@ _NANOSECOND = TimeUnit.NANOSECOND
 
 
 def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points:
-    """Points of the type; whole numbers by rounding halves up."""
-    whole = type_ in (DataType.INT32, DataType.INT64)
-    return made_points(times, type_, np.floor(values + 0.5) if whole else values)
+    """Points of the type; whole numbers by rounding halves up. Raises UserMistake 750."""
+    if type_ in (DataType.INT32, DataType.INT64):
+        values = whole(np.floor(values + 0.5), type_, times)
+    return made_points(times, type_, values)
 
 
 # ---------------------------------------------------------------------------------------------- times

@@ -18,6 +18,7 @@ import numpy as np
 from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
+from saros_engine.whole_arithmetic import sums
 from saros_scheduler import require_wanted
 from saros_storage.block import Column
 from saros_storage.errors import UserMistake
@@ -105,8 +106,12 @@ def _aggregated(size: int, attributes: Attributes) -> Generator:
         result = _agg_result(attributes, column.type)
         if not len(starts):
             return Points(points.times, (Column(result, np.empty(0, NUMPY_DTYPE[result])),))
-        values = _reduced(kind, column.numbers, starts, size)
-        return Points(points.times[starts], (Column(result, values.astype(NUMPY_DTYPE[result], copy=False)),))
+        times = points.times[starts]
+        if kind == "sum" and result is DataType.INT64:
+            values: NumericArray = sums(column.numbers.astype(np.int64, copy=False), starts, times)
+        else:
+            values = _reduced(kind, column.numbers, starts, size)
+        return Points(times, (Column(result, values.astype(NUMPY_DTYPE[result], copy=False)),))
 
     return run
 
@@ -120,14 +125,12 @@ def _reduced(kind: str, values: NumericArray, starts: Int64Array, size: int) -> 
     if kind == "extreme":
         least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         return np.where(least < -most, least, most)
-    if kind == "sum" and values.dtype.kind == "i":
-        return np.add.reduceat(values.astype(np.int64), starts)
     doubles = values.astype(np.float64)
-    sums = np.add.reduceat(doubles, starts)
+    totals = np.add.reduceat(doubles, starts)
     if kind == "sum":
-        return sums
+        return totals
     lengths = np.minimum(len(values) - starts, size)
-    means = sums / lengths
+    means = totals / lengths
     if kind == "avg":
         return means
     return np.asarray(np.add.reduceat((doubles - np.repeat(means, lengths)) ** 2, starts) / lengths)
