@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from saros.errors import InterfaceError, ProgrammingError
+from saros.errors import Error, InterfaceError, ProgrammingError
 from saros.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -75,11 +75,20 @@ class Cursor:
         return self
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
-        """Run the statement once per parameter row. For bulk writes use `Connection.insert`."""
+        """Run the statement once per parameter row. For bulk writes use `Connection.insert`.
+
+        If a row fails, a note of the exception says which one, and the rows after it are not run.
+        """
         self._check_open()
         count = 0
-        for parameters in rows:
-            self.execute(statement, parameters)
+        for number, parameters in enumerate(rows, 1):
+            try:
+                self.execute(statement, parameters)
+            except Error as error:
+                error.add_note(
+                    f"row {number} of executemany failed; the rows before it were run, those after it were not"
+                )
+                raise
             self._count_before = count
             count = self.rowcount
         return self

@@ -53,7 +53,7 @@ from saros_engine.system_mode import SystemMode, SystemReadOnly
 from saros_engine.time_filter import time_range
 from saros_engine.times import zone_of
 from saros_engine.user_statements import UserStatements
-from saros_engine.writing import Writer, points_of
+from saros_engine.writing import PartlyWritten, Writer, points_of
 from saros_grammar import ast
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import StatementCache
@@ -221,9 +221,13 @@ class QueryEngine:
         return tablet
 
     def _timed(self, write: Callable[[], int]) -> int:
-        """Run and time a write, which returns its number of points."""
+        """Run, time and count a write, which returns its number of points."""
         began_ns = self._clock.monotonic_ns()
-        points = write()
+        try:
+            points = write()
+        except PartlyWritten as error:
+            self._written(began_ns, error.points)
+            raise
         self._written(began_ns, points)
         return points
 

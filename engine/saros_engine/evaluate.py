@@ -451,7 +451,7 @@ def can_fail(expression: Bound) -> bool:
             harmless = isinstance(divisor, Constant) and divisor.value not in (None, 0, -1)
             if not harmless:
                 return True
-        case Negate(operand, type_) if type_ in INTEGER_TYPES and not isinstance(operand, Constant):
+        case Negate(_, type_) if type_ in INTEGER_TYPES:
             return True
         case FunctionCall(_, _, type_) if type_ in INTEGER_TYPES and function_of(expression).overflows:
             return True

@@ -10,6 +10,7 @@ from datetime import date
 from saros_engine.errors import SemanticError
 from saros_engine.times import parse_time
 from saros_grammar.ast import Literal, LiteralKind
+from saros_grammar.literals import shortened
 from saros_storage.block import Column
 from saros_storage.dates import date_number
 from saros_storage.types import DataType, Scalar, TimeUnit
@@ -35,7 +36,7 @@ def inferred_type(literals: Sequence[Literal]) -> DataType | None:
 def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
-    """The values as a column, null where one does not fit; and what is wrong with the first of these."""
+    """The values as a column, null where one does not fit; and which these are, if any, to stand after their name."""
     values: list[Scalar] = []
     unfit: list[int] = []
     for row, literal in enumerate(literals):
@@ -43,7 +44,7 @@ def column_of_literals(
         if value is None and literal.kind is not LiteralKind.NULL:
             unfit.append(row)
         values.append(value)
-    return Column.of(type_, values), _mistake(literals, unfit, type_) if unfit else None
+    return Column.of(type_, values), _misfits(literals, unfit, type_) if unfit else None
 
 
 def value_of(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Scalar:
@@ -51,12 +52,13 @@ def value_of(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Sc
     return _TAKERS[type_](literal, type_, zone, unit)
 
 
-def _mistake(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:
-    reason = " because Invalid date format. Please use YYYY-MM-DD format." if type_ is DataType.DATE else ""
-    where = f", row {unfit[0] + 1}" if len(literals) > 1 else ""
-    others = f" and {len(unfit) - 1} more" if len(unfit) > 1 else ""
-    text = literals[unfit[0]].text
-    return f"data type is not consistent, input {text}, registered {type_.name}{where}{others}{reason}"
+def _misfits(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:
+    """Which values do not fit: the first one with its row, and how many others."""
+    row, others = unfit[0], len(unfit) - 1
+    where = f" in row {row + 1}" if len(literals) > 1 else ""
+    form = " as YYYY-MM-DD" if type_ is DataType.DATE else ""
+    more = f" and in {others} more row{'s' * (others > 1)}" if others else ""
+    return f"{where} ({shortened(literals[row].text)} does not fit {type_.name}{form}){more}"
 
 
 def _boolean(literal: Literal, *_: object) -> Scalar:

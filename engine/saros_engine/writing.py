@@ -11,7 +11,8 @@ Values of a series that keeps so many decimals are rounded here, so that log, me
 
 INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
 written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
-value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so.
+value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so. Both are
+`PartlyWritten`, which says how many points were written and everything that was left out.
 
 Thread-safe.
 """
@@ -43,6 +44,8 @@ from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray,
 
 _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
+#: Measurements that a message names.
+_NAMED_MAX = 5
 #: Database, series exist already; a series' type, a series, a device is not what it was taken for.
 _OVERTAKEN = (501, 503, 507, 508, 511)
 #: Batch columns of these types may go to series of those.
@@ -62,6 +65,16 @@ _SHAPES_MAX = 10_000
 def new_series(measurement: str, type_: DataType) -> SeriesSchema:
     """A series with the type's defaults."""
     return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
+
+
+class PartlyWritten(UserMistake):
+    """A write that left out rows or values; `points` were written."""
+
+    def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
+        """`given`: points of the request; `left_out`: which of them were not written, and why."""
+        message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
+        super().__init__(message, code=code)
+        self.points = points
 
 
 def points_of(columns: Sequence[Column]) -> int:
@@ -112,8 +125,9 @@ class Writer:
             living = self._living(join_nodes(split_path(device)), times)
             if living is not None:
                 left = {name: column.compress(living) for name, column in columns.items()}
-                self.insert_columns(device, times[living], left, aligned=aligned)
-                raise _out_of_ttl(device, times, living)
+                points = self.insert_columns(device, times[living], left, aligned=aligned)
+                expired = _expired(times, living)
+                raise PartlyWritten(device, points, points_of(values), [expired], code=_OUT_OF_TTL)
         key = (device, names, tuple([c.type for c in values]), aligned)
 
         def write() -> None:
@@ -208,18 +222,18 @@ class Writer:
     def insert(self, statement: Insert, moment: Moment) -> int:
         """Carry out an INSERT whose parameters are bound. Answers the points.
 
-        Raises UserMistake 507 after a partial write, naming the measurements whose values were left out.
+        Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
         """
         path = join_nodes(statement.device.nodes)
         _require_once(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
             raise UserMistake("several rows need times: without any they would all be of now", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
-        outcome = _Values()
+        outcome, points = _Values(), 0
         living = self._living(path, times)
 
         def write() -> None:
-            nonlocal outcome
+            nonlocal outcome, points
             known = self._store.schema.device(path)
             aligned = self._aligned_as(known, path, asked=statement.aligned or None)
             template = template_for(self._store.schema, path)
@@ -227,17 +241,18 @@ class Writer:
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
-                self._write(tablet if living is None else _compressed(tablet, living), creates)
+                if living is not None:
+                    tablet = _compressed(tablet, living)
+                self._write(tablet, creates)
+                points = points_of(tablet.columns)
 
         if living is None or living.any():
             self._creating(write)
-        if living is not None:
-            raise _out_of_ttl(path, times, living)
-        if outcome.failures:
-            listed = ", ".join(name for name, _ in outcome.failures)
-            reasons = "; ".join(reason for _, reason in outcome.failures)
-            raise UserMistake(f"Fail to insert measurements [{listed}] caused by [{reasons}]", code=_TYPE_MISMATCH)
-        return points_of(outcome.columns)
+        left_out = ([] if living is None else [_expired(times, living)]) + _listed(outcome.misfits)
+        if left_out:
+            code = _TYPE_MISMATCH if outcome.misfits else _OUT_OF_TTL
+            raise PartlyWritten(path, points, _values_in(statement), left_out, code=code)
+        return points
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Which rows are not expired; None: all."""
@@ -282,22 +297,36 @@ def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:
     return replace(tablet, times=tablet.times[rows], columns=columns)
 
 
-def _out_of_ttl(device: str, times: Int64Array, living: BoolArray) -> UserMistake:
-    """The error for rows that were left out; the others are written."""
+def _expired(times: Int64Array, living: BoolArray) -> str:
+    """Which rows are older than the TTL."""
     expired = times[~living]
-    message = f"{len(expired)} of {len(times)} rows of {device} are older than its TTL, such as time {int(expired[0])}"
-    return UserMistake(f"{message}: these were not written", code=_OUT_OF_TTL)
+    return f"{len(expired)} of {len(times)} rows, older than the TTL, such as time {int(expired[0])}"
+
+
+def _listed(misfits: Sequence[str]) -> list[str]:
+    """Values that do not fit, and what to do."""
+    if not misfits:
+        return []
+    more = len(misfits) - _NAMED_MAX
+    others = [f"values of {more} more measurement{'s' * (more > 1)}"] if more > 0 else []
+    return [*misfits[:_NAMED_MAX], *others, "insert corrected values for these"]
+
+
+def _values_in(statement: Insert) -> int:
+    """How many values of an INSERT are not null."""
+    values = [value for row in statement.rows for value in row]
+    return sum(not (isinstance(value, Literal) and value.kind is LiteralKind.NULL) for value in values)
 
 
 @dataclass(slots=True)
 class _Values:
-    """What the values of an INSERT came to: columns to write, series to make, measurements whose values do not fit."""
+    """The values of an INSERT as columns to write, series to create, and values that do not fit."""
 
     names: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     missing: list[SeriesSchema] = field(default_factory=list)
-    #: Name and reason.
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    #: Per measurement with such values: which these are.
+    misfits: list[str] = field(default_factory=list)
 
 
 def _values_of(statement: Insert, known: DeviceSchema | None, template: Template | None, moment: Moment) -> _Values:
@@ -314,9 +343,9 @@ def _values_of(statement: Insert, known: DeviceSchema | None, template: Template
             if type_ is None:
                 continue
             series = created = _of_template(template, name) or new_series(name, type_)
-        column, mistake = column_of_literals(literals, series.type, moment.zone, moment.unit)
-        if mistake is not None:
-            found.failures.append((name, mistake))
+        column, misfits = column_of_literals(literals, series.type, moment.zone, moment.unit)
+        if misfits is not None:
+            found.misfits.append(name + misfits)
             if not column.present.any():
                 continue
         found.names.append(series.measurement)

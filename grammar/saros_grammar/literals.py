@@ -82,7 +82,7 @@ def number_literal(text: str, sign: str = "") -> Literal:
     try:
         return Literal(LiteralKind.DOUBLE, float(_short(shown)), shown)
     except ValueError:
-        raise LiteralError(f"{_shown(text)} is no number") from None
+        raise LiteralError(f"{shortened(text)} is no number") from None
 
 
 def string_literal(text: str) -> Literal:
@@ -95,7 +95,7 @@ def blob_literal(text: str) -> Literal:
     try:
         return Literal(LiteralKind.BLOB, bytes.fromhex(text[2:-1]), text)
     except ValueError:
-        raise LiteralError(f"{_shown(text)} is not a row of hexadecimal bytes") from None
+        raise LiteralError(f"{shortened(text)} is not a row of hexadecimal bytes") from None
 
 
 def time_literal(text: str) -> Literal:
@@ -148,5 +148,6 @@ def _short(text: str) -> str:
     return text
 
 
-def _shown(text: str) -> str:
+def shortened(text: str) -> str:
+    """The text for a message, cut if it is long."""
     return text if len(text) <= 40 else text[:37] + "..."

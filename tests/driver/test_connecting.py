@@ -138,6 +138,19 @@ def test_rowcount_of_executemany_is_of_all_rows(tmp_path: Path) -> None:
         assert -1 == cursor.execute("select x from root.a.d").rowcount
 
 
+def test_executemany_says_which_row_failed(tmp_path: Path) -> None:
+    with saros.connect(tmp_path / "data") as connection:
+        cursor = connection.cursor()
+        with pytest.raises(saros.DataError, match=r"1 of 2 points .* y \('no' does not fit DOUBLE\)") as caught:
+            cursor.executemany(
+                "insert into root.a.d(time, x, y) values (?, ?, ?)", [(1, 1, 1), (2, 2, "no"), (3, 3, 3)]
+            )
+        assert [
+            "row 2 of executemany failed; the rows before it were run, those after it were not"
+        ] == caught.value.__notes__
+        assert [(1.0, 1.0), (2.0, None)] == [r[1:] for r in cursor.execute("select x, y from root.a.d")]
+
+
 def test_a_wrong_option_is_named_also_where_the_folder_is_open(tmp_path: Path) -> None:
     with saros.connect(tmp_path):
         with pytest.raises(saros.ProgrammingError, match="unknown option durabilty; did you mean durability"):

@@ -1,0 +1,45 @@
+"""Writes that leave something out: the error says how many points were written, and these count as written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine.embedded_engine import Engine
+
+from saros_engine.writing import PartlyWritten
+from saros_storage.block import Column
+from saros_storage.types import DataType
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = Engine(tmp_path)
+    yield engine
+    engine.close()
+
+
+def test_points_of_a_partial_insert_are_counted(engine: Engine) -> None:
+    with pytest.raises(PartlyWritten) as caught:
+        engine.ask("insert into root.a.d(time, x, y) values (1, 1, 1), (2, 'no', 2), (3, null, true)")
+    assert (507, 3) == (caught.value.code, caught.value.points)
+    assert 3 == engine.engine.counters().points_written
+
+
+def test_a_batch_with_expired_rows_says_how_many_points_were_written(engine: Engine) -> None:
+    now = time.time_ns() // 1_000_000
+    engine.ask("create database root.a")
+    engine.ask("set ttl to root.a 3600000")
+    columns = {
+        "x": Column.of(DataType.DOUBLE, [1.0, 2.0, 3.0]),
+        "y": Column.of(DataType.DOUBLE, [None, None, 6.0]),
+    }
+    with pytest.raises(PartlyWritten) as caught:
+        engine.engine.insert_columns("root.a.d", np.array([7, now, now + 1]), columns)
+    left_out = "1 of 3 rows, older than the TTL, such as time 7"
+    assert f"3 of 4 points of root.a.d were written; left out: {left_out}" == str(caught.value)
+    assert (607, 3) == (caught.value.code, caught.value.points)
+    assert 3 == engine.engine.counters().points_written
