@@ -1,13 +1,17 @@
-"""Which texts are queries, for programs that run what they were given to read and must not write by it.
+"""Texts that programs were given to read data with: whether they are queries, and which series a condition names.
 
 Pure: any thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from saros_grammar import ast
 from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
+from saros_grammar.rebuild import field_names
 
 _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
 
@@ -23,3 +27,22 @@ def is_other_than_query(text: str) -> bool:
     if isinstance(statement, ast.Select):
         return statement.into is not None
     return not isinstance(statement, _QUERIES | ast.NotSupported)
+
+
+def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:
+    """The paths in a condition of WHERE, each once; none if it does not parse, which the database will say."""
+    try:
+        statement = parse(f"select s from root.d where ({condition})").statement  # noqa: S608 (is not run)
+    except ParseError:
+        return ()
+    where = statement.where if isinstance(statement, ast.Select) else None
+    return tuple(dict.fromkeys(_paths(where)))
+
+
+def _paths(part: Any) -> Iterator[ast.PathExpression]:
+    if isinstance(part, ast.PathExpression):
+        yield part
+        return
+    parts = part if isinstance(part, tuple) else [getattr(part, name) for name in field_names(type(part))]
+    for inner in parts:
+        yield from _paths(inner)

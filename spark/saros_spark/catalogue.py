@@ -66,20 +66,47 @@ def unit_of(connection: saros.Connection) -> TimeUnit:
     return TIME_UNITS[schema.field(0).type.unit]
 
 
-def read_catalogue(connection: saros.Connection, devices: Sequence[str], columns: Sequence[str]) -> Catalogue:
-    """Devices that the patterns match; `columns`: names of measurements, empty for all. Raises SourceError."""
+def read_catalogue(
+    connection: saros.Connection, devices: Sequence[str], columns: Sequence[str], condition: str | None = None
+) -> Catalogue:
+    """Devices that the patterns match; `columns`: names of measurements, empty for all. Raises SourceError.
+
+    Each series that `columns` or the `condition` name must exist in at least one of the devices.
+    """
     wanted = dict.fromkeys(canonical(name) for name in columns)
+    every = read_series(connection, devices)
     found: dict[str, Mapping[str, DataType]] = {}
-    for device, series in sorted(read_series(connection, devices).items()):
+    for device, series in sorted(every.items()):
         chosen = {name: type_ for name, type_ in series.items() if not wanted or name in wanted}
         if chosen:
             found[device] = chosen
     missing = wanted.keys() - {name for series in found.values() for name in series}
+    if found and condition is not None:
+        missing |= _missing_in(condition, connection, devices, {device: every[device] for device in found})
     if missing or not found:
         patterns = ", ".join(devices)
         what = f"no device of {patterns} has {', '.join(sorted(missing))}" if missing else f"{patterns} has no series"
         raise SourceError(f"{what} (that this user may see)")
     return Catalogue(unit_of(connection), found)
+
+
+def _missing_in(
+    condition: str, connection: saros.Connection, patterns: Sequence[str], devices: Mapping[str, Mapping[str, DataType]]
+) -> set[str]:
+    """The paths in a condition that match no series: of the `devices`, or, of paths with several nodes, anywhere."""
+    from saros_grammar.queries import paths_in_condition  # for this option only
+
+    measurements = {name for series in devices.values() for name in series}
+    missing = set()
+    for path in paths_in_condition(condition):
+        if str(path) in measurements:
+            continue
+        # An alias, a wildcard, or a path of its own: the server tells what it matches.
+        texts = [str(path)] if path.absolute else [f"{_pattern(pattern)}.{path}" for pattern in patterns]
+        shown = (row[0] for text in texts for row in connection.execute(f"show timeseries {text}"))
+        if not any(len(path.nodes) > 1 or split_series(series)[0] in devices for series in shown):
+            missing.add(str(path))
+    return missing
 
 
 def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[str, dict[str, DataType]]:

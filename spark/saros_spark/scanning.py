@@ -87,7 +87,7 @@ class Relation:
     @cached_property
     def catalogue(self) -> Catalogue:
         """Devices and types. Raises SourceError."""
-        return read_catalogue(self._connection, self.options.devices, self.options.columns)
+        return read_catalogue(self._connection, self.options.devices, self.options.columns, self.options.where)
 
     @cached_property
     def unit(self) -> TimeUnit:

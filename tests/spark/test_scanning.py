@@ -188,6 +188,47 @@ def test_what_is_not_there_is_said(plant: str) -> None:
         read(plant, path="root.p.long", where="v >")
 
 
+@pytest.mark.parametrize("layout", ["by_device", "by_time", "narrow"])
+def test_a_condition_names_series_that_are_there(plant: str, layout: str) -> None:
+    with pytest.raises(SourceError, match=r"no device of root\.p\.m\* has nope, zzz \(that this user may see\)"):
+        read(plant, path="root.p.m*", where="x > 1 and (zzz + 1 > 3 or nope is null)", layout=layout)
+    with pytest.raises(SourceError, match=r"no device of root\.p\.m\* has nope, zzz"):
+        read(plant, path="root.p.m*", columns="x, nope", where="zzz > 3", layout=layout)
+    # `p q` is of m1 only, so only rows of m1 can satisfy the condition.
+    found, _ = read(
+        plant, path="root.p.m*", columns="x", where="`p q` < 1 and time > 0", layout=layout, timeType="long"
+    )
+    assert 1 == found.num_rows
+    with pytest.raises(SourceError, match=r"no device of root\.p\.\*\* has u"):
+        read(plant, path="root.p.**", columns="x", where="u = 3", layout=layout)
+
+
+def test_a_condition_may_name_aliases_wildcards_and_paths(plant: str) -> None:
+    with saros.connect(plant) as connection:
+        connection.execute("create timeseries root.alias.d.x(`the x`) with datatype=INT32")
+        connection.insert("root.alias.d", [1, 2], {"x": np.array([1, 2], np.int32)})
+    assert [2] == [row["x"] for row in rows(plant, path="root.alias.*", where="`the x` > 1")]
+    assert [2] == [row["x"] for row in rows(plant, path="root.alias.*", where="* > 1")]
+    by_time = {"path": "root.alias.d", "layout": "by_time", "timeType": "long"}
+    assert [{"time": 2, "root.alias.d.x": 2}] == rows(plant, **by_time, where="root.alias.d.x > 1")
+    with pytest.raises(SourceError, match=r"has `the y`, root\.alias\.e\.x"):
+        rows(plant, **by_time, where="root.alias.e.x > 1 or `the y` > 1")
+
+
+def test_conditions_of_aggregates_name_series_that_are_there(plant: str) -> None:
+    with pytest.raises(SourceError, match=r"no device of root\.p\.long has zzz"):
+        read(plant, path="root.p.long", aggregate="count(v)", where="zzz > 3")
+
+
+def test_a_row_that_the_condition_keeps_may_have_no_selected_value(plant: str) -> None:
+    found = rows(plant, path="root.p.all", columns="g, s", where="i = 7")
+    assert [{"device": "root.p.all", "g": None, "s": None}] == [
+        {name: value for name, value in row.items() if name != "time"} for row in found
+    ]
+    assert 1 == len(rows(plant, path="root.p.all", columns="g, s"))
+    assert [] == rows(plant, path="root.p.all", columns="g", where="i = 7", layout="narrow")
+
+
 def test_a_measurement_called_device_needs_another_layout(url: str) -> None:
     with saros.connect(url) as connection:
         connection.insert("root.clash.a", [1], {"Device": [1.0]})

@@ -121,6 +121,11 @@ def test_errors_are_sentences(spark: Any, plant: str) -> None:
         spark.read.format("saros").option("url", plant).option("startTme", "5").load("root.p.a")
     with pytest.raises(Exception, match="has no series"):
         spark.read.format("saros").option("url", plant).load("root.nowhere")
+    for option in ({"columns": "zzz"}, {"where": "zzz > 3"}):
+        with pytest.raises(Exception, match=r"no device of root\.p\.a has zzz"):
+            spark.read.format("saros").options(url=plant, **option).load("root.p.a")
+        with pytest.raises(Exception, match=r"no device of root\.p\.a has zzz"):
+            spark.readStream.format("saros").options(url=plant, **option).load("root.p.a")
 
 
 def test_a_folder_is_served_while_the_block_runs(tmp_path: Path) -> None:
