@@ -66,9 +66,14 @@ def split_series(text: str) -> tuple[str, str]:
     return join_nodes(nodes[:-1]), nodes[-1]
 
 
-def _split(text: str) -> tuple[str, ...]:
+def check_length(text: str) -> None:
+    """Raise UserMistake 509 for a path that is too long."""
     if len(text) > PATH_CHARACTERS_MAX:
         raise _illegal(text[:40] + "...", f"it has {len(text)} characters; at most {PATH_CHARACTERS_MAX} are allowed")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    check_length(text)
     nodes: list[str] = []
     position = 0
     while True:

@@ -7,7 +7,7 @@
 
 Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
 whenever the frame starts at a multiple of 8. All tablets of one shape have the same head, which is encoded and parsed
-once.
+once. A frame has at most 65,535 columns and 1 GiB, as much as a record of the log may hold.
 
 The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
 """
@@ -23,7 +23,9 @@ from functools import lru_cache
 import numpy as np
 
 from saros_storage.block import Column, TextArray, Values
-from saros_storage.errors import CorruptFile
+from saros_storage.errors import CorruptFile, UserMistake
+from saros_storage.log.record import PAYLOAD_BYTES_MAX, check_payload
+from saros_storage.paths import check_length
 from saros_storage.snapshot import DeviceSpan
 from saros_storage.tablet import Tablet
 from saros_storage.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray
@@ -40,7 +42,8 @@ _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
 #: Heads kept; one per device and set of measurements that is written.
 _CACHED_HEADS = 32_768
-_U16_MAX = 0xFFFF
+#: Columns of a tablet.
+COLUMNS_MAX = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class TabletFrame:
 
 
 def encode_tablet(tablet: Tablet) -> bytes:
-    """The frame of a tablet."""
+    """The frame of a tablet. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
     columns = tablet.columns
     rows = len(tablet.times)
     head = _encode_head(tablet.device, tablet.measurements, tuple([c.type for c in columns]), tablet.aligned)
@@ -94,6 +97,9 @@ def encode_tablet(tablet: Tablet) -> bytes:
             buffers.append(_contiguous(column.valid, _BOOL))
             buffers.append(_PADDING[-rows & 7])
         shapes.append(shape)
+    # More bytes than there are, quickly found: only if these are too many, the exact number matters.
+    if (len(columns) + 1) * (rows + 8) * 9 + sum(shapes) // 2 > PAYLOAD_BYTES_MAX:
+        check_payload(sum([memoryview(buffer).nbytes for buffer in buffers]))
     sizes = struct.pack(f"<{len(shapes)}Q", *shapes)
     return b"".join([_SIZES.pack(len(head), rows), head, sizes, *buffers])
 
@@ -117,8 +123,12 @@ def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
 
 @lru_cache(_CACHED_HEADS)
 def _encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
+    if len(measurements) > COLUMNS_MAX:
+        written = f"a write to {device} has {len(measurements):,} columns"
+        raise UserMistake(f"{written}: at most {COLUMNS_MAX:,} are allowed; split it", code=2006)
+    for measurement in measurements:
+        check_length(f"{device}.{measurement}")
     name = device.encode()
-    assert len(name) <= _U16_MAX
     parts = [_HEAD.pack(len(measurements), aligned, 0, len(name), 0), name]
     for measurement, type_ in zip(measurements, types, strict=True):
         text = measurement.encode()

@@ -9,7 +9,7 @@ import pytest
 from saros.errors import ProgrammingError
 from saros.insert_message import Plain, batch_of, message, parts_of
 from saros_wire import protocol
-from saros_wire.client_values import UnreadableValues
+from saros_wire.client_values import TooManyBytes, UnreadableValues
 
 TIMES = np.arange(6) * 1_000
 DOUBLES = np.array([0.5, np.nan, -1.5, 2.0, np.inf, 0.0])
@@ -73,6 +73,12 @@ def test_no_rows_make_no_message() -> None:
 def test_columns_of_another_length_are_refused() -> None:
     with pytest.raises(ProgrammingError, match="column b has 5 values for 6 times"):
         list(parts_of(TIMES, {"a": DOUBLES, "b": DOUBLES[:5]}))
+
+
+def test_more_text_than_an_array_holds_is_refused() -> None:
+    text = pa.array(["x" * (64 << 20)])
+    with pytest.raises(TooManyBytes, match=r"column a: 2,214,592,[0-9]+ bytes in one write are too many: split it"):
+        batch_of(range(33), {"a": pa.chunked_array([text] * 33)})
 
 
 def test_a_column_that_arrow_cannot_read_is_named() -> None:

@@ -97,6 +97,20 @@ def test_a_value_that_does_not_fit_is_named_and_the_rest_is_written(connection: 
     assert [(2,)] == rows(connection, "select count(x) from root.a.d")
 
 
+def test_too_many_columns_are_refused_before_anything_is_written(connection: saros.Connection) -> None:
+    wide = {f"s{number}": [number] for number in range(65_536)}
+    with pytest.raises(saros.Error, match="65,536 columns: at most 65,535 are allowed; split it") as caught:
+        connection.insert("root.a.d", [1], wide)
+    assert 2006 == caught.value.code
+    with pytest.raises(saros.Error, match="65,536 columns: at most 65,535 are allowed; split it") as caught:
+        connection.execute(f"insert into root.a.d(time, {', '.join(wide)}) values (1{', 1' * len(wide)})")
+    assert 2006 == caught.value.code
+    with pytest.raises(saros.Error, match="70009 characters; at most 8192"):
+        connection.insert("root.a.d", [1], {"x": [1], "y" * 70_000: [1]})
+    assert [] == rows(connection, "show devices")
+    assert 65_535 == connection.insert("root.a.d", [1], dict(list(wide.items())[1:]))
+
+
 def test_wrong_statements_say_where_and_what(connection: saros.Connection) -> None:
     for text, code, words in [
         ("selec 1", 700, "did you mean SELECT"),

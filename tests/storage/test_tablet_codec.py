@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_storage.block import Column
-from saros_storage.errors import CorruptFile
+from saros_storage.errors import CorruptFile, UserMistake
 from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import decode_tablet, encode_tablet
+from saros_storage.tablet_codec import COLUMNS_MAX, decode_tablet, encode_tablet
 from saros_storage.types import DataType, Scalar
 
 SOME: dict[DataType, st.SearchStrategy[Scalar]] = {
@@ -74,3 +74,34 @@ def test_a_cut_or_foreign_frame_is_corrupt(cut: int, tail: bytes) -> None:
             decode_tablet(memoryview(frame[:cut]))
     with pytest.raises(CorruptFile):
         decode_tablet(memoryview(tail))
+
+
+def of_zeros(device: str, names: list[str]) -> Tablet:
+    zeros = np.zeros(1, np.int64)
+    return Tablet(device, tuple(names), zeros, tuple(Column(DataType.INT64, zeros) for _ in names))
+
+
+def test_a_frame_has_so_many_columns_and_no_more() -> None:
+    widest = of_zeros("root.a.d", [f"s{number}" for number in range(COLUMNS_MAX)])
+    assert same(widest, decode_tablet(encode_tablet(widest)))
+    with pytest.raises(
+        UserMistake, match=r"root\.a\.d has 65,536 columns: at most 65,535 are allowed; split"
+    ) as caught:
+        encode_tablet(of_zeros("root.a.d", [*widest.measurements, "more"]))
+    assert 2006 == caught.value.code
+
+
+@pytest.mark.parametrize("columns", [11, 44])  # 44: also more than 32 bits can count
+def test_a_frame_of_too_many_bytes_is_refused_before_it_is_made(columns: int) -> None:
+    text = Column.of(DataType.TEXT, ["x" * (100 << 20)])
+    tablet = Tablet("root.a.d", tuple(f"t{n}" for n in range(columns)), np.zeros(1, np.int64), (text,) * columns)
+    with pytest.raises(UserMistake, match=r"bytes is too large: at most 1,073,741,824; split it") as caught:
+        encode_tablet(tablet)
+    assert 2006 == caught.value.code
+
+
+@pytest.mark.parametrize(("device", "name"), [("root.a.d", "x" * 70_000), ("root.a." + "d" * 70_000, "x")])
+def test_a_name_that_is_too_long_is_refused(device: str, name: str) -> None:
+    with pytest.raises(UserMistake, match=r"has 70009 characters; at most 8192") as caught:
+        encode_tablet(of_zeros(device, [name]))
+    assert 509 == caught.value.code

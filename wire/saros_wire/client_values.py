@@ -23,8 +23,17 @@ class UnreadableValues(Exception):
     code = 507
 
 
+class TooManyBytes(Exception):
+    """More text than an Arrow array holds: write fewer rows at once."""
+
+    code = 2006
+
+
 def arrow_array(values: object, what: str) -> pa.Array:
-    """The values, without dictionary or views, not copied if they are Arrow's. Raises UnreadableValues with `what`."""
+    """The values, without dictionary or views, not copied if they are Arrow's.
+
+    Raises UnreadableValues and TooManyBytes with `what`.
+    """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         kind = type(values).__name__
         raise UnreadableValues(f"{what}: a sequence with a value for each time is wanted, not one {kind}")
@@ -34,7 +43,10 @@ def arrow_array(values: object, what: str) -> pa.Array:
         raise UnreadableValues(f"{what}: a whole number is outside of -2**63 to 2**63 - 1") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise UnreadableValues(f"{what}: values cannot be read as one type: {error}") from error
-    return _plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    try:
+        return _plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    except pa.ArrowInvalid as error:
+        raise TooManyBytes(f"{what}: {array.nbytes:,} bytes in one write are too many: split it") from error
 
 
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:

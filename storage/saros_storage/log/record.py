@@ -41,6 +41,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saros_storage.errors import UserMistake
+
 #: Payload bytes, crc32, index and check, tag: group, kind, unsynced.
 _HEADER = struct.Struct("<IIQQ")
 _CHECKED = struct.Struct("<IQQ")
@@ -124,6 +126,12 @@ class Draft:
         crc = zlib.crc32(_CHECKED.pack(self.size, index, tag), self.payload_crc32)
         header = _HEADER.pack(self.size, crc, index | _check(self.size, index, tag) << 48, tag)
         return [header, *self.payload, _PADDING[-self.size & 7]]
+
+
+def check_payload(size: int) -> None:
+    """Raise UserMistake 2006 for a payload of too many bytes."""
+    if size > PAYLOAD_BYTES_MAX:
+        raise UserMistake(f"a write of {size:,} bytes is too large: at most {PAYLOAD_BYTES_MAX:,}; split it", code=2006)
 
 
 def _check(size: int, index: int, tag: int) -> int:

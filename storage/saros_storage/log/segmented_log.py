@@ -40,8 +40,8 @@ from functools import partial
 import numpy as np
 
 from saros_storage.disk import FULL_ERRNOS, Disk, File
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
-from saros_storage.log.record import PAYLOAD_BYTES_MAX, Draft, Record, scan
+from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.log.record import Draft, Record, check_payload, scan
 
 _logger = logging.getLogger(__name__)
 _SUFFIX = ".log"
@@ -181,8 +181,7 @@ class SegmentedLog:
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
         """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
         draft = Draft.of(group, kind, payload)
-        if draft.size > PAYLOAD_BYTES_MAX:
-            raise UserMistake(f"a write of {draft.size} bytes is too large: split it", code=2006)
+        check_payload(draft.size)
         with self._lock:
             self._check()
             index = self._next_index

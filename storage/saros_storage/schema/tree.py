@@ -19,7 +19,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from saros_storage.errors import UserMistake
-from saros_storage.paths import PathPattern, join_nodes, parse_pattern, split_path
+from saros_storage.paths import PathPattern, check_length, join_nodes, parse_pattern, split_path
 from saros_storage.retyping import check_change
 from saros_storage.schema.catalogue import Catalogue, Entry
 from saros_storage.schema.changes import (
@@ -297,10 +297,12 @@ class SchemaTree:
         node = self._find(change.device)
         for series in change.series:
             path = f"{change.device}.{series.measurement}"
+            check_length(path)
             if series.measurement in taken or (node is not None and series.measurement in node.children):
                 raise UserMistake(f"Path [{path}] already exist", code=503)
             taken[series.measurement] = None
             if series.alias not in (None, series.measurement):
+                check_length(f"{change.device}.{series.alias}")
                 if series.alias in taken:
                     raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=505)
                 taken[series.alias] = None
@@ -338,6 +340,7 @@ class SchemaTree:
     def _check_alter(self, change: AlterSeries) -> None:
         device, series, path = self._altered(change.device, change.measurement)
         known = (None, series.alias, series.measurement)
+        check_length(f"{change.device}.{change.alias}")
         if change.alias not in known and change.alias in set(_names(device)):
             raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
         _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
