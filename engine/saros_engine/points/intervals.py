@@ -12,6 +12,7 @@ import numpy as np
 from saros_engine.expression import FunctionCall
 from saros_engine.function import Attributes, expect, integer_attribute
 from saros_engine.points.point_function import Generator, PointFunction, Points, attributes_of
+from saros_engine.whole_arithmetic import subtracted
 from saros_storage.block import Column
 from saros_storage.types import NUMERIC_TYPES, DataType, TimeUnit
 
@@ -37,9 +38,10 @@ def _interval(name: str, *, zero: bool, counted: bool) -> PointFunction:
             wanted = (points.columns[0].numbers == 0) == zero
             edges = np.flatnonzero(np.diff(np.concatenate(([0], wanted.view(np.int8), [0]))))
             starts, stops = edges[::2], edges[1::2]
-            sizes = stops - starts if counted else points.times[stops - 1] - points.times[starts]
+            first, last = points.times[starts], points.times[stops - 1]
+            sizes = stops - starts if counted else subtracted(last, first, first)
             kept = (sizes >= low) & (sizes <= high)
-            return Points(points.times[starts[kept]], (Column(DataType.INT64, sizes[kept]),))
+            return Points(first[kept], (Column(DataType.INT64, sizes[kept]),))
 
         return run
 
