@@ -201,6 +201,16 @@ def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] 
     return next(((ours, theirs) for fits, ours, theirs in rules if fits), None)
 
 
+def data_type_of(type_: pa.DataType) -> DataType | None:
+    """The type of series that a column of this Arrow type makes; None if none does, or if it can hold no value."""
+    if pa.types.is_dictionary(type_):
+        return data_type_of(type_.value_type)
+    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        return DataType.TEXT if pa.types.is_string_view(type_) else DataType.BLOB
+    target = None if pa.types.is_null(type_) else _target(type_, TimeUnit.MILLISECOND)
+    return None if target is None else target[0]
+
+
 def _text(array: pa.Array) -> TextArray:
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)

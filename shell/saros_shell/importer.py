@@ -1,7 +1,8 @@
 """`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
 
     file -> source batches (`sources.py`) -> device, times, columns -> Connection.bulk_writer
-                     └ bad rows (line, reason, values) -> <file>.bad.csv
+              │       └ bad rows (line, reason, values) -> <file>.bad.csv
+              └ types of existing series (`series_types.py`)
 
 A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
 value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the names of columns, or the
@@ -35,9 +36,12 @@ from saros_server.command_parser import CommandParser, at_least
 from saros_shell.login import password_of
 from saros_shell.progress import Progress, counted
 from saros_shell.render import iso_times
-from saros_shell.sources import NO_TIME, SourceBatch, SourceError, SourceOptions, read_source, type_name
-from saros_storage.errors import UserMistake
-from saros_storage.paths import quote_node, split_series, unquote_node
+from saros_shell.series_types import Destination, FileSeries, SeriesTypes
+from saros_shell.source_layout import Rounded, SourceBatch, SourceColumn
+from saros_shell.source_options import SourceError, SourceOptions
+from saros_shell.source_times import NO_TIME, cut_to
+from saros_shell.sources import read_source
+from saros_storage.types import DataType
 
 #: Bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
@@ -46,13 +50,12 @@ NOTES_SHOWN_MAX = 10
 #: A series is there, of another type.
 OTHER_TYPE = 507
 OTHER_TYPE_HINT = (
-    "hint: --type HEADER=TYPE reads a column as what its series is; if an import has made the series wrongly, DROP "
-    "TIMESERIES takes it away, with its points\n"
+    "hint: the types of existing series are followed where the user may see them (READ_SCHEMA); --type HEADER=TYPE "
+    "reads a column as what its series is\n"
 )
 #: Whole numbers that come to times outside of these are suspected to be in another unit.
 LIKELY_YEARS = range(1980, 2100)
-#: Of time, from coarse to fine.
-_UNITS = ("s", "ms", "us", "ns")
+CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
 #: Columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
@@ -68,8 +71,10 @@ class Report:
     bad_files: list[str] = field(default_factory=list)
     #: Some are bad because their times are written in another way than ISO 8601.
     bad_times: bool = False
-    #: Arrow's type of each column.
-    types: dict[str, pa.DataType] = field(default_factory=dict)
+    #: The types of each column's series; several if they differ from device to device.
+    types: dict[str, list[DataType]] = field(default_factory=dict)
+    #: Of each column, how many whole numbers a DOUBLE did not hold, and the first.
+    rounded: dict[str, Rounded] = field(default_factory=dict)
     #: Some times are whole numbers, and nobody has said of what unit.
     bare_times: bool = False
     #: First and last time.
@@ -84,6 +89,16 @@ class Report:
         if first.is_valid:
             before = self.times or (first, last)
             self.times = min(first, before[0], key=_ticks), max(last, before[1], key=_ticks)
+
+    def add_columns(self, batch: SourceBatch) -> None:
+        """The columns of a batch were read."""
+        for column in batch.columns:
+            types = self.types.setdefault(column.name, [])
+            if column.type not in types:
+                types.append(column.type)
+        for lost in batch.rounded:
+            before = self.rounded.get(lost.name)
+            self.rounded[lost.name] = lost if before is None else replace(before, count=before.count + lost.count)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,6 +137,7 @@ def main(arguments: Sequence[str]) -> int:
                 "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
                 "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
             )
+    report.notes += map(rounded_note, report.rounded.values())
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
     for note in report.notes[:NOTES_SHOWN_MAX]:
@@ -154,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="default: time, timestamp, datetime, date or ts, else the first; twice: date, then time of day",
+        help="default: by its type, its name, or its texts; twice: date, then time of day",
     )
     made.add_argument(
         "--time-format",
@@ -195,7 +211,7 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
         time_format=options.time_format,
         zone=options.zone or "UTC",
         delimiter=options.delimiter,
-        nulls=("", *options.null),
+        nulls=tuple(options.null),
         only=tuple(options.columns.split(",")) if options.columns else None,
         names=dict(_pair(text, "--map") for text in options.map),
         types=dict(_pair(text, "--type") for text in options.type),
@@ -226,11 +242,24 @@ def check_device(template: str | None, column: str | None) -> None:
         )
 
 
-def type_words(types: Mapping[str, pa.DataType]) -> list[str]:
-    """What the columns have become, for whoever ran the import to see whether that is what they are."""
-    words = [f"{name} {type_name(type_)}" for name, type_ in types.items()]
+def type_words(types: Mapping[str, Sequence[DataType]]) -> list[str]:
+    """The types of the columns, for a person to check."""
+    words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
     more = len(words) - TYPES_SHOWN_MAX
     return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
+
+
+def rounded_note(lost: Rounded) -> str:
+    """Say that a column's DOUBLE values are not the numbers of the file, and how to keep them."""
+    remedy = (
+        "its series holds no others"
+        if lost.exists
+        else f"--type '{lost.header}=INT64' keeps whole numbers of 64 bits, --type '{lost.header}=TEXT' every digit"
+    )
+    return (
+        f"{lost.name} is DOUBLE, which rounds {counted(lost.count, 'whole number')} beyond 2**53, the first of them "
+        f"{lost.first}; {remedy}"
+    )
 
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
@@ -239,9 +268,11 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
     clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
+    source = replace(source, unit=clock.unit)
+    types = SeriesTypes(connection)
     with connection.bulk_writer() as writer:
         for file in files:
-            _load(writer, file, source, options, state, report, progress, clock)
+            _load(writer, file, source, options, state, report, progress, clock, types)
             report.files += 1
     report.points = writer.progress.points
     state.remove()
@@ -258,20 +289,24 @@ def _load(
     report: Report,
     progress: Progress,
     clock: pa.DataType,
+    types: SeriesTypes,
 ) -> None:
     """`clock`: the type of times in the database's unit and the session's zone."""
     done = state.rows_of(file)
+    series = FileSeries(Destination(options.device, file), types)
     with ExitStack() as stack:
         bad = BadRows(file, stack, append=done > 0)
         before = progress.bytes_done
-        for found in read_source(file, options.format, source):
+        for found in read_source(file, options.format, source, series):
             progress.move_to(before + found.position)
             if done and found.stop_row <= done:
                 continue
-            batch = replace(found, times=_cut(found.times, clock, report.notes))
-            report.types |= {name: column.type for name, column in batch.columns.items()}
-            for device, part in by_device(batch, options.device, file) if batch.times_count else ():
-                writer.add(device, part.times, part.columns, aligned=options.aligned or None)
+            batch = replace(found, times=cut_to(found.times, clock.unit, CUT_NOTE, report.notes))
+            report.add_columns(batch)
+            for device, part in by_device(batch, series.destination) if batch.times_count else ():
+                types.write(device, {c.name: c.type for c in part.columns}, aligned=options.aligned)
+                columns = {c.name: c.values for c in part.columns}
+                writer.add(device, part.times, columns, aligned=options.aligned or None)
             report.rows += batch.times_count
             if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
                 report.add_times(batch.times.cast(clock, safe=False))
@@ -289,62 +324,37 @@ def _load(
             report.bad_files.append(str(bad.path))
 
 
-def _cut(times: pa.Array, clock: pa.DataType, notes: list[str]) -> pa.Array:
-    """The times in the database's unit, if theirs is finer; a note says if that loses something."""
-    if not pa.types.is_timestamp(times.type) or _UNITS.index(times.type.unit) <= _UNITS.index(clock.unit):
-        return times
-    cut = times.cast(pa.timestamp(clock.unit, times.type.tz), safe=False)
-    note = f"times are cut to {clock.unit}, the database's unit: of rows that come to one time the last counts"
-    if note not in notes and not cut.cast(times.type).equals(times):
-        notes.append(note)
-    return cut
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """One device's share of a batch."""
 
     times: pa.Array
-    columns: dict[str, pa.Array]
+    columns: list[SourceColumn]
 
 
-def by_device(batch: SourceBatch, template: str | None, file: Path) -> Iterator[tuple[str, Part]]:
-    """Split a batch by device; the device's path is `template` with its fields filled in, quoted as needed.
-
-    Without a template, paths are what the columns are called, or what the column of devices holds. Raises SourceError.
-    """
+def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    """Split a batch by device; columns are named by what their series are called there. Raises SourceError."""
     if batch.devices is None:
-        if template is None:
-            yield from _by_path(batch, file)
-        else:
-            yield template.replace("{file}", quote_node(file.stem)), Part(batch.times, batch.columns)
+        yield from _by_name(batch, destination)
         return
-    codes = batch.devices.dictionary_encode()
-    for code, name in enumerate(codes.dictionary.to_pylist()):
-        mask = pc.equal(codes.indices, code)
-        columns = {n: c.filter(mask) for n, c in batch.columns.items()}
-        columns = {n: c for n, c in columns.items() if c.null_count < len(c)}  # others have these series, not this one
-        if template is None:
-            device, columns = name, {unquote_node(n): c for n, c in columns.items()}
-        else:
-            device = template.replace("{file}", quote_node(file.stem)).replace("{device}", quote_node(name))
+    devices = batch.devices.dictionary_encode()
+    for code, value in enumerate(devices.dictionary.to_pylist()):
+        mask = pc.equal(devices.indices, code)
+        filtered = ((c, c.values.filter(mask)) for c in batch.columns)
+        columns = [
+            replace(column, name=destination.series(column.name, value)[1], values=values)
+            for column, values in filtered
+            if values.null_count < len(values)  # others have these series, not this one
+        ]
         if columns:
-            yield device, Part(batch.times.filter(mask), columns)
+            yield destination.device(value), Part(batch.times.filter(mask), columns)
 
 
-def _by_path(batch: SourceBatch, file: Path) -> Iterator[tuple[str, Part]]:
-    devices: dict[str, dict[str, pa.Array]] = {}
-    for name, column in batch.columns.items():
-        if not name.startswith("root."):
-            raise SourceError(
-                f"{file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named by "
-                f"their paths, such as root.a.b.{quote_node(name)}"
-            )
-        try:
-            device, measurement = split_series(name)
-        except UserMistake as error:
-            raise SourceError(f"{file}: {error}") from error
-        devices.setdefault(device, {})[unquote_node(measurement)] = column
+def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    devices: dict[str, list[SourceColumn]] = {}
+    for column in batch.columns:
+        device, measurement = destination.series(column.name, None)
+        devices.setdefault(device, []).append(replace(column, name=measurement))
     for device, columns in devices.items():
         yield device, Part(batch.times, columns)
 

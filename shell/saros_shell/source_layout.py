@@ -1,0 +1,335 @@
+"""From a batch of a file's rows to times and typed columns: which column is what, and of which type.
+
+The type of a column's values is decided in `Layout._type`, for each series they go to:
+
+    1. a series that exists      its type; `--type` may not contradict
+    2. `--type`
+    3. the source's statement    a typed file's, or IoTDB's title root.a.b.c(FLOAT)
+    4. inference                 of texts only, from the first batch with values in rows with a time
+
+A value that does not fit spoils its row and not the file: such rows are taken out and reported with line, reason and
+values. No database here: `Series` says what is known of it. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.arrow import data_type_of
+from saros_shell.source_options import SourceError, SourceOptions
+from saros_shell.source_times import TimeReader
+from saros_shell.source_types import can_be, cast, inferred_type, is_text, parse, plain, rounded
+from saros_shell.time_column import find_time_column, unnamed_indexes
+from saros_storage.types import STRING_TYPES, TIME_UNITS, DataType
+
+
+class Series(Protocol):
+    """The series that a file's columns go to; `device` is the value of the column of devices, if there is one."""
+
+    def type_of(self, name: str, device: str | None) -> DataType | None:
+        """The type of the series, if it exists."""
+
+    def path_of(self, name: str, device: str | None) -> str:
+        """The path of the series."""
+
+
+class NewSeries:
+    """Series that do not exist yet."""
+
+    def type_of(self, name: str, device: str | None) -> DataType | None:
+        """Return None."""
+        del name, device
+        return None
+
+    def path_of(self, name: str, device: str | None) -> str:
+        """Return the name."""
+        del device
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was left out; `number`, from 1, counts lines of a CSV, header and all, and rows of other files."""
+
+    number: int
+    reason: str
+    values: tuple[str, ...]
+    unit: str = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """Values for the series called `name`; a row without one, or of a device with another type, is null."""
+
+    name: str
+    type: DataType
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Whole numbers of a column that its DOUBLE values do not hold."""
+
+    name: str
+    header: str
+    count: int
+    first: str
+    #: The type was there before the import.
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Good rows of a run of the file, ending before row `stop_row`; `position`: bytes of the file read so far."""
+
+    times: pa.Array
+    columns: Sequence[SourceColumn]
+    devices: pa.Array | None
+    bad: list[BadRow]
+    stop_row: int
+    position: int
+    notes: list[str] = field(default_factory=list)
+    rounded: Sequence[Rounded] = ()
+
+    @property
+    def times_count(self) -> int:
+        """Number of good rows."""
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The rows of a batch that go to series of one type."""
+
+    #: None: the series do not exist.
+    known: DataType | None
+    #: The value of the column of devices in one of the rows.
+    device: str | None
+    #: None: all rows.
+    mask: pa.Array | None
+
+
+class Layout:
+    """Which column is what, and how each is converted. `stated`: the types that the file states, by header."""
+
+    def __init__(
+        self, header: list[str], stated: Mapping[str, DataType], options: SourceOptions, series: Series, file: str
+    ) -> None:
+        self._options = options
+        self._stated = stated
+        self._series = series
+        self._file = file
+        self._reader = TimeReader(options)
+        named = {*options.names, *options.types, *(options.only or ())}
+        named |= {c for c in (*options.time_columns, options.device_column) if c is not None}
+        twice = next((name for name, times in Counter(header).items() if times > 1), None)
+        if twice is not None:
+            raise SourceError(f"{file} has several columns {twice!r}: give each a name of its own")
+        unknown = sorted(named - set(header))
+        if unknown:
+            raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
+        self._asked = {name: self._data_type(name, word) for name, word in options.types.items()}
+        self._inferred: dict[str, DataType] = {}
+        self._time: tuple[str, ...] = ()
+        self._values: list[str] = []
+        if set(header) <= {*(options.time_columns or header[:1]), options.device_column}:
+            raise self._no_values(options.time_columns or header[:1])
+
+    def _data_type(self, name: str, word: str) -> DataType:
+        if word.upper() not in DataType.__members__:
+            raise SourceError(f"type {word!r} of {name!r} is not one of {', '.join(DataType.__members__)}")
+        return DataType[word.upper()]
+
+    def _no_values(self, times: Sequence[str]) -> SourceError:
+        return SourceError(
+            f"{self._file} has no column of values beside {', '.join(map(repr, times))}: --skip-lines N says how "
+            "many lines are in front of the header, --delimiter what is between its names"
+        )
+
+    def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
+        """Typed columns of the good rows. Raises SourceError."""
+        notes: list[str] = []
+        if not self._time:
+            self._begin(batch, notes)
+        reasons: dict[int, str] = {}
+        times = self._times(batch, reasons, notes)
+        devices = self._devices(batch, reasons)
+        columns: list[SourceColumn] = []
+        lost: list[Rounded] = []
+        for header in self._values:
+            values = plain(batch.column(header), header)
+            for share in self._shares(header, devices) if values.null_count < len(values) else ():
+                columns += self._column(header, values, share, times, reasons, notes, lost)
+        bad = [
+            BadRow(first_row + i + 1, reason, tuple(str(c[i]) if c[i].is_valid else "" for c in batch.columns))
+            for i, reason in sorted(reasons.items())
+        ]
+        if reasons:
+            keep = pa.array([i not in reasons for i in range(batch.num_rows)])
+            times = times.filter(keep)
+            columns = [SourceColumn(c.name, c.type, c.values.filter(keep)) for c in columns]
+            devices = None if devices is None else devices.filter(keep)
+        return SourceBatch(times, columns, devices, bad, first_row + batch.num_rows, position, notes, lost)
+
+    def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
+        """Find the column of times, and those of values."""
+        options = self._options
+        self._time = options.time_columns or (find_time_column(batch, options.device_column, self._reader, self._file),)
+        apart = {*self._time, options.device_column}
+        wanted = {*options.names, *options.types, *(options.only or ())}
+        for name in unnamed_indexes(batch.schema):
+            if name not in apart | wanted:
+                apart.add(name)
+                notes.append(f"{name} is left out: pandas' numbers of the rows; --columns with its name imports it")
+        headers = batch.schema.names
+        self._values = [h for h in headers if h not in apart and (options.only is None or h in options.only)]
+        self._check_types(batch.schema)
+        if not self._values:
+            raise self._no_values(self._time)
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        """Raise SourceError for a column of a type that holds no times, or no values of a series."""
+        for name in self._time:
+            type_ = schema.field(name).type
+            t = pa.types
+            if not (t.is_timestamp(type_) or t.is_integer(type_) or t.is_date(type_) or is_text(type_)):
+                raise SourceError(
+                    f"{self._file}: column {name!r} is {type_}, which is no time: --time-column NAME says which column "
+                    "holds the times"
+                )
+        for name in self._values:
+            type_ = schema.field(name).type
+            if data_type_of(type_) is None and not pa.types.is_null(type_):
+                raise SourceError(
+                    f"{self._file}: column {name!r} is {type_}, which no series can be: name the others with --columns"
+                )
+
+    # ------------------------------------------------------------------ times and devices
+
+    def _times(self, batch: pa.RecordBatch, reasons: dict[int, str], notes: list[str]) -> pa.Array:
+        header = " ".join(self._time)
+        if len(self._time) == 1:
+            column = plain(batch.column(header), header)
+        else:
+            texts = [pc.utf8_trim_whitespace(batch.column(name).cast(pa.string())) for name in self._time]
+            column = pc.binary_join_element_wise(*texts, " ")
+        times, misfit = self._reader.times(column, notes)
+        for index in pc.indices_nonzero(pc.is_null(times)).to_pylist():
+            value = column[index].as_py()
+            absent = value is None or _shown(value) == ""
+            reasons[index] = f"{header}: " + ("there is none" if absent else f"{_shown(value)!r} {misfit}")
+        return times
+
+    def _devices(self, batch: pa.RecordBatch, reasons: dict[int, str]) -> pa.DictionaryArray | None:
+        header = self._options.device_column
+        if header is None:
+            return None
+        devices = plain(batch.column(header), header).cast(pa.string())
+        blank = pc.or_kleene(pc.is_null(devices), pc.equal(devices, ""))
+        for index in pc.indices_nonzero(blank).to_pylist():
+            reasons.setdefault(index, f"{header}: there is none")
+        return devices.dictionary_encode()
+
+    def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
+        """The rows by the type of the series that they go to."""
+        name = self._options.names.get(header, header)
+        if devices is None:
+            return [_Share(self._series.type_of(name, None), None, None)]
+        by_type: dict[DataType | None, list[int]] = {}
+        values = devices.dictionary.to_pylist()
+        for code, device in enumerate(values):
+            if device:
+                by_type.setdefault(self._series.type_of(name, device), []).append(code)
+        if len(by_type) == 1:
+            ((known, codes),) = by_type.items()
+            return [_Share(known, values[codes[0]], None)]
+        return [
+            _Share(known, values[codes[0]], pc.is_in(devices.indices, pa.array(codes, devices.indices.type)))
+            for known, codes in by_type.items()
+        ]
+
+    # ------------------------------------------------------------------ values
+
+    def _column(
+        self,
+        header: str,
+        values: pa.Array,
+        share: _Share,
+        times: pa.Array,
+        reasons: dict[int, str],
+        notes: list[str],
+        lost: list[Rounded],
+    ) -> list[SourceColumn]:
+        """The share's values of a column, if there are any; bad ones go into `reasons`, rounded ones into `lost`."""
+        if share.mask is not None:
+            values = pc.if_else(share.mask, values, pa.scalar(None, values.type))
+        if values.null_count == len(values):
+            return []
+        type_ = self._type(header, values, share, times, notes)
+        if type_ is None:
+            return []
+        converted = self._converted(values, type_, notes)
+        self._note_misfits(header, values, converted, type_, reasons)
+        name = self._options.names.get(header, header)
+        if type_ is DataType.DOUBLE and (is_text(values.type) or pa.types.is_integer(values.type)):
+            inexact = rounded(values, converted, self._options)
+            if inexact:
+                lost.append(Rounded(name, header, len(inexact), inexact[0], share.known is not None))
+        return [SourceColumn(name, type_, converted)] if converted.null_count < len(converted) else []
+
+    def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
+        """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""
+        asked, stated = self._asked.get(header), self._stated.get(header)
+        type_ = share.known or asked or stated or self._inferred.get(header)
+        if share.known is not None and asked not in (None, share.known):
+            raise SourceError(
+                f"{self._file}: --type {header}={asked.name}, but {self._path(header, share)} is {share.known.name}: "
+                "leave --type out, and the values are read as that"
+            )
+        typed = None if is_text(values.type) else stated
+        if type_ is not None and typed is not None and not can_be(typed, type_):
+            whose = "--type says" if share.known is None else f"{self._path(header, share)} is"
+            raise SourceError(
+                f"{self._file}: column {header!r} is {typed.name}, and {whose} {type_.name}: --map gives the column "
+                "another name, --columns leaves it out"
+            )
+        if type_ is None:
+            type_, note = inferred_type(header, values.filter(times.is_valid()), self._options, self._file)
+            notes += [note] if note else []
+            if type_ is not None:
+                self._inferred[header] = type_
+        return type_
+
+    def _path(self, header: str, share: _Share) -> str:
+        return self._series.path_of(self._options.names.get(header, header), share.device)
+
+    def _converted(self, values: pa.Array, type_: DataType, notes: list[str]) -> pa.Array:
+        if type_ is DataType.TIMESTAMP:
+            return self._reader.timestamps(values, notes)
+        if is_text(values.type):
+            return parse(values, type_, self._options)
+        if pa.types.is_timestamp(values.type):
+            return self._reader.timestamps(values, notes).cast(pa.int64())
+        return cast(values, type_, TIME_UNITS[self._options.unit])
+
+    @staticmethod
+    def _note_misfits(
+        header: str, values: pa.Array, converted: pa.Array, type_: DataType, reasons: dict[int, str]
+    ) -> None:
+        if converted.null_count == values.null_count:
+            return
+        lost = pc.and_(pc.is_null(converted), pc.is_valid(values))
+        if is_text(values.type) and type_ not in STRING_TYPES:
+            lost = pc.and_(lost, pc.not_equal(pc.utf8_trim_whitespace(values), ""))
+        for index in pc.indices_nonzero(lost).to_pylist():
+            reasons.setdefault(index, f"{header}: {_shown(values[index].as_py())!r} is no {type_.name}")
+
+
+def _shown(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value
