@@ -2,7 +2,8 @@
 
 A renderer takes Arrow record batches and yields lines as they can be printed, so a result of any size streams: only the
 table looks ahead, at its first `WIDTH_ROWS` rows, to choose column widths (a wider value later pushes its row out).
-Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field, JSON null, or `null`.
+Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field (an empty text is ""),
+JSON null, or `null`.
 For a person (table, vertical) control characters but line ends are written as escapes: data must not command the
 terminal.
 
@@ -11,8 +12,6 @@ Pure: no terminal, no files.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,8 @@ import pyarrow.compute as pc
 WIDTH_ROWS = 1_000
 NULL = "null"
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+#: Fields that a CSV has in quotes: an empty one without is null.
+_CSV_QUOTED = r'[",\r\n]|^$'
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
 
@@ -53,11 +54,24 @@ def _table_line(values: Iterable[str], widths: list[int], right: list[bool]) -> 
 
 
 def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """RFC 4180 with a header line. What is yielded may be many lines: a batch's."""
-    yield _csv_lines([schema.names])
+    """RFC 4180 with a header line; of empty fields, those in quotes are texts. What is yielded may be many lines."""
+    yield ",".join(_csv_texts(pa.array(schema.names, pa.string())))
+    absent = '""' if len(schema) == 1 else ""  # an empty line would be no row
     for batch in batches:
         if batch.num_rows:
-            yield _csv_lines(text_rows(batch, null=""))
+            rows = zip(*(_csv_texts(column, absent) for column in batch.columns), strict=True)
+            yield "\n".join(map(",".join, rows))
+
+
+def _csv_texts(column: pa.Array, null: str = "") -> list[str]:
+    """The fields of a column; numbers, times and bytes need no quotes."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return _texts(column, null)
+    special = pc.match_substring_regex(column, _CSV_QUOTED)
+    if pc.any(special).as_py():
+        doubled = pc.replace_substring(column, '"', '""')
+        column = pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), column)
+    return _texts(column, null)
 
 
 def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
@@ -189,12 +203,6 @@ def _json_values(column: pa.Array) -> list[Any]:
         return [None if v is None else v.hex() if isinstance(v, bytes) else str(v) for v in column.to_pylist()]
     values: list[Any] = column.to_pylist()
     return values
-
-
-def _csv_lines(rows: Iterable[Iterable[str]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()[:-1]
 
 
 def _shown(text: str) -> str:

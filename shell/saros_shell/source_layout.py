@@ -286,7 +286,8 @@ class Layout:
     def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
         """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""
         asked, stated = self._asked.get(header), self._stated.get(header)
-        type_ = share.known or asked or stated or self._inferred.get(header)
+        said = (share.known, asked, stated, self._inferred.get(header))
+        type_ = next((one for one in said if one is not None), None)  # BOOLEAN is 0
         if share.known is not None and asked not in (None, share.known):
             raise SourceError(
                 f"{self._file}: --type {header}={asked.name}, but {self._path(header, share)} is {share.known.name}: "
