@@ -39,7 +39,7 @@ from saros_shell.render import iso_times
 from saros_shell.series_types import Destination, FileSeries, SeriesTypes
 from saros_shell.source_layout import Rounded, SourceBatch, SourceColumn
 from saros_shell.source_options import SourceError, SourceOptions
-from saros_shell.source_times import NO_TIME, cut_to
+from saros_shell.source_times import NO_TICKS, NO_TIME, cut_to
 from saros_shell.sources import read_source
 from saros_storage.types import DataType
 
@@ -50,8 +50,8 @@ NOTES_SHOWN_MAX = 10
 #: A series is there, of another type.
 OTHER_TYPE = 507
 OTHER_TYPE_HINT = (
-    "hint: the types of existing series are followed where the user may see them (READ_SCHEMA); --type HEADER=TYPE "
-    "reads a column as what its series is\n"
+    "hint: --type HEADER=TYPE reads a column as its series' type; DROP TIMESERIES removes one of a wrong type, with "
+    "its points\n"
 )
 #: Whole numbers that come to times outside of these are suspected to be in another unit.
 LIKELY_YEARS = range(1980, 2100)
@@ -69,7 +69,7 @@ class Report:
     points: int = 0
     bad_rows: int = 0
     bad_files: list[str] = field(default_factory=list)
-    #: Some are bad because their times are written in another way than ISO 8601.
+    #: Some are bad because their times are written in another way than expected.
     bad_times: bool = False
     #: The types of each column's series; several if they differ from device to device.
     types: dict[str, list[DataType]] = field(default_factory=dict)
@@ -252,12 +252,12 @@ def type_words(types: Mapping[str, Sequence[DataType]]) -> list[str]:
 def rounded_note(lost: Rounded) -> str:
     """Say that a column's DOUBLE values are not the numbers of the file, and how to keep them."""
     remedy = (
-        "its series holds no others"
+        "its series is of that type"
         if lost.exists
         else f"--type '{lost.header}=INT64' keeps whole numbers of 64 bits, --type '{lost.header}=TEXT' every digit"
     )
     return (
-        f"{lost.name} is DOUBLE, which rounds {counted(lost.count, 'whole number')} beyond 2**53, the first of them "
+        f"{lost.name} is DOUBLE, which rounds {counted(lost.count, 'whole number')} beyond 2**53, first "
         f"{lost.first}; {remedy}"
     )
 
@@ -313,7 +313,7 @@ def _load(
             report.notes += [note for note in batch.notes if note not in report.notes]
             report.bad_rows += bad.write(batch)
             report.bare_times |= source.time_format is None and pa.types.is_int64(batch.times.type)
-            report.bad_times |= any(row.reason.endswith(NO_TIME) for row in batch.bad)
+            report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
             state.note(file, batch.stop_row)
             if state.is_due:
                 writer.flush()

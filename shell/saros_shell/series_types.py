@@ -2,8 +2,8 @@
 
     file, column, device column --`Destination`--> device and measurement --`SeriesTypes`--> type
 
-A device's series are looked up once, with SHOW TIMESERIES. A user without READ_SCHEMA sees no series, and the import
-goes on as if there were none. Memory grows with the number of devices of an import. Not thread-safe.
+A device's series are looked up once, with SHOW TIMESERIES; those that the user may not see count as new. Memory grows
+with the number of devices of an import. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from saros_shell.source_options import SourceError
 from saros_storage.errors import UserMistake
 from saros_storage.paths import join_nodes, quote_node, split_path, split_series, unquote_node
 from saros_storage.types import DataType
-
-#: The user may not see it.
-_NO_PERMISSION = 803
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +106,13 @@ class SeriesTypes:
     def _templates(self) -> list[tuple[str, dict[str, DataType]]]:
         """The paths that templates are set on, with the types of their series."""
         found = []
-        for (name,) in self._rows("show device templates"):
+        for (name,) in self._connection.execute("show device templates").fetchall():
             quoted = quote_node(str(name))
-            paths = [str(path) for (path,) in self._rows(f"show paths set device template {quoted}")]
-            if paths:
-                nodes = self._rows(f"show nodes in device template {quoted}")
-                types = {unquote_node(str(node)): DataType[str(type_)] for node, type_, *_ in nodes}
-                found += [(path, types) for path in paths]
+            paths = self._connection.execute(f"show paths set device template {quoted}").fetchall()
+            nodes = self._connection.execute(f"show nodes in device template {quoted}").fetchall()
+            types = {unquote_node(str(node)): DataType[str(type_)] for node, type_, *_ in nodes}
+            found += [(str(path), types) for (path,) in paths]
         return found
-
-    def _rows(self, text: str) -> list[tuple[object, ...]]:
-        try:
-            return self._connection.execute(text).fetchall()
-        except saros.Error as error:
-            if error.code != _NO_PERMISSION:
-                raise
-            return []
 
     def _create_strings(self, device: str, names: Iterable[str], *, aligned: bool) -> None:
         for _, flag, *_ in self._connection.execute(f"show devices {device}"):

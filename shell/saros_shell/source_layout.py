@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from saros_server.arrow import data_type_of
 from saros_shell.source_options import SourceError, SourceOptions
 from saros_shell.source_times import TimeReader
-from saros_shell.source_types import can_be, cast, inferred_type, is_text, parse, plain, rounded
+from saros_shell.source_types import can_cast, cast, inferred_type, is_stored_as, is_text, parse, plain, rounded
 from saros_shell.time_column import find_time_column, unnamed_indexes
 from saros_storage.types import STRING_TYPES, TIME_UNITS, DataType
 
@@ -186,7 +186,7 @@ class Layout:
         for name in unnamed_indexes(batch.schema):
             if name not in apart | wanted:
                 apart.add(name)
-                notes.append(f"{name} is left out: pandas' numbers of the rows; --columns with its name imports it")
+                notes.append(f"{name} is left out: pandas' numbers of the rows; --map {name}=NAME imports it")
         headers = batch.schema.names
         self._values = [h for h in headers if h not in apart and (options.only is None or h in options.only)]
         self._check_types(batch.schema)
@@ -293,19 +293,27 @@ class Layout:
                 f"{self._file}: --type {header}={asked.name}, but {self._path(header, share)} is {share.known.name}: "
                 "leave --type out, and the values are read as that"
             )
-        typed = None if is_text(values.type) else stated
-        if type_ is not None and typed is not None and not can_be(typed, type_):
-            whose = "--type says" if share.known is None else f"{self._path(header, share)} is"
-            raise SourceError(
-                f"{self._file}: column {header!r} is {typed.name}, and {whose} {type_.name}: --map gives the column "
-                "another name, --columns leaves it out"
-            )
+        if type_ is not None and stated is not None and type_ is not stated:
+            self._check_stated(header, values.type, stated, type_, share, notes)
         if type_ is None:
             type_, note = inferred_type(header, values.filter(times.is_valid()), self._options, self._file)
             notes += [note] if note else []
             if type_ is not None:
                 self._inferred[header] = type_
         return type_
+
+    def _check_stated(
+        self, header: str, arrow: pa.DataType, stated: DataType, type_: DataType, share: _Share, notes: list[str]
+    ) -> None:
+        """Raise SourceError if a column of a typed file cannot be of the type; a note says if texts are parsed."""
+        asked = header in self._asked
+        if is_text(arrow):
+            if stated in STRING_TYPES and type_ not in STRING_TYPES and not asked:
+                notes.append(f"{header} is {stated.name} in the file, and read as {type_.name}, as its series is")
+        elif not (can_cast(arrow, type_) if asked else is_stored_as(stated, type_)):
+            whose = "--type says" if share.known is None else f"{self._path(header, share)} is"
+            remedy = "leave --type out" if asked else "--map gives it another name, --columns leaves it out"
+            raise SourceError(f"{self._file}: column {header!r} is {stated.name}, and {whose} {type_.name}: {remedy}")
 
     def _path(self, header: str, share: _Share) -> str:
         return self._series.path_of(self._options.names.get(header, header), share.device)
@@ -315,7 +323,7 @@ class Layout:
             return self._reader.timestamps(values, notes)
         if is_text(values.type):
             return parse(values, type_, self._options)
-        if pa.types.is_timestamp(values.type):
+        if pa.types.is_timestamp(values.type) and type_ is DataType.INT64:
             return self._reader.timestamps(values, notes).cast(pa.int64())
         return cast(values, type_, TIME_UNITS[self._options.unit])
 

@@ -34,6 +34,7 @@ _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": 
 _UNITS = ("s", "ms", "us", "ns")
 #: Why a row is bad whose time is written in another way.
 NO_TIME = "is no ISO 8601 time"
+NO_TICKS = "is no whole number as a time"
 
 
 class TimeReader:
@@ -50,12 +51,13 @@ class TimeReader:
             return self._typed(column, notes), NO_TIME
         text = without_blank(pc.utf8_trim_whitespace(column))
         if self._format in _EPOCH_UNITS:
-            return self._ticks(whole_numbers(text, pa.int64())), "is no integer time"
+            return self._ticks(whole_numbers(text, pa.int64())), NO_TICKS
         if self._format == "epoch" or (self._format is None and 2 * matches(text, INTEGER) > len(text)):
-            return whole_numbers(text, pa.int64()), "is no integer time"
+            return whole_numbers(text, pa.int64()), NO_TICKS
         if self._format is None:
             return self._iso(text, notes), NO_TIME
-        return self._zoned(_parsed(text, self._format), notes), f"does not fit {self._format}"
+        parsed = _parsed(text, self._format)  # in UTC if the pattern has %z
+        return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
 
     def are_times(self, text: pa.Array) -> bool:
         """Whether most of the texts of a column are times, and no whole numbers."""

@@ -65,9 +65,20 @@ def plain(column: pa.Array, header: str) -> pa.Array:
     return values.cast(pa.binary()) if pa.types.is_large_binary(values.type) else values
 
 
-def can_be(stated: DataType, type_: DataType) -> bool:
-    """Whether values of the stated type are stored in a series of `type_`."""
-    return type_ is stated or stated in STRING_TYPES or type_ in _CASTS.get(stated, ())
+def is_stored_as(stated: DataType, type_: DataType) -> bool:
+    """Whether a series of `type_` holds values of the stated type, which are no texts."""
+    return type_ is stated or type_ in _CASTS.get(stated, ())
+
+
+def can_cast(source: pa.DataType, type_: DataType) -> bool:
+    """Whether there is a conversion at all, for an option that asks for it."""
+    if type_ is DataType.TIMESTAMP:
+        return bool(pa.types.is_integer(source) or pa.types.is_temporal(source))
+    try:
+        pa.nulls(0, source).cast(arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array:
@@ -159,12 +170,12 @@ def _cast_one(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
 
 
 def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
-    """Values of a type as those of one that it `can_be`, but for TIMESTAMP; null where a value does not fit."""
+    """Values of a typed file as those of any type but TIMESTAMP; null where a value does not fit."""
     target = arrow_type(type_, unit, "UTC")
     if type_ not in FLOATING_TYPES:
         return cast_fitting(column, target)
     values = column.cast(target, safe=False)
-    if not pa.types.is_floating(column.type):
+    if column.type != pa.float64() or type_ is not DataType.FLOAT:
         return values
     overflows = pc.and_(pc.is_inf(values), pc.invert(pc.is_inf(column)))
     return pc.if_else(overflows, pa.scalar(None, target), values) if pc.any(overflows).as_py() else values

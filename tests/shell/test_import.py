@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import saros
@@ -22,6 +25,12 @@ def run(tmp_path: Path, *arguments: str) -> int:
 def rows(tmp_path: Path, text: str) -> list[tuple[object, ...]]:
     with saros.connect(str(tmp_path / "data"), timestamps="epoch") as connection:
         return connection.execute(text).fetchall()
+
+
+def define(tmp_path: Path, *statements: str) -> None:
+    with saros.connect(str(tmp_path / "data")) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,3 +284,142 @@ def test_a_tsfile_is_loaded_by_sql(tmp_path: Path, capsys: pytest.CaptureFixture
     source.write_bytes(b"TsFile\x04\xd2\xff")
     assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
     assert f"is a TsFile, which is loaded by SQL: load '{source}'" in capsys.readouterr().err
+
+
+def test_a_value_that_does_not_fit_an_existing_series_is_told_with_line_column_and_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    define(tmp_path, "create timeseries root.a.d.i INT32", "create timeseries root.a.d.day DATE")
+    (tmp_path / "p.csv").write_text("time,i,day\n1,1,2024-02-29\n2,3000000000,\n3,,2023-02-29\n")
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    output = capsys.readouterr()
+    assert "p.csv, line 3: i: '3000000000' is no INT32\n" in output.err
+    assert "p.csv, line 4: day: '2023-02-29' is no DATE\n" in output.err
+    assert "columns: i INT32, day DATE\n" in output.out
+    assert [(1, 1, date(2024, 2, 29))] == rows(tmp_path, "select i, day from root.a.d")
+
+
+def test_an_option_that_contradicts_a_series_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    define(tmp_path, "create timeseries root.a.d.`p in` INT32")
+    (tmp_path / "p.csv").write_text("time,p in\n1,1\n")
+    arguments = ("--device", "root.a.d", str(tmp_path / "p.csv"), "--type")
+    assert 1 == run(tmp_path, *arguments, "p in=DOUBLE")
+    assert "p.csv: --type p in=DOUBLE, but root.a.d.`p in` is INT32: leave --type out" in capsys.readouterr().err
+    assert 0 == run(tmp_path, *arguments, "p in=INT32")
+    assert [(1, 1)] == rows(tmp_path, "select `p in` from root.a.d")
+
+
+def test_a_typed_column_and_a_series_of_another_kind_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    define(tmp_path, "create timeseries root.a.d.v BOOLEAN")
+    pq.write_table(pa.table({"time": pa.array([1], pa.timestamp("ms")), "v": [1.5]}), tmp_path / "p.parquet")
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.parquet"))
+    assert "column 'v' is DOUBLE, and root.a.d.v is BOOLEAN: --map gives it another name" in capsys.readouterr().err
+
+
+def test_the_first_write_to_a_device_takes_the_types_of_its_template(tmp_path: Path) -> None:
+    define(
+        tmp_path,
+        "create database root.a",
+        "create device template pump (n INT64, `serial no` TEXT)",
+        "set device template pump to root.a.hall",
+    )
+    (tmp_path / "p.csv").write_text("time,n,serial no,extra\n1,9007199254740993,007,5\n")
+    assert 0 == run(tmp_path, "--device", "root.a.hall.p1", str(tmp_path / "p.csv"))
+    assert [(1, 9007199254740993, "007", 5.0)] == rows(tmp_path, "select n, `serial no`, extra from root.a.hall.p1")
+
+
+@pytest.mark.parametrize(
+    ("files", "type_", "found"),
+    [
+        (("numbers.parquet", "words.parquet"), "TEXT", ["1", "002", "x"]),
+        (("words.parquet", "numbers.parquet"), "TEXT", ["1", "002", "x"]),
+        (("numbers.parquet", "p.csv"), "TEXT", ["1", "002", "007"]),
+        (("typed.parquet", "p.csv"), "INT32", [4, 7]),
+        (("p.csv", "typed.parquet"), "DOUBLE", [4.0, 7.0]),
+    ],
+)
+def test_the_files_of_one_import_agree_on_types(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: tuple[str, ...], type_: str, found: list[object]
+) -> None:
+    stamps = pa.array([1, 2], pa.timestamp("ms"))
+    pq.write_table(pa.table({"time": stamps, "s": ["1", "002"]}), tmp_path / "numbers.parquet")
+    pq.write_table(pa.table({"time": pa.array([3]), "s": ["x"]}), tmp_path / "words.parquet")
+    pq.write_table(pa.table({"time": stamps[:1], "s": pa.array([4], pa.int32())}), tmp_path / "typed.parquet")
+    (tmp_path / "p.csv").write_text("time,s\n3,007\n")
+    assert 0 == run(tmp_path, "--device", "root.a.d", *(str(tmp_path / name) for name in files))
+    assert f"columns: s {type_}\n" in capsys.readouterr().out
+    assert found == [row[1] for row in rows(tmp_path, "select s from root.a.d")]
+
+
+def test_texts_of_a_typed_file_that_are_parsed_for_a_series_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    define(tmp_path, "create timeseries root.a.d.v INT64")
+    pq.write_table(pa.table({"time": pa.array([1], pa.timestamp("ms")), "v": ["007"]}), tmp_path / "p.parquet")
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.parquet"))
+    assert "note: v is TEXT in the file, and read as INT64, as its series is\n" == capsys.readouterr().err
+    assert [(1, 7)] == rows(tmp_path, "select v from root.a.d")
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_new_series_of_string_are_created_in_devices_of_either_kind(tmp_path: Path, *, aligned: bool) -> None:
+    define(
+        tmp_path, f"create {'aligned timeseries root.a.old(x INT32)' if aligned else 'timeseries root.a.old.x INT32'}"
+    )
+    (tmp_path / "p.csv").write_text("time,a b,c\n1,007,x\n")
+    options = ["--type", "a b=STRING", "--type", "c=STRING", *(["--aligned"] if aligned else [])]
+    for device in ("old", "new"):
+        assert 0 == run(tmp_path, "--device", f"root.a.{device}", *options, str(tmp_path / "p.csv"))
+        assert [(1, "007", "x")] == rows(tmp_path, f"select `a b`, c from root.a.{device}")
+    found = rows(tmp_path, "show timeseries root.a.*.*")
+    assert {"STRING"} == {row[3] for row in found if row[0] != "root.a.old.x"}
+    assert {str(aligned).lower()} == {row[1] for row in rows(tmp_path, "show devices")}
+
+
+def test_numbers_that_a_double_rounds_are_told_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{i},{2**53 + 1 if i else 0.5}\n" for i in range(1_001)]
+    (tmp_path / "p.csv").write_text("time,v\n" + "".join(lines))
+    arguments = ("--device", "root.a.d", "--time-format", "epoch", "--batch-rows", "100", str(tmp_path / "p.csv"))
+    assert 0 == run(tmp_path, *arguments)
+    said = "note: v is DOUBLE, which rounds 1000 whole numbers beyond 2**53, first 9007199254740993; "
+    assert (
+        f"{said}--type 'v=INT64' keeps whole numbers of 64 bits, --type 'v=TEXT' every digit\n"
+        == capsys.readouterr().err
+    )
+    assert 0 == run(tmp_path, *arguments)
+    assert f"{said}its series is of that type\n" == capsys.readouterr().err
+
+
+def test_the_summary_names_types_of_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stamps = pa.array([1], pa.timestamp("ms"))
+    columns = {
+        "time": stamps,
+        "b": [b"x"],
+        "d": stamps.cast(pa.date32()),
+        "t": stamps,
+        "f": pa.array([1], pa.float32()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "p.parquet")
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.parquet"))
+    assert "columns: b BLOB, d DATE, t TIMESTAMP, f FLOAT\n" in capsys.readouterr().out
+
+
+def test_values_finer_than_the_database_are_cut_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    define(tmp_path, "create timeseries root.a.d.t TIMESTAMP")
+    (tmp_path / "p.csv").write_text("time,t\n2024-01-01,1970-01-01T00:00:00.0015Z\n2024-01-02,7\n")
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    assert "note: values of TIMESTAMP are cut to ms, the database's unit\n" == capsys.readouterr().err
+    assert [1, 7] == [row[1] for row in rows(tmp_path, "select t from root.a.d")]
+
+
+def test_a_column_without_values_creates_no_series_and_fits_any(tmp_path: Path) -> None:
+    define(tmp_path, "create timeseries root.a.d.b BLOB")
+    (tmp_path / "p.csv").write_text('time,b,new,v\n1,,"",1\n2,,,2\n')
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    assert ["root.a.d.b", "root.a.d.v"] == [row[0] for row in rows(tmp_path, "show timeseries")]

@@ -42,6 +42,15 @@ def test_csv_quotes_and_leaves_null_empty() -> None:
     ] == "\n".join(lines("csv")).splitlines()
 
 
+def test_csv_quotes_fields_that_would_be_read_as_others() -> None:
+    texts = ["", None, "a\rb", 'say "hi"', " lead", "NaN"]
+    made = pa.record_batch({"a,b": texts, "n": pa.array([1, 2, 3, 4, 5, None])})
+    assert ['"a,b",n', '"",1\n,2\n"a\rb",3\n"say ""hi""",4\n lead,5\nNaN,'] == list(
+        RENDERERS["csv"](made.schema, [made])
+    )
+    assert ["n", '""\n5'] == list(RENDERERS["csv"](pa.schema([("n", pa.int64())]), [pa.record_batch({"n": [None, 5]})]))
+
+
 def test_json_lines() -> None:
     rows = [json.loads(line) for line in lines("json")]
     assert {"Time": "1970-01-01T01:00:00.000+01:00", "n": 1.5, "t": "a,b", "b": True, "x": "00ff"} == rows[0]

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -173,6 +174,7 @@ def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
         ("2020-01-01 00:00:01,25", None),
         ("01.01.2020 00:00:01.25", "%d.%m.%Y %H:%M:%S.%f"),
         ("01.01.2020 00:00:01,250000", "%d.%m.%Y %H:%M:%S,%f"),
+        ("01.01.2020 05:30:01.25 +0530", "%d.%m.%Y %H:%M:%S.%f %z"),
         ("1577836801250", "epoch:ms"),
     ],
 )
@@ -256,3 +258,222 @@ def test_skab_reads_as_pandas_reads_it(name: str) -> None:
         assert frame[column].tolist() == [v for b in batches for v in values(b)[column]]
     seconds = [t.timestamp() for b in batches for t in b.times.to_pylist()]
     assert [t.timestamp() for t in frame["datetime"].dt.tz_localize("UTC")] == seconds
+
+
+def table(tmp_path: Path, columns: dict[str, pa.Array], **options: object) -> SourceBatch:
+    file = tmp_path / "data.parquet"
+    pq.write_table(pa.table(columns), file)
+    (batch,) = read_source(file, None, SourceOptions(**options))  # type: ignore[arg-type]
+    return batch
+
+
+def frame(tmp_path: Path, made: pd.DataFrame, *, index: bool | None = None) -> SourceBatch:
+    made.to_parquet(tmp_path / "frame.parquet", index=index)
+    (batch,) = read_source(tmp_path / "frame.parquet", None, SourceOptions())
+    return batch
+
+
+STAMPS = pa.array([0, 1_000], pa.timestamp("ms", "UTC"))
+DAYS = pd.date_range("2024-01-01", periods=2, tz="UTC")
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+    ids=["string", "large_string", "string_view", "dictionary"],
+)
+@pytest.mark.parametrize("texts", [["00123", "1.10"], ["true", "false"], ["1e5", "20,5"], ["9007199254740993", ""]])
+def test_texts_of_a_typed_file_are_texts(tmp_path: Path, type_: pa.DataType, texts: list[str]) -> None:
+    made = pa.array(texts).dictionary_encode() if pa.types.is_dictionary(type_) else pa.array(texts)
+    batch = table(tmp_path, {"time": STAMPS, "v": made.cast(type_)})
+    assert ({"v": "TEXT"}, {"v": texts}, []) == (types(batch), values(batch), batch.notes)
+
+
+def test_an_option_parses_texts_of_a_typed_file(tmp_path: Path) -> None:
+    batch = table(tmp_path, {"time": STAMPS, "v": pa.array(["007", "x"])}, types={"v": "INT64"})
+    assert ({"v": "INT64"}, {"v": [7]}) == (types(batch), values(batch))
+    assert [(2, "v: 'x' is no INT64")] == [(row.number, row.reason) for row in batch.bad]
+
+
+def test_columns_without_values_are_left_out(tmp_path: Path) -> None:
+    empty = {"n": pa.nulls(2), "i": pa.nulls(2, pa.int32()), "s": pa.nulls(2, pa.string())}
+    assert {"v": [1, 2]} == values(table(tmp_path, {"time": STAMPS, **empty, "v": pa.array([1, 2])}))
+    batch = read(tmp_path, 'time,a,b,c\n1,,"",1\n2,,,2\n', types={"a": "INT32"})
+    assert {"c": [1.0, 2.0]} == values(batch)
+
+
+def test_columns_that_no_series_can_hold_are_named_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(
+        SourceError, match=r"column 'v' is list<.*>, which no series can be: name the others with --col"
+    ):
+        table(tmp_path, {"time": STAMPS, "v": pa.array([[1], [2]])})
+
+
+@pytest.mark.parametrize("name", ["when", None])
+def test_the_only_column_of_timestamps_is_the_time_wherever_it_is(tmp_path: Path, name: str | None) -> None:
+    batch = frame(tmp_path, pd.DataFrame({"speed": [100, 200]}, index=DAYS.rename(name)))
+    assert (list(DAYS), {"speed": [100, 200]}) == ([pd.Timestamp(t) for t in batch.times.to_pylist()], values(batch))
+
+
+def test_numbers_of_rows_that_pandas_has_kept_are_no_series(tmp_path: Path) -> None:
+    batch = frame(tmp_path, pd.DataFrame({"speed": [1.5, 2.5], "when": DAYS}), index=True)
+    assert {"speed": [1.5, 2.5]} == values(batch)
+    (note,) = batch.notes
+    assert note.startswith("__index_level_0__ is left out: pandas' numbers of the rows; --map __index_level_0__=NAME")
+
+
+def test_of_several_columns_of_timestamps_one_must_be_called_as_times_are(tmp_path: Path) -> None:
+    stamps = {"v": pa.array([1, 2]), "made": STAMPS, "sent": STAMPS}
+    with pytest.raises(
+        SourceError, match="several columns may hold the times: 'made', 'sent'; --time-column NAME says"
+    ):
+        table(tmp_path, stamps)
+    assert ["v", "made", "sent"] == list(values(table(tmp_path, {**stamps, "Timestamp": STAMPS})))
+    assert ["v", "made"] == list(values(table(tmp_path, stamps, time_columns=("sent",))))
+    with pytest.raises(SourceError, match="several columns may hold the times: 'ts', 'made'"):
+        table(tmp_path, {"ts": pa.array([1, 2]), "made": STAMPS, "v": pa.array([1, 2])})
+
+
+def test_a_column_that_holds_no_times_is_named_with_the_option(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="column 'v' is double, which is no time: --time-column NAME says which"):
+        table(tmp_path, {"v": pa.array([1.5, 2.5]), "w": pa.array([1, 2])})
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "time", "format_"),
+    [
+        ("id,recorded_at,v", "1,2024-01-01T00:00:00Z,5", "recorded_at", None),
+        ("id,recorded_at,v", '1,"2024-01-01 00:00:00,5",5', "recorded_at", None),
+        ("id,Datum,v", "1,01.01.2024,5", "Datum", "%d.%m.%Y"),
+        ("id,day,time", "1,2024-01-01,5", "time", None),
+        ("begin,end,v", "2024-01-01,2024-01-02,5", "begin", None),
+        ("id,n,v", "1,2,5", "id", None),
+    ],
+)
+def test_the_column_of_times_of_a_csv_is_found_by_name_then_by_its_texts(
+    tmp_path: Path, header: str, row: str, time: str, format_: str | None
+) -> None:
+    batch = read(tmp_path, f"{header}\n{row}\n", time_format=format_)
+    assert set(header.split(",")) - {time} == set(values(batch))
+
+
+def test_two_columns_of_texts_that_are_times_are_ambiguous(tmp_path: Path) -> None:
+    with pytest.raises(
+        SourceError, match="several columns may hold the times: 'made', 'sent'; --time-column NAME says"
+    ):
+        read(tmp_path, "id,made,sent\n1,2024-01-01,2024-01-02\n")
+
+
+def test_bad_times_name_their_column(tmp_path: Path) -> None:
+    batch = read(tmp_path, "id,when\n1,2024-01-01\n2,\n3,noon\n4,2024-01-02\n5,2024-01-02\n")
+    assert ["when: there is none", "when: 'noon' is no ISO 8601 time"] == [row.reason for row in batch.bad]
+
+
+def test_whole_numbers_as_times_of_a_typed_file_are_in_the_unit_of_the_option(tmp_path: Path) -> None:
+    batch = table(tmp_path, {"time": pa.array([1, 2]), "v": pa.array([1, 2])}, time_format="epoch:s")
+    assert [1, 2] == [t.timestamp() for t in batch.times.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "type_", "found"),
+    [
+        (["1", "2"], "DOUBLE", [1.0, 2.0]),
+        (["9007199254740992"], "DOUBLE", [2.0**53]),
+        (["9007199254740993", "+1", "-9223372036854775808"], "INT64", [2**53 + 1, 1, -(2**63)]),
+        (["9007199254740993", ""], "INT64", [2**53 + 1, None]),
+    ],
+)
+def test_whole_numbers_that_a_double_would_round_are_int64(
+    tmp_path: Path, numbers: list[str], type_: str, found: list[object]
+) -> None:
+    batch = read(tmp_path, "time,v\n" + "".join(f"{i},{number}\n" for i, number in enumerate(numbers)))
+    assert ({"v": type_}, {"v": found}) == (types(batch), values(batch))
+    assert ["v is INT64"] * (type_ == "INT64") == [note[:10] for note in batch.notes]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count", "first"),
+    [
+        (["1.5", "9007199254740993", "9007199254740995"], 2, "9007199254740993"),
+        (["9007199254740993", "123456789012345678901"], 2, "9007199254740993"),
+        (["100000000000000000000", "nan", "-inf"], 0, None),
+    ],
+)
+def test_rounded_numbers_are_counted(tmp_path: Path, numbers: list[str], count: int, first: str | None) -> None:
+    batch = read(tmp_path, "time,v\n" + "".join(f"{i},{number}\n" for i, number in enumerate(numbers)))
+    assert {"v": "DOUBLE"} == types(batch)
+    assert [(count, first)] * bool(count) == [(one.count, one.first) for one in batch.rounded]
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad"),
+    [
+        ("BOOLEAN", {"true": True, "FALSE": False, "1": True, "0": False}, ["yes", "2"]),
+        ("INT32", {"007": 7, "+5": 5, "5.0": 5, " -1 ": -1}, ["2147483648", "5.5", "0x10", "1e3", "one"]),
+        ("INT64", {"9223372036854775807": 2**63 - 1, "-5.": -5}, ["9223372036854775808", "0x10"]),
+        ("FLOAT", {"1e38": np.float32(1e38), "-Infinity": -np.inf, ".5": 0.5}, ["1e39", "1,5", "0x1p3"]),
+        ("DOUBLE", {"1e308": 1e308, "INF": np.inf}, ["1e309", "1 000"]),
+        ("DATE", {"2024-02-29": date(2024, 2, 29)}, ["2023-02-29", "20240229", "2024-02-29T00:00:00"]),
+        ("BLOB", {"0x": b"", "0x00fF": b"\x00\xff"}, ["00ff", "0x0", "0xgg"]),
+        (
+            "TIMESTAMP",
+            {"5": datetime(1970, 1, 1, 0, 0, 0, 5_000, UTC), "2024-01-01": datetime(2024, 1, 1, tzinfo=UTC)},
+            ["noon", "2024-02-30"],
+        ),
+    ],
+)
+def test_values_that_do_not_fit_are_bad_and_the_others_are_kept(
+    tmp_path: Path, type_: str, good: dict[str, object], bad: list[str]
+) -> None:
+    lines = [f'{i},"{text}"\n' for i, text in enumerate([*good, *bad])]
+    batch = read(tmp_path, "time,v\n" + "".join(lines), types={"v": type_})
+    assert {"v": list(good.values())} == values(batch)
+    assert [f"v: {text!r} is no {type_}" for text in bad] == [row.reason for row in batch.bad]
+    alone = [read(tmp_path, f'time,v\n0,"{text}"\n', types={"v": type_}).times_count for text in [*good, *bad]]
+    assert [1] * len(good) + [0] * len(bad) == alone
+
+
+def test_one_bad_value_among_many_is_found(tmp_path: Path) -> None:
+    numbers = [str(i) for i in range(1_000)]
+    numbers[700] = str(2**31)
+    batch = read(tmp_path, "time,v\n" + "".join(f"{i},{n}\n" for i, n in enumerate(numbers)), types={"v": "INT32"})
+    assert [(702, f"v: '{2**31}' is no INT32")] == [(row.number, row.reason) for row in batch.bad]
+    assert 999 == batch.times_count
+
+
+def test_quoted_empty_fields_are_empty_texts_and_no_numbers(tmp_path: Path) -> None:
+    text = 'time,s,n\n1,"","1"\n2,,""\n3,a,2\n'
+    assert {"s": ["", None, "a"], "n": [1.0, None, 2.0]} == values(read(tmp_path, text))
+    assert {"s": [None, None, "a"], "n": [1.0, None, 2.0]} == values(read(tmp_path, text, nulls=("",)))
+
+
+def test_a_quoted_line_break_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saros_shell.sources._BLOCK_BYTES", 100)
+    texts = [f"line\nbreak {i}" for i in range(100)]
+    (tmp_path / "p.csv").write_text("time,s\n" + "".join(f'{i},"{text}"\n' for i, text in enumerate(texts)))
+    batches = list(read_source(tmp_path / "p.csv", None, SourceOptions()))
+    assert texts == [text for batch in batches for text in values(batch)["s"]]
+
+
+@pytest.mark.parametrize(
+    ("source", "type_", "found"),
+    [
+        (pa.array([1.0, 2.5]), "INT32", [1]),
+        (pa.array([2**31, 5]), "INT32", [5]),
+        (pa.array([1, 2]), "TEXT", ["1", "2"]),
+        (pa.array([1e39, 0.5]), "FLOAT", [0.5]),
+        (pa.array([1, 2**53 + 1]), "DOUBLE", [1.0, 2.0**53]),
+        (pa.array([1.0, None], pa.float16()), "DOUBLE", [1.0, None]),
+        (pa.array([5, 6]), "TIMESTAMP", [datetime(1970, 1, 1, 0, 0, 0, ms * 1_000, UTC) for ms in (5, 6)]),
+        (pa.array([5, 6], pa.timestamp("s")), "INT64", [5_000, 6_000]),
+    ],
+)
+def test_an_option_converts_a_typed_column(tmp_path: Path, source: pa.Array, type_: str, found: list[object]) -> None:
+    assert {"v": found} == values(table(tmp_path, {"time": STAMPS, "v": source}, types={"v": type_}))
+
+
+def test_an_impossible_conversion_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="column 'v' is DOUBLE, and --type says BLOB: leave --type out"):
+        table(tmp_path, {"time": STAMPS, "v": pa.array([1.5, 2.5])}, types={"v": "BLOB"})
+    with pytest.raises(SourceError, match="column 'v' is BOOLEAN, and --type says TIMESTAMP: leave --type out"):
+        table(tmp_path, {"time": STAMPS, "v": pa.array([True, False])}, types={"v": "TIMESTAMP"})
