@@ -201,6 +201,7 @@ def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] 
     return next(((ours, theirs) for fits, ours, theirs in rules if fits), None)
 
 
+@lru_cache
 def data_type_of(type_: pa.DataType) -> DataType | None:
     """The type of series that a column of this Arrow type makes; None if none does, or if it can hold no value."""
     if pa.types.is_dictionary(type_):

@@ -47,12 +47,6 @@ from saros_storage.types import DataType
 BAD_SHOWN_MAX = 5
 #: Of what was decided that may not be what was meant.
 NOTES_SHOWN_MAX = 10
-#: A series is there, of another type.
-OTHER_TYPE = 507
-OTHER_TYPE_HINT = (
-    "hint: --type HEADER=TYPE reads a column as its series' type; DROP TIMESERIES removes one of a wrong type, with "
-    "its points\n"
-)
 #: Whole numbers that come to times outside of these are suspected to be in another unit.
 LIKELY_YEARS = range(1980, 2100)
 CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
@@ -118,8 +112,6 @@ def main(arguments: Sequence[str]) -> int:
             report = run(connection, files, source, options)
     except (saros.Error, SourceError) as error:
         sys.stderr.write(f"saros import: {error}\n")
-        if getattr(error, "code", None) == OTHER_TYPE:
-            sys.stderr.write(OTHER_TYPE_HINT)
         return 1
     except KeyboardInterrupt:
         kept = os.path.exists(options.state)

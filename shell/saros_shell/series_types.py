@@ -20,7 +20,6 @@ from saros_storage.paths import join_nodes, quote_node, split_path, split_series
 from saros_storage.types import DataType
 
 
-@dataclass(frozen=True, slots=True)
 class Destination:
     """Where the columns of a file go.
 
@@ -28,36 +27,45 @@ class Destination:
     holds whole paths, or columns are called by theirs.
     """
 
-    template: str | None
-    file: Path
+    def __init__(self, template: str | None, file: Path) -> None:
+        self._template = template
+        self._file = file
+        #: Devices by the value of the column of devices.
+        self._devices: dict[str | None, str] = {}
 
     def device(self, value: str | None) -> str:
         """The path of the device for a value of the column of devices. Raises SourceError."""
-        if self.template is None:
+        path = self._devices.get(value)
+        if path is None:
+            path = self._devices[value] = self._path(value)
+        return path
+
+    def _path(self, value: str | None) -> str:
+        if self._template is None:
             path = value or ""
         else:
-            path = self.template.replace("{file}", quote_node(self.file.stem))
+            path = self._template.replace("{file}", quote_node(self._file.stem))
             path = path if value is None else path.replace("{device}", quote_node(value))
         try:
             return join_nodes(split_path(path))
         except UserMistake as error:
-            raise SourceError(f"{self.file}: {error}") from error
+            raise SourceError(f"{self._file}: {error}") from error
 
     def series(self, name: str, value: str | None) -> tuple[str, str]:
         """The device's path, and what the series is called in it. Raises SourceError."""
-        if self.template is not None:
+        if self._template is not None:
             return self.device(value), name
         if value is not None:
             return self.device(value), unquote_node(name)
         if not name.startswith("root."):
             raise SourceError(
-                f"{self.file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named by "
-                f"their paths, such as root.a.b.{quote_node(name)}"
+                f"{self._file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named "
+                f"by their paths, such as root.a.b.{quote_node(name)}"
             )
         try:
             device, measurement = split_series(name)
         except UserMistake as error:
-            raise SourceError(f"{self.file}: {error}") from error
+            raise SourceError(f"{self._file}: {error}") from error
         return device, unquote_node(measurement)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,9 +24,20 @@ import pyarrow.compute as pc
 from saros_server.arrow import data_type_of
 from saros_shell.source_options import SourceError, SourceOptions
 from saros_shell.source_times import TimeReader
-from saros_shell.source_types import can_cast, cast, inferred_type, is_stored_as, is_text, parse, plain, rounded
+from saros_shell.source_types import (
+    can_cast,
+    cast,
+    inferred_type,
+    is_stored_as,
+    is_text,
+    parse,
+    plain,
+    refuse_decimal_commas,
+    rounded,
+    without_blank,
+)
 from saros_shell.time_column import find_time_column, unnamed_indexes
-from saros_storage.types import STRING_TYPES, TIME_UNITS, DataType
+from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, DataType
 
 
 class Series(Protocol):
@@ -115,6 +126,16 @@ class _Share:
     mask: pa.Array | None
 
 
+@dataclass(slots=True)
+class _Findings:
+    """Everything that a batch's conversion has to report."""
+
+    #: Why rows are bad, by their place in the batch.
+    reasons: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rounded: list[Rounded] = field(default_factory=list)
+
+
 class Layout:
     """Which column is what, and how each is converted. `stated`: the types that the file states, by header."""
 
@@ -154,33 +175,34 @@ class Layout:
 
     def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
         """Typed columns of the good rows. Raises SourceError."""
-        notes: list[str] = []
+        found = _Findings()
         if not self._time:
-            self._begin(batch, notes)
-        reasons: dict[int, str] = {}
-        times = self._times(batch, reasons, notes)
-        devices = self._devices(batch, reasons)
+            self._begin(batch, found.notes)
+        times = self._times(batch, found)
+        devices = self._devices(batch, found)
         columns: list[SourceColumn] = []
-        lost: list[Rounded] = []
         for header in self._values:
             values = plain(batch.column(header), header)
             for share in self._shares(header, devices) if values.null_count < len(values) else ():
-                columns += self._column(header, values, share, times, reasons, notes, lost)
+                columns += self._column(header, values, share, times, found)
         bad = [
             BadRow(first_row + i + 1, reason, tuple(str(c[i]) if c[i].is_valid else "" for c in batch.columns))
-            for i, reason in sorted(reasons.items())
+            for i, reason in sorted(found.reasons.items())
         ]
-        if reasons:
-            keep = pa.array([i not in reasons for i in range(batch.num_rows)])
+        if bad:
+            keep = pa.array([i not in found.reasons for i in range(batch.num_rows)])
             times = times.filter(keep)
-            columns = [SourceColumn(c.name, c.type, c.values.filter(keep)) for c in columns]
+            columns = [replace(column, values=column.values.filter(keep)) for column in columns]
             devices = None if devices is None else devices.filter(keep)
-        return SourceBatch(times, columns, devices, bad, first_row + batch.num_rows, position, notes, lost)
+        stop_row = first_row + batch.num_rows
+        return SourceBatch(times, columns, devices, bad, stop_row, position, found.notes, found.rounded)
 
     def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
         """Find the column of times, and those of values."""
         options = self._options
-        self._time = options.time_columns or (find_time_column(batch, options.device_column, self._reader, self._file),)
+        self._time = options.time_columns or (
+            find_time_column(batch, options.device_column, self._reader, self._file, notes),
+        )
         apart = {*self._time, options.device_column}
         wanted = {*options.names, *options.types, *(options.only or ())}
         for name in unnamed_indexes(batch.schema):
@@ -212,28 +234,28 @@ class Layout:
 
     # ------------------------------------------------------------------ times and devices
 
-    def _times(self, batch: pa.RecordBatch, reasons: dict[int, str], notes: list[str]) -> pa.Array:
+    def _times(self, batch: pa.RecordBatch, found: _Findings) -> pa.Array:
         header = " ".join(self._time)
         if len(self._time) == 1:
             column = plain(batch.column(header), header)
         else:
             texts = [pc.utf8_trim_whitespace(batch.column(name).cast(pa.string())) for name in self._time]
             column = pc.binary_join_element_wise(*texts, " ")
-        times, misfit = self._reader.times(column, notes)
+        times, misfit = self._reader.times(column, found.notes)
         for index in pc.indices_nonzero(pc.is_null(times)).to_pylist():
             value = column[index].as_py()
             absent = value is None or _shown(value) == ""
-            reasons[index] = f"{header}: " + ("there is none" if absent else f"{_shown(value)!r} {misfit}")
+            found.reasons[index] = f"{header}: " + ("there is none" if absent else f"{_shown(value)!r} {misfit}")
         return times
 
-    def _devices(self, batch: pa.RecordBatch, reasons: dict[int, str]) -> pa.DictionaryArray | None:
+    def _devices(self, batch: pa.RecordBatch, found: _Findings) -> pa.DictionaryArray | None:
         header = self._options.device_column
         if header is None:
             return None
         devices = plain(batch.column(header), header).cast(pa.string())
         blank = pc.or_kleene(pc.is_null(devices), pc.equal(devices, ""))
         for index in pc.indices_nonzero(blank).to_pylist():
-            reasons.setdefault(index, f"{header}: there is none")
+            found.reasons.setdefault(index, f"{header}: there is none")
         return devices.dictionary_encode()
 
     def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
@@ -257,49 +279,48 @@ class Layout:
     # ------------------------------------------------------------------ values
 
     def _column(
-        self,
-        header: str,
-        values: pa.Array,
-        share: _Share,
-        times: pa.Array,
-        reasons: dict[int, str],
-        notes: list[str],
-        lost: list[Rounded],
+        self, header: str, values: pa.Array, share: _Share, times: pa.Array, found: _Findings
     ) -> list[SourceColumn]:
-        """The share's values of a column, if there are any; bad ones go into `reasons`, rounded ones into `lost`."""
+        """The share's values of a column, if there are any."""
         if share.mask is not None:
             values = pc.if_else(share.mask, values, pa.scalar(None, values.type))
         if values.null_count == len(values):
             return []
-        type_ = self._type(header, values, share, times, notes)
+        type_ = self._type(header, values, share, times, found.notes)
         if type_ is None:
             return []
-        converted = self._converted(values, type_, notes)
-        self._note_misfits(header, values, converted, type_, reasons)
+        converted = self._converted(values, type_, found.notes)
+        if converted.null_count > values.null_count:
+            self._note_misfits(header, values, converted, type_, found)
         name = self._options.names.get(header, header)
         if type_ is DataType.DOUBLE and (is_text(values.type) or pa.types.is_integer(values.type)):
-            inexact = rounded(values, converted, self._options)
-            if inexact:
-                lost.append(Rounded(name, header, len(inexact), inexact[0], share.known is not None))
+            lost = rounded(values, converted, self._options)
+            if lost:
+                found.rounded.append(Rounded(name, header, len(lost), lost[0], share.known is not None))
         return [SourceColumn(name, type_, converted)] if converted.null_count < len(converted) else []
 
     def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
         """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""
         asked, stated = self._asked.get(header), self._stated.get(header)
-        said = (share.known, asked, stated, self._inferred.get(header))
-        type_ = next((one for one in said if one is not None), None)  # BOOLEAN is 0
         if share.known is not None and asked not in (None, share.known):
+            path = self._path(header, share)
             raise SourceError(
-                f"{self._file}: --type {header}={asked.name}, but {self._path(header, share)} is {share.known.name}: "
-                "leave --type out, and the values are read as that"
+                f"{self._file}: --type {header}={asked.name}, but {path} is {share.known.name}: leave --type out, "
+                f"or DROP TIMESERIES {path}, which removes its points, too"
             )
-        if type_ is not None and stated is not None and type_ is not stated:
-            self._check_stated(header, values.type, stated, type_, share, notes)
+        said = (share.known, asked, stated, self._inferred.get(header))
+        type_ = next((one for one in said if one is not None), None)  # not by `or`: BOOLEAN is 0
         if type_ is None:
-            type_, note = inferred_type(header, values.filter(times.is_valid()), self._options, self._file)
-            notes += [note] if note else []
-            if type_ is not None:
-                self._inferred[header] = type_
+            return self._infer(header, values.filter(times.is_valid()), notes)
+        if stated not in (None, type_):
+            self._check_stated(header, values.type, stated, type_, share, notes)
+        return type_
+
+    def _infer(self, header: str, values: pa.Array, notes: list[str]) -> DataType | None:
+        type_, note = inferred_type(header, values, self._options, self._file)
+        if type_ is not None:
+            self._inferred[header] = type_
+        notes += [note] if note else []
         return type_
 
     def _check_stated(
@@ -327,17 +348,19 @@ class Layout:
             return self._reader.timestamps(values, notes).cast(pa.int64())
         return cast(values, type_, TIME_UNITS[self._options.unit])
 
-    @staticmethod
     def _note_misfits(
-        header: str, values: pa.Array, converted: pa.Array, type_: DataType, reasons: dict[int, str]
+        self, header: str, values: pa.Array, converted: pa.Array, type_: DataType, found: _Findings
     ) -> None:
-        if converted.null_count == values.null_count:
-            return
         lost = pc.and_(pc.is_null(converted), pc.is_valid(values))
         if is_text(values.type) and type_ not in STRING_TYPES:
-            lost = pc.and_(lost, pc.not_equal(pc.utf8_trim_whitespace(values), ""))
+            text = pc.utf8_trim_whitespace(values)
+            lost = pc.and_(lost, pc.not_equal(text, ""))
+            if type_ in NUMERIC_TYPES and header not in self._asked:
+                fit = len(converted) - converted.null_count
+                present = without_blank(text).drop_null()
+                refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
         for index in pc.indices_nonzero(lost).to_pylist():
-            reasons.setdefault(index, f"{header}: {_shown(values[index].as_py())!r} is no {type_.name}")
+            found.reasons.setdefault(index, f"{header}: {_shown(values[index].as_py())!r} is no {type_.name}")
 
 
 def _shown(value: object) -> object:

@@ -85,14 +85,14 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
     """Texts as values of any type but TIMESTAMP; null where a text is none."""
     if type_ in STRING_TYPES:
         return column
-    text = without_blank(pc.utf8_trim_whitespace(column))
+    text = pc.utf8_trim_whitespace(column)
     if type_ is DataType.BLOB:
         return _bytes_of(text)
     if type_ in (DataType.INT32, DataType.INT64):
         return whole_numbers(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
     if type_ in FLOATING_TYPES:
         return _floats(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
-    return cast_fitting(text, arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+    return cast_fitting(without_blank(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
 
 
 def without_blank(text: pa.Array) -> pa.Array:
@@ -210,13 +210,17 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
         return _number_type(header, numbers)
     if matches(text, _BOOLEAN) == len(text):
         return DataType.BOOLEAN, ""
-    commas = pc.match_substring_regex(text, _COMMA_NUMBER)
-    if options.decimal == "." and 2 * (count + pc.sum(commas).as_py()) > len(text) and pc.any(commas).as_py():
-        raise SourceError(
-            f"{file}: {header}: {text.filter(commas)[0].as_py()!r} looks like a number with a decimal comma: "
-            f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
-        )
+    remedy = f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
+    refuse_decimal_commas(f"{file}: {header}", text, count, options, remedy)
     return DataType.TEXT, _odd_word(header, text, numbers) if 2 * count > len(text) else ""
+
+
+def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
+    """Raise SourceError if most texts are numbers, so many with a point, and some with a decimal comma."""
+    commas = pc.match_substring_regex(text, _COMMA_NUMBER)
+    if options.decimal == "." and 2 * (numbers + pc.sum(commas).as_py()) > len(text) and pc.any(commas).as_py():
+        odd = text.filter(commas)[0].as_py()
+        raise SourceError(f"{where}: {odd!r} looks like a number with a decimal comma: {remedy}")
 
 
 def _number_type(header: str, numbers: pa.Array) -> tuple[DataType, str]:

@@ -31,9 +31,11 @@ def named_time_column(names: Collection[str]) -> str | None:
     return next((lower[name] for name in TIME_NAMES if name in lower), None)
 
 
-def find_time_column(head: pa.RecordBatch, device_column: str | None, reader: TimeReader, file: str) -> str:
-    """The column of times of a file that begins with these rows. Raises SourceError."""
-    types = {field.name: field.type for field in head.schema if field.name != device_column}
+def find_time_column(
+    head: pa.RecordBatch, device_column: str | None, reader: TimeReader, file: str, notes: list[str]
+) -> str:
+    """The column of times of a file that begins with these rows; a note says if it was guessed. Raises SourceError."""
+    types: dict[str, pa.DataType] = {field.name: field.type for field in head.schema if field.name != device_column}
     stamps = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
     named = named_time_column(types)
     if stamps:
@@ -48,7 +50,13 @@ def find_time_column(head: pa.RecordBatch, device_column: str | None, reader: Ti
         for name, type_ in types.items()
         if pa.types.is_date(type_) or (is_text(type_) and reader.are_times(rows.column(name).cast(pa.string())))
     ]
-    return first if first in written or not written else _only(written, file)
+    if first in written or not written:
+        return first
+    found = _only(written, file)
+    notes.append(
+        f"the times are those of {found!r}, the only column of texts that are times; --time-column names another"
+    )
+    return found
 
 
 def _only(candidates: list[str], file: str) -> str:

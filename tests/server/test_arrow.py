@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.arrow import arrow_schema, columns_of, to_arrow, to_column, to_times
+from saros_server.arrow import arrow_schema, columns_of, data_type_of, to_arrow, to_column, to_times
 from saros_storage.block import Block, Column, TextArray
 from saros_storage.errors import UserMistake
 from saros_storage.types import DataType, TimeUnit
@@ -88,6 +88,22 @@ def test_bytes_that_are_no_text_are_shown_as_u_fffd_and_the_values_beside_them_a
 def test_columns_of_clients(values: object, type_: DataType, expected: list[object]) -> None:
     column = to_column("s", values, MS)
     assert (type_, expected) == (column.type, column.to_list())
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        (pa.dictionary(pa.int8(), pa.string()), DataType.TEXT),
+        (pa.string_view(), DataType.TEXT),
+        (pa.binary_view(), DataType.BLOB),
+        (pa.uint16(), DataType.INT32),
+        (pa.timestamp("s"), DataType.TIMESTAMP),
+        (pa.list_(pa.int8()), None),
+        (pa.null(), None),
+    ],
+)
+def test_arrow_types_make_series_of_a_type(type_: pa.DataType, expected: DataType | None) -> None:
+    assert expected == data_type_of(type_)
 
 
 def test_columns_that_cannot_be_stored_are_refused() -> None:

@@ -299,6 +299,15 @@ def test_a_value_that_does_not_fit_an_existing_series_is_told_with_line_column_a
     assert [(1, 1, date(2024, 2, 29))] == rows(tmp_path, "select i, day from root.a.d")
 
 
+def test_decimal_commas_are_refused_for_existing_series_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    define(tmp_path, "create timeseries root.a.d.v FLOAT")
+    (tmp_path / "p.csv").write_text("time;v\n2024-01-01;20,5\n2024-01-02;21\n")
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    assert "p.csv: v: '20,5' looks like a number with a decimal comma: say --decimal ,\n" in capsys.readouterr().err
+    assert 0 == run(tmp_path, "--device", "root.a.d", "--decimal", ",", str(tmp_path / "p.csv"))
+    assert [20.5, 21.0] == [row[1] for row in rows(tmp_path, "select v from root.a.d")]
+
+
 def test_an_option_that_contradicts_a_series_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     define(tmp_path, "create timeseries root.a.d.`p in` INT32")
     (tmp_path / "p.csv").write_text("time,p in\n1,1\n")

@@ -355,6 +355,8 @@ def test_the_column_of_times_of_a_csv_is_found_by_name_then_by_its_texts(
 ) -> None:
     batch = read(tmp_path, f"{header}\n{row}\n", time_format=format_)
     assert set(header.split(",")) - {time} == set(values(batch))
+    guessed = time in ("recorded_at", "Datum")
+    assert [f"the times are those of '{time}'"] * guessed == [note.partition(",")[0] for note in batch.notes]
 
 
 def test_two_columns_of_texts_that_are_times_are_ambiguous(tmp_path: Path) -> None:
