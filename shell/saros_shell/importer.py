@@ -129,11 +129,13 @@ def main(arguments: Sequence[str]) -> int:
                 "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
                 "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
             )
-    report.notes += map(rounded_note, report.rounded.values())
+    report.notes[:0] = map(rounded_note, report.rounded.values())
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
     for note in report.notes[:NOTES_SHOWN_MAX]:
         sys.stderr.write(f"note: {note}\n")
+    if len(report.notes) > NOTES_SHOWN_MAX:
+        sys.stderr.write(f"and {counted(len(report.notes) - NOTES_SHOWN_MAX, 'more note')}\n")
     if report.bad_times:
         sys.stderr.write(
             "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'; --time-column in which "

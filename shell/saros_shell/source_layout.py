@@ -221,15 +221,16 @@ class Layout:
             type_ = schema.field(name).type
             t = pa.types
             if not (t.is_timestamp(type_) or t.is_integer(type_) or t.is_date(type_) or is_text(type_)):
+                word = self._stated[name].name if name in self._stated else type_
                 raise SourceError(
-                    f"{self._file}: column {name!r} is {type_}, which is no time: --time-column NAME says which column "
+                    f"{self._file}: column {name!r} is {word}, which is no time: --time-column NAME says which column "
                     "holds the times"
                 )
         for name in self._values:
             type_ = schema.field(name).type
             if data_type_of(type_) is None and not pa.types.is_null(type_):
                 raise SourceError(
-                    f"{self._file}: column {name!r} is {type_}, which no series can be: name the others with --columns"
+                    f"{self._file}: column {name!r} is {type_}, which no series can hold: list the others in --columns"
                 )
 
     # ------------------------------------------------------------------ times and devices

@@ -403,6 +403,14 @@ def test_numbers_that_a_double_rounds_are_told_with_the_remedy(
     assert f"{said}its series is of that type\n" == capsys.readouterr().err
 
 
+def test_notes_beyond_those_shown_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"s{i}" for i in range(12)]
+    (tmp_path / "p.csv").write_text(f"time,{','.join(names)}\n2024-01-01{f',{2**60}' * 12}\n")
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
+    notes = capsys.readouterr().err.splitlines()
+    assert (names[:10], "and 2 more notes") == ([n.split()[1] for n in notes[:-1]], notes[-1])
+
+
 def test_the_summary_names_types_of_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stamps = pa.array([1], pa.timestamp("ms"))
     columns = {

@@ -304,7 +304,7 @@ def test_columns_without_values_are_left_out(tmp_path: Path) -> None:
 
 def test_columns_that_no_series_can_hold_are_named_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(
-        SourceError, match=r"column 'v' is list<.*>, which no series can be: name the others with --col"
+        SourceError, match=r"column 'v' is list<.*>, which no series can hold: list the others in --col"
     ):
         table(tmp_path, {"time": STAMPS, "v": pa.array([[1], [2]])})
 
@@ -335,7 +335,7 @@ def test_of_several_columns_of_timestamps_one_must_be_called_as_times_are(tmp_pa
 
 
 def test_a_column_that_holds_no_times_is_named_with_the_option(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="column 'v' is double, which is no time: --time-column NAME says which"):
+    with pytest.raises(SourceError, match="column 'v' is DOUBLE, which is no time: --time-column NAME says which"):
         table(tmp_path, {"v": pa.array([1.5, 2.5]), "w": pa.array([1, 2])})
 
 
