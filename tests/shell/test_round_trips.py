@@ -209,3 +209,20 @@ def test_a_server_tells_the_types_of_its_series(tmp_path: Path, served: str) -> 
             connection.execute(f"delete from {device}.*")
         assert 0 == run_import(tmp_path, served, "--device", device, str(file))
         assert bits(values) == bits(read(served, device))
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_times_come_back_in_the_unit_of_the_database(tmp_path: Path, unit: str, format_: str) -> None:
+    folder, file = str(tmp_path / "a"), tmp_path / f"pump.{format_}"
+    moments = pa.array([0, -1, None, 1_709_164_800_123_456_789 // {"us": 1_000, "ns": 1}[unit]])
+    with saros.connect(folder, options={"time_unit": unit}) as connection:
+        times = moments.fill_null(7).to_numpy()
+        connection.insert("root.plant.pump", times, {"s": moments.cast(pa.timestamp(unit, "UTC")), "row": times})
+        expected = connection.execute("select row, s from root.plant.pump").fetch_arrow()
+    run_export(folder, file, "--zone", "Asia/Kolkata")
+    with saros.connect(folder) as connection:
+        connection.execute("delete from root.plant.pump.*")
+    assert 0 == run_import(tmp_path, folder, "--device", "root.plant.pump", str(file))
+    with saros.connect(folder) as connection:
+        assert expected.equals(connection.execute("select row, s from root.plant.pump").fetch_arrow())
