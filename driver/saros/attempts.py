@@ -8,7 +8,10 @@
 What changes nothing may be sent again anywhere. A write that a node may have carried out carries a number, and may be
 sent again only to nodes that share the memory in which that number would be found: the same process of a node, or the
 same cluster. Otherwise nobody knows, and the error is 2018 OUTCOME_UNKNOWN. A call after which `LOST_MAX` connections
-broke is not sent again: it may be what breaks the nodes.
+broke is not sent again: it may be what breaks the nodes. An insert is also sent again after a 2018 of a cluster's node.
+
+The error of a call that failed at several nodes is what a node answered last. If none did, it names the addresses, and
+how long each has been silent.
 
 Pure: the caller passes `now` (seconds).
 """
@@ -34,6 +37,15 @@ _KILLED = 715
 _NOT_SENT = "failed to connect"
 #: What gRPC says of a call that this process broke off.
 _CANCELLED_HERE = ("Locally cancelled", "Channel closed")
+#: An attempt to connect is given up after this.
+CONNECT_MS = 3_000
+#: What gRPC says of a frozen node, and how long that has been silent by then.
+_SILENT_S = {
+    "ping timeout": (protocol.KEEPALIVE_MS + protocol.KEEPALIVE_TIMEOUT_MS) / 1e3,
+    "attempt timed out": CONNECT_MS / 1e3,
+}
+#: A shorter silence is not mentioned.
+_SILENCE_MIN_S = 1.0
 #: What gRPC answers in the place of a service that never saw the call.
 _REFUSED = frozenset({"RESOURCE_EXHAUSTED", "UNIMPLEMENTED", "UNAUTHENTICATED", "PERMISSION_DENIED"})
 
@@ -43,13 +55,16 @@ class Failure:
     """A failed attempt.
 
     `lost`: the connection broke; `effect`: the node may have carried the call out; `unreached`: there was no
-    connection.
+    connection; `said`: the error is the node's own answer; `silence`: gRPC's words for the lack of an answer.
     """
 
     error: DatabaseError
-    lost: bool
-    effect: bool
+    address: str
+    lost: bool = False
+    effect: bool = False
     unreached: bool = False
+    said: bool = False
+    silence: str = ""
 
     @property
     def retryable(self) -> bool:
@@ -63,24 +78,41 @@ def failure_of(error: grpc.RpcError, address: str) -> Failure:
     code = dict(error.trailing_metadata() or ()).get(protocol.CODE_KEY)
     if code is not None:
         number = int(code)
-        return Failure(database_error(details, number), lost=False, effect=number == UNREACHABLE)
+        effect = number in (UNREACHABLE, OUTCOME_UNKNOWN)
+        return Failure(database_error(details, number), address, effect=effect, said=True)
     match error.code().name:
         case "UNAVAILABLE":
-            sent = _NOT_SENT not in details
-            said = OperationalError(f"no Saros node answers at {address}: {details}", UNREACHABLE)
-            return Failure(said, lost=sent, effect=sent, unreached=not sent)
+            return _unanswered(address, details)
         case "DEADLINE_EXCEEDED":
-            said = OperationalError(f"the node at {address} did not answer in time", UNREACHABLE)
-            return Failure(said, lost=False, effect=True)
+            late = OperationalError(f"the node at {address} did not finish the call in time", UNREACHABLE)
+            return Failure(late, address, effect=True)
         case "CANCELLED" if details.startswith(_CANCELLED_HERE):
             # The caller's own wish: it is told just that.
-            return Failure(cancelled(), lost=False, effect=False)
+            return Failure(cancelled(), address)
         case "CANCELLED":  # by a node that ends
-            said = OperationalError(f"the node at {address} broke the call off: {details}", UNREACHABLE)
-            return Failure(said, lost=True, effect=True)
+            ended = OperationalError(f"the node at {address} broke the call off: {details}", UNREACHABLE)
+            return Failure(ended, address, lost=True, effect=True)
         case name:
-            said = OperationalError(f"the call to {address} failed: {details}", _FAILED)
-            return Failure(said, lost=False, effect=name not in _REFUSED)
+            refused = OperationalError(f"the call to {address} failed: {details}", _FAILED)
+            return Failure(refused, address, effect=name not in _REFUSED)
+
+
+def _unanswered(address: str, details: str) -> Failure:
+    """The connection broke, or there was none."""
+    sent = _NOT_SENT not in details
+    error = _silent(address, details, _silent_s(details))
+    return Failure(error, address, lost=sent, effect=sent, unreached=not sent, silence=details)
+
+
+def _silent(address: str, silence: str, seconds: float) -> OperationalError:
+    if seconds < _SILENCE_MIN_S:
+        return OperationalError(f"no Saros node answers at {address}: {silence}", UNREACHABLE)
+    return OperationalError(f"the node at {address} has not answered for {seconds:.0f} s: {silence}", UNREACHABLE)
+
+
+def _silent_s(silence: str) -> float:
+    """How long a node had been silent when gRPC said this."""
+    return next((seconds for words, seconds in _SILENT_S.items() if words in silence), 0.0)
 
 
 def cancelled() -> OperationalError:
@@ -105,13 +137,16 @@ class Attempts:
     """See the module. One per call."""
 
     def __init__(self, patience_s: float, *, write: bool = False, deadline: float | None = None) -> None:
-        """`deadline`: when to give up; None: `patience_s` after the first failure."""
+        """`deadline`: when to give up, for an insert; None: `patience_s` after the first failure."""
         self._patience_s = patience_s
         self._write = write
+        self._insert = deadline is not None
         self._lost = 0
         #: Where the write may have been carried out.
         self._memory: Memory | None = None
         self.deadline = deadline
+        #: By address, in the order of time: its last failure, and since when it has been silent.
+        self._failures: dict[str, tuple[Failure, float]] = {}
 
     def check_node(self, memory: Memory) -> None:
         """Before the call is sent to a node. Raises OperationalError (2018) if it might be carried out twice."""
@@ -126,12 +161,37 @@ class Attempts:
             self._lost += failure.lost
         if self.deadline is None:
             self.deadline = now + self._patience_s
-        last = not failure.retryable or self._lost >= LOST_MAX or now >= self.deadline
+        self._note(failure, now)
+        last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or now >= self.deadline
+        error = self._error(failure, now) if last else failure.error
         undecided = failure.retryable or status_of(failure.error.code).error_class is ErrorClass.OPERATIONAL
         if undecided and self._memory is not None and (last or not self._memory.kept):
-            raise _unknown(str(failure.error)) from failure.error
+            raise (error if error.code == OUTCOME_UNKNOWN else _unknown(str(error))) from failure.error
         if last:
-            raise failure.error
+            raise error
+
+    def _may_repeat(self, failure: Failure, memory: Memory | None) -> bool:
+        unknown = failure.error.code == OUTCOME_UNKNOWN and memory is not None and memory.is_shared
+        return failure.retryable or (unknown and self._insert)
+
+    def _note(self, failure: Failure, now: float) -> None:
+        earlier, since = self._failures.pop(failure.address, (None, 0.0))
+        if earlier is None or not (earlier.silence and failure.silence):
+            since = now - _silent_s(failure.silence)
+        self._failures[failure.address] = failure, since
+
+    def _error(self, failure: Failure, now: float) -> DatabaseError:
+        """The error that tells most: see the module."""
+        if not failure.retryable:
+            return failure.error
+        answers = [found.error for found, _ in self._failures.values() if found.said]
+        if answers:
+            return answers[-1]
+        silent = [
+            _silent(address, found.silence, now - since) if found.silence else found.error
+            for address, (found, since) in self._failures.items()
+        ]
+        return OperationalError("; ".join(map(str, silent)), UNREACHABLE)
 
 
 def _unknown(why: str) -> OperationalError:

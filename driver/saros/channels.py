@@ -14,21 +14,25 @@ from pathlib import Path
 import grpc
 from grpc.experimental import ChannelOptions
 
+from saros.attempts import CONNECT_MS
 from saros.errors import InterfaceError
 from saros.together import Together
 from saros_wire import protocol
 from saros_wire.per_process import PerProcess
 
-_OPTIONS = [
+OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
-    # A node that came back is found within a second; one whose machine is gone is given up after three.
+    # A node that came back is found within a second; one that is frozen or gone is given up after three.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 3_000),
+    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # A machine that vanished while a call waits is noticed after 20 s.
-    ("grpc.keepalive_time_ms", 15_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    # A node that is frozen, or whose machine vanished, is noticed while a call waits. An idle channel sends no pings.
+    ("grpc.keepalive_time_ms", protocol.KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", protocol.KEEPALIVE_TIMEOUT_MS),
+    # The larger of the two counts, and this one is a minute by default.
+    ("grpc.http2.ping_timeout_ms", protocol.KEEPALIVE_TIMEOUT_MS),
+    # A call that waits long sends no data: without this, pings would stop after two.
     ("grpc.http2.max_pings_without_data", 0),
     # A channel that could not connect keeps others of the process from trying: each tries by itself.
     ("grpc.use_local_subchannel_pool", 1),
@@ -86,8 +90,8 @@ class Lease:
 
 def _open(address: str, authority: bytes | None) -> grpc.Channel:
     if authority is None:
-        return grpc.insecure_channel(address, options=_OPTIONS)
-    return grpc.secure_channel(address, grpc.ssl_channel_credentials(authority), options=_OPTIONS)
+        return grpc.insecure_channel(address, options=OPTIONS)
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(authority), options=OPTIONS)
 
 
 def read_authority(file: str | None) -> bytes | None:

@@ -48,11 +48,15 @@ _COLD_SECONDS = 3.0
 _JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 #: A signal that another thread was given does not wake the main one: it looks so often whether there was one.
 _LOOK_SECONDS = 0.5
-_OPTIONS = [
+#: Of the gRPC server.
+OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
     ("grpc.so_reuseport", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    # gRPC closes connections that ping more often than this, or while they carry no call. The last ping of a call may
+    # arrive after the call's end.
+    ("grpc.http2.min_ping_interval_without_data_ms", protocol.KEEPALIVE_MS // 2),
+    ("grpc.keepalive_permit_without_calls", 1),
 ]
 
 
@@ -86,7 +90,7 @@ class Server:
         self._service = ClientService(folder, clock or SystemClock(), authentication=authenticated)
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),
-            options=_OPTIONS,
+            options=OPTIONS,
             maximum_concurrent_rpcs=CALLS_MAX,
         )
         self._server.add_generic_rpc_handlers((self._service.handlers(),))

@@ -25,7 +25,7 @@ from saros import attempts, channels, remote
 from saros.sequences import Sequences
 from saros_server import statements
 from saros_server.requests_runner import Requests
-from saros_server.server import Server
+from saros_server.server import OPTIONS, Server
 from saros_server.service import ClientService
 from saros_storage.clock import SystemClock
 from saros_wire import protocol
@@ -42,7 +42,7 @@ class Node(grpc.ServerInterceptor):
         self.calls: Counter[str] = Counter()
         #: Called with a reply; what it returns is sent. It may raise `Lost`.
         self.change: dict[str, Callable] = {}
-        self._server = grpc.server(ThreadPoolExecutor(32), interceptors=[self])
+        self._server = grpc.server(ThreadPoolExecutor(32), interceptors=[self], options=OPTIONS)
         self._server.add_generic_rpc_handlers((self.service.handlers(),))
         self.address = f"{HOST}:{port or free_ports(1)[0]}"
         if credentials is None:

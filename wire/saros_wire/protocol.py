@@ -13,7 +13,8 @@
     Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
     SyncBegin SyncChunk SyncCommit      a round of the sync tool: what is lacking of it; bytes; that it be shown
 
-Calls other than Open, Ping and InsertTogether carry the session's token in their metadata. Errors end a call with a
+Calls other than Open, Ping and InsertTogether carry the session's token in their metadata; inserts (columns or INSERT)
+also say how many milliseconds the node may wait for a group without a leader. Errors end a call with a
 status whose trailing metadata has the code of `status.py`. Pure: any thread.
 """
 
@@ -51,6 +52,10 @@ STREAMS = frozenset({EXECUTE, REST, FREEZE, FETCH})
 #: Bytes of one message of Freeze.
 FREEZE_BYTES = 1 << 20
 DEFAULT_PORT = 6667
+#: A client pings a node that has sent nothing for `KEEPALIVE_MS` while a call waits, and gives the connection up
+#: `KEEPALIVE_TIMEOUT_MS` later: a frozen process or a vanished machine is noticed within 5 s. A node whose threads all
+#: compute answers pings nevertheless: gRPC does that outside of the interpreter.
+KEEPALIVE_MS, KEEPALIVE_TIMEOUT_MS = 2_000, 2_500
 #: Contents that an answer to SyncBegin or SyncCommit names as lacking, and devices that it names as refused.
 SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
 #: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
@@ -60,6 +65,8 @@ INSERT_BYTES = 8 << 20
 #: Inserts that travel together: so many, and of so many bytes unless it is one. A node refuses more of them.
 TOGETHER_MAX, TOGETHER_BYTES = 64, 4 << 20
 SESSION_KEY, CODE_KEY, END_KEY = "saros-session-bin", "saros-code", "saros-end-bin"
+#: How long a node of a cluster waits, at an insert, for a group to have a leader and to confirm; absent: as it likes.
+LEADER_WAIT_KEY = "saros-leader-wait-ms"
 DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 _INT64 = 1 << 63
 _NANOSECONDS = 1_000_000_000
