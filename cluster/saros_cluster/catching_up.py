@@ -29,9 +29,9 @@ from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.schema_news import SchemaNews
 from saros_cluster.growth.topology import META
 from saros_cluster.host import GroupHost, NotHere
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import NoLeader
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.replicas import Replicas
 from saros_cluster.routes import Routes
@@ -137,23 +137,30 @@ class CatchingUp:
                 try:
                     index = read.result(max(self._left(deadline_ns), 0.001))
                 except FutureTimeoutError:
-                    raise NoLeader(group, _NOT_IN_TIME) from None
+                    raise self._no_leader(group, _NOT_IN_TIME) from None
                 except NotHere as error:
                     if self._is_gone(group):
                         continue
                     if group in self._routes.now.groups and not self.is_here(group):  # it was left meanwhile
                         found[group] = self._ask(group, deadline_ns)
                         continue
-                    raise NoLeader(group, str(error)) from error
+                    raise self._no_leader(group, str(error)) from error
                 if index is not None:
                     found[group] = index
                 elif self._left(deadline_ns) > 0:
                     waiting.append(group)
                 else:
-                    raise NoLeader(group, _NOT_IN_TIME)
+                    raise self._no_leader(group, _NOT_IN_TIME)
             if waiting:
                 time.sleep(_PAUSE_SECONDS)
         return found
+
+    def _no_leader(self, group: GroupId, why: str) -> NoLeader:
+        routing = self._routes.now
+        members = routing.members(group)
+        silent = [node for node in members if node != self._node and self._is_down(node)]
+        databases = [path for path in self._schema.tree.databases() if routing.schema_group(path) == group]
+        return NoLeader(group, why, members, silent, databases)
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
@@ -211,7 +218,7 @@ class CatchingUp:
             time.sleep(_PAUSE_SECONDS)
         if self._is_gone(group):
             return 0
-        raise NoLeader(group, why)
+        raise self._no_leader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
         """The member's answer; None if another thread learned of the schema meanwhile: ask again."""

@@ -24,6 +24,7 @@ from saros_cluster.entries import Entries
 from saros_cluster.growth.commands import GrowthCommand
 from saros_cluster.growth.topology import META
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.loading import Here, abandon, load_file
 from saros_cluster.machine import Lost, Outcome, Overtaken
 from saros_cluster.merges import MergeHere, Stopped
@@ -33,7 +34,7 @@ from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Gr
 from saros_cluster.partly import refused_at_last
 from saros_cluster.peers import CallHandler, Peers
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE, NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import PROPOSE, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.registering import Registering, devices_of
 from saros_cluster.replicas import Replicas
@@ -132,7 +133,7 @@ class ClusterDatabase:
         self._catching_up = catching_up = CatchingUp(
             parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
         )
-        self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool)
+        self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool, clock)
         self.dropping = Dropping(schema, routes, parts.proposer, self.entries, catching_up, clock)
         self._registering = Registering(schema, routes, self.entries, self.dropping, catching_up)
         self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping)
@@ -290,7 +291,7 @@ class ClusterDatabase:
         try:
             self.see_users(seconds)
         except NoLeader as error:
-            raise OutcomeUnknown(META, error.message) from error
+            raise error.unknown() from error
 
     def grow(self, step: GrowthCommand) -> None:
         """Take a step of a change of the cluster; it shows here when this returns.

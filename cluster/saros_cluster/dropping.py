@@ -17,8 +17,9 @@ from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.entries import Entries
 from saros_cluster.growth.topology import META
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
-from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import DEADLINE_SECONDS, Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routes import Routes
 from saros_cluster.routing import Routing
@@ -145,7 +146,7 @@ class Dropping:
             if overtaken is None:
                 raise
             # Some groups may have done their part before.
-            raise OutcomeUnknown(error.group, error.why) from error
+            raise error.unknown() from error
         assert overtaken is not None
         raise overtaken
 

@@ -18,6 +18,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 
 from saros_cluster.catching_up import CatchingUp
@@ -25,12 +26,14 @@ from saros_cluster.data.command import NO_REQUEST, Request, current_request, enc
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.growth.topology import META
+from saros_cluster.leaderless import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_deadline_ns, leader_wait
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
-from saros_cluster.partly import PartlyDone, Parts
-from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.partly import PartlyDone, Parts, databases_in
+from saros_cluster.proposer import Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
+from saros_storage.clock import Clock
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
 
@@ -41,13 +44,16 @@ SEE_SECONDS = 10.0
 class Entries:
     """See the module."""
 
-    def __init__(self, client: int, proposer: Proposer, catching_up: CatchingUp, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, client: int, proposer: Proposer, catching_up: CatchingUp, pool: ThreadPoolExecutor, clock: Clock
+    ) -> None:
         """`client`: of this node's own requests; `pool`: talks to several groups at once."""
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
         self._catching_up = catching_up
         self._pool = pool
+        self._clock = clock
 
     def request(self) -> Request:
         """The client's request, or one of this node's own."""
@@ -75,7 +81,10 @@ class Entries:
 
         def propose(group: GroupId) -> None:
             mutation = mutations[group]
-            self._proposer.propose(group, encode_command(request, mutation, seen, routing.known(group)))
+            try:
+                self._proposer.propose(group, encode_command(request, mutation, seen, routing.known(group)))
+            except (NoLeader, OutcomeUnknown) as error:
+                raise error.named(databases_in(mutation)) from error
             if mutation.tablets:
                 written[group] = mutation
 
@@ -87,16 +96,27 @@ class Entries:
         act: Callable[[GroupId], None],
         done: Parts | None = None,
     ) -> None:
-        """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request."""
+        """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request.
+
+        If the wait for leaders is short, and only some groups have had theirs, the others are waited for in full: a
+        request that is done in part cannot be sent again by those who gave it.
+        """
+        failures = self._failures(mutations, act)
+        late = [group for group, error in failures.items() if isinstance(error, (NoLeader, OutcomeUnknown))]
+        if late and len(late) == len(failures) < len(mutations) and is_leader_wait_short():
+            with leader_wait(None):
+                failures = self._failures(late, act)
+        raise_failures(mutations, failures, done or {})
+
+    def _failures(self, groups: Collection[GroupId], act: Callable[[GroupId], None]) -> dict[GroupId, StorageError]:
         results: dict[GroupId, Callable[[], object]]
-        if len(mutations) == 1:
-            results = {group: partial(act, group) for group in mutations}
+        if len(groups) == 1:
+            results = {group: partial(act, group) for group in groups}
         else:
-            running = {group: self._pool.submit(act, group) for group in mutations}
+            running = {group: self._pool.submit(copy_context().run, act, group) for group in groups}
             wait(running.values())
             results = {group: future.result for group, future in running.items()}
-        failures = {group: error for group, result in results.items() if (error := _failure(result)) is not None}
-        raise_failures(mutations, failures, done or {})
+        return {group: error for group, result in results.items() if (error := _failure(result)) is not None}
 
     def change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
         """An entry of the meta group; it shows here when this returns.
@@ -119,13 +139,15 @@ class Entries:
                 self.see(groups)
             raise
         try:
-            self.see(groups)
+            with leader_wait(None):  # it is written: nothing is gained by giving up
+                self.see(groups)
         except NoLeader as error:
-            raise OutcomeUnknown(error.group, error.why) from error
+            raise error.unknown() from error
 
     def see(self, groups: Iterable[GroupId]) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
-        self._catching_up.catch_up(groups, SEE_SECONDS)
+        now_ns = self._clock.monotonic_ns()
+        self._catching_up.catch_up(groups, (leader_deadline_ns(now_ns, SEE_SECONDS) - now_ns) / 1e9)
 
 
 def _failure(result: Callable[[], object]) -> StorageError | None:

@@ -25,8 +25,9 @@ from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.shipments import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
 from saros_cluster.dropping import Dropping
 from saros_cluster.entries import Entries
+from saros_cluster.leaderless import NoLeader, OutcomeUnknown
 from saros_cluster.peers import Unreachable
-from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
 from saros_cluster.sent import refuse_sent

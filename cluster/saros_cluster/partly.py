@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from saros_cluster.raft.messages import GroupId
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Mutation
-from saros_storage.schema import OF_ONE_DEVICE
+from saros_storage.paths import join_nodes, split_path
+from saros_storage.schema import OF_ONE_DEVICE, CreateDatabase
 
 #: Things that a sentence lists.
 _LISTED_MAX = 5
@@ -32,6 +33,13 @@ class PartlyDone(StorageError):
 def refused_at_last(done: Parts, why: UserMistake) -> PartlyDone:
     """A request is refused for good, of which some groups have done this."""
     return PartlyDone(done, {}, str(why), why)
+
+
+def databases_in(mutation: Mutation) -> list[str]:
+    """The databases that rows are for, or that series are made in."""
+    rows = (join_nodes(split_path(placed.tablet.head.device)[: placed.depth]) for placed in mutation.tablets)
+    made = (change.path for change in mutation.changes if isinstance(change, CreateDatabase))
+    return sorted({*rows, *made})
 
 
 def _what(mutation: Mutation) -> str:

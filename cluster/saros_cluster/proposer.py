@@ -5,7 +5,8 @@
     nobody knows             the members in turn
 
 A command carries its request, so that handing it over twice has one effect; therefore everything but an outcome is
-tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have.
+tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. A caller that
+tries again elsewhere shortens the deadline (`leader_wait`).
 
 Thread-safe; runs on the caller's thread.
 """
@@ -17,11 +18,11 @@ import json
 import struct
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.growth.topology import META
 from saros_cluster.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.leaderless import NoLeader, OutcomeUnknown, leader_deadline_ns
 from saros_cluster.machine import Lost, Overtaken
 from saros_cluster.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -40,35 +41,28 @@ _HEAD = struct.Struct("<q")
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
 
-class NoLeader(StorageError):
-    """No leader of a group was found in time; the command had no effect."""
-
-    def __init__(self, group: GroupId, why: str) -> None:
-        name = "the meta group" if group == META else f"group {group}"
-        super().__init__(f"{name} has no leader that can be reached: {why}", code=2017)
-        self.group = group
-        self.why = why
-
-
-class OutcomeUnknown(StorageError):
-    """A command may have had its effect, or may still have it."""
-
-    def __init__(self, group: GroupId, why: str) -> None:
-        super().__init__(f"group {group} has not confirmed the change in time: {why}", code=2018)
-
-
 @dataclass(slots=True)
 class _Search:
-    """Who leads, as far as it is known, and what went wrong last."""
+    """Who leads, as far as it is known, and what went wrong last, other than silence."""
 
     node: NodeId | None
-    why: str = "nobody was asked"
+    why: str = ""
     #: True once a command was handed over and no outcome came back.
     unknown: bool = False
+    #: Nodes that did not answer when they were asked last.
+    silent: set[NodeId] = field(default_factory=set)
+
+    def note_silence(self, error: Unreachable, *, is_down: bool) -> None:
+        """A node gave no answer. One that was reached may just be waiting for other members of the group."""
+        if error.sent and not is_down:
+            self.why = f"node {error.node} has not confirmed it yet"
+            self.silent.discard(error.node)
+        else:
+            self.silent.add(error.node)
 
 
 class Proposer:
-    """See the module; `members` lists the nodes of a group, `sleep` waits some seconds."""
+    """See the module."""
 
     def __init__(
         self,
@@ -78,13 +72,16 @@ class Proposer:
         clock: Clock,
         members: Callable[[GroupId], tuple[NodeId, ...]],
         sleep: Callable[[float], None],
+        is_down: Callable[[NodeId], bool],
     ) -> None:
+        """`members`: the nodes of a group; `sleep`: waits some seconds; `is_down`: for errors, see `Parts.is_down`."""
         self._id = node
         self._host = host
         self._peers = peers
         self._clock = clock
         self._members = members
         self._sleep = sleep
+        self._is_down = is_down
         #: Who answered last, for groups that have no replica here.
         self._leaders: dict[GroupId, NodeId] = {}
 
@@ -95,18 +92,19 @@ class Proposer:
     def propose(self, group: GroupId, data: bytes, seconds: float | None = None) -> None:
         """Return once the command had its effect. Raises UserMistake (it never will), NoLeader, OutcomeUnknown.
 
-        Gives up after some seconds, by default DEADLINE_SECONDS.
+        Gives up after some seconds, by default DEADLINE_SECONDS, and when `leader_wait` ends.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
                 f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
             )
-        deadline_ns = self._clock.monotonic_ns() + int((seconds or DEADLINE_SECONDS) * 1e9)
+        deadline_ns = leader_deadline_ns(self._clock.monotonic_ns(), seconds or DEADLINE_SECONDS)
         search = _Search(self.leader_of(group))
         for turn in itertools.count():
             left = (deadline_ns - self._clock.monotonic_ns()) / 1e9
             if left <= 0:
-                raise (OutcomeUnknown if search.unknown else NoLeader)(group, search.why)
+                failure = OutcomeUnknown if search.unknown else NoLeader
+                raise failure(group, search.why, self._members(group), search.silent)
             if self._attempt(group, data, search, min(left, _ATTEMPT_SECONDS)):
                 return
             self._sleep(min(_PAUSE_SECONDS, left))
@@ -134,7 +132,8 @@ class Proposer:
         except Busy as error:
             search.why, search.node = str(error), node
         except Unreachable as error:
-            search.why, search.unknown = str(error), search.unknown or error.sent
+            search.unknown = search.unknown or error.sent
+            search.note_silence(error, is_down=self._is_down(node))
             self._leaders.pop(group, None)
         except Overtaken as error:
             search.why, search.unknown = str(error), True
@@ -152,7 +151,9 @@ class Proposer:
             answer = self._peers.call(node, PROPOSE, _HEAD.pack(group) + data, seconds)
         except RemoteError as error:
             search.why, search.unknown = str(error), True
+            search.silent.discard(node)
             return False
+        search.silent.discard(node)
         kind, rest = answer[:1], answer[1:]
         if kind == _DONE:
             self._leaders[group] = node

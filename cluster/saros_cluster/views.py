@@ -23,9 +23,9 @@ from saros_cluster.data.ownership import MOVED
 from saros_cluster.dropping import RENEWALS_MAX, TRIPS_SECONDS, Dropping
 from saros_cluster.growth.topology import META
 from saros_cluster.host import NotHere
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.peers import Peers
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import NoLeader
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.questions import ReadTarget
 from saros_cluster.remote.remote_reader import Holder

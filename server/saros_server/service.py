@@ -11,7 +11,7 @@ Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import grpc
 
+from saros_cluster.leaderless import leader_wait
 from saros_server.audit import AuditLog
 from saros_server.client_sessions import ClientSessions
 from saros_server.gate import Gate
@@ -40,6 +41,8 @@ from saros_wire.status import ErrorClass, status_of
 
 #: Calls of clients at a time; there are as many threads for streams.
 CALLS_MAX = 256
+#: Of a wait in milliseconds: more than a day.
+_WAIT_DIGITS = 9
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
 _GRPC_STATUS = {
@@ -173,14 +176,27 @@ class ClientService:
                     case Policy.ANYONE:
                         return method(request, context)
                     case Policy.SESSION:
-                        return method(request, context, self._sessions.find(_token(context), _host(context)))
+                        metadata = _metadata(context)
+                        session = self._sessions.find(_token(metadata), _host(context))
+                        with leader_wait(self._leaders_until_ns(metadata)):
+                            return method(request, context, session)
                     case Policy.PARTS:
                         host = _host(context)
-                        return method(request, lambda token: self._sessions.find(token, host))
+                        with leader_wait(self._leaders_until_ns(_metadata(context))):
+                            return method(request, lambda token: self._sessions.find(token, host))
             except Exception as error:  # noqa: BLE001 (the top of a call)
                 _refuse(context, error)
 
         return run
+
+    def _leaders_until_ns(self, metadata: Mapping[str, object]) -> int | None:
+        """Until when the client lets the node look for leaders; None: it did not say. Raises BadMessage."""
+        text = metadata.get(protocol.LEADER_WAIT_KEY)
+        if text is None:
+            return None
+        if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _WAIT_DIGITS):
+            raise BadMessage(f"{protocol.LEADER_WAIT_KEY} {text!r}: not a number of milliseconds")
+        return self._clock.monotonic_ns() + int(text) * 1_000_000
 
     # ------------------------------------------------------------------ sessions
 
@@ -269,10 +285,14 @@ class ClientService:
         return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of))
 
 
-def _token(context: grpc.ServicerContext) -> bytes:
+def _metadata(context: grpc.ServicerContext) -> dict[str, object]:
+    return dict(context.invocation_metadata())
+
+
+def _token(metadata: Mapping[str, object]) -> bytes:
     """The token in a call's metadata; empty if there is none."""
-    tokens = [value for key, value in context.invocation_metadata() if key == protocol.SESSION_KEY]
-    return tokens[0] if tokens and isinstance(tokens[0], bytes) else b""
+    token = metadata.get(protocol.SESSION_KEY)
+    return token if isinstance(token, bytes) else b""
 
 
 def _host(context: grpc.ServicerContext) -> str:

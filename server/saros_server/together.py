@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 
@@ -109,7 +110,11 @@ class Together:
         if inserting is not None:
             return _UnderWay(part, inserting)
         carry_out = requests.once if part.runs else requests.carry_out
-        return _UnderWay(part, None, self._pool.submit(carry_out, request, partial(part.session.write, part.batch)))
+        return _UnderWay(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
+
+    def _submit(self, act: Callable[..., int], *arguments: object) -> Future[int]:
+        """Carry out something on a thread, in this call's context: as long as the client waits for leaders."""
+        return self._pool.submit(copy_context().run, act, *arguments)
 
     def _outcome(self, found: _UnderWay, deadline: float) -> client_pb2.InsertOutcome:
         """Wait for a part until then; for one without a number, until it is over."""
@@ -138,7 +143,7 @@ class Together:
             requests.end(request, inserting.points)
             return None
         again = partial(_write, part, None if written is False else inserting)
-        return self._pool.submit(requests.carry_out, request, again)
+        return self._submit(requests.carry_out, request, again)
 
     def _done(self, batch: ColumnBatch, points: int) -> client_pb2.InsertOutcome:
         return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))

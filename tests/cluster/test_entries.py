@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.entries import raise_failures
+from saros_cluster.entries import Entries, raise_failures
+from saros_cluster.growth.topology import Node, Topology
+from saros_cluster.leaderless import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_wait
 from saros_cluster.partly import PartlyDone
-from saros_cluster.proposer import NoLeader, OutcomeUnknown
+from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import Routing
 from saros_storage.block import Column
+from saros_storage.clock import SystemClock
 from saros_storage.errors import StorageError, UserMistake
 from saros_storage.mutation import Deletion, Mutation, Placed
 from saros_storage.reading import TimeRange
@@ -44,7 +50,7 @@ def test_a_part_says_what_is_done_and_what_is_not() -> None:
     assert (2020, [ONE, THREE], [TWO]) == (caught.value.code, list(caught.value.done), list(caught.value.failed))
     assert (
         "done in part: done is root.a.d from 1 to 5 (group 1), schema of root.a.e (group 3); "
-        "not done is root.a.d from 100 to 100 (group 2): group 2 has no leader that can be reached: gone"
+        "not done is root.a.d from 100 to 100 (group 2): group 2 has no leader: gone"
     ) == str(caught.value)
 
 
@@ -63,6 +69,44 @@ def test_which_failure_counts(failures: list[StorageError | None], expected: int
     with pytest.raises(StorageError) as caught:
         raise_failures(WRITE, groups, {})
     assert expected == caught.value.code
+
+
+class Groups:
+    """Groups, of which some have no leader unless one waits as long as it takes. Takes the place of a `Proposer`."""
+
+    def __init__(self, *slow: GroupId) -> None:
+        self._slow = slow
+        self.proposed: list[tuple[GroupId, bool]] = []
+
+    def propose(self, group: GroupId, _: bytes) -> None:
+        self.proposed.append((group, is_leader_wait_short()))
+        if group in self._slow and is_leader_wait_short():
+            raise NoLeader(group, "gone", [NodeId(group)])
+
+
+def write_in(groups: Groups, *written: GroupId) -> None:
+    nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
+    with ThreadPoolExecutor(3) as pool:
+        entries = Entries(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
+        mutations = {group: rows(group) for group in written}
+        with leader_wait(SystemClock().monotonic_ns()):
+            entries.propose_all(mutations, entries.own_request(), Routing(Topology.first(nodes, 1, 16), 100))
+
+
+def test_a_write_that_no_group_takes_fails_soon_and_names_group_and_database() -> None:
+    groups = Groups(TWO)
+    with pytest.raises(NoLeader) as caught:
+        write_in(groups, TWO)
+    assert "root.a (group 2: node 2) has no leader: gone" == str(caught.value)
+    assert [(TWO, True)] == groups.proposed
+    with pytest.raises(NoLeader, match=r"root\.a \(group [23]: "):
+        write_in(Groups(TWO, THREE), TWO, THREE)
+
+
+def test_a_write_that_some_groups_took_waits_for_the_others_as_long_as_it_takes() -> None:
+    groups = Groups(TWO)
+    write_in(groups, ONE, TWO)
+    assert [(ONE, True), (TWO, False), (TWO, True)] == sorted(groups.proposed)
 
 
 def test_long_lists_are_cut() -> None:

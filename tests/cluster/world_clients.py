@@ -19,9 +19,9 @@ from cluster.world_network import OUTSIDE, Endpoint
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.host import Busy, NotHere, NotLeader
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import NoLeader
 from saros_cluster.remote.errors import ReadLost
 from saros_storage.block import Block, Column
 from saros_storage.errors import StorageError, StoreClosed, UserMistake

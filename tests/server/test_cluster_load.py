@@ -20,8 +20,9 @@ from saros_cluster import loading
 from saros_cluster.data.command import Request, carrying_out, decode_command
 from saros_cluster.data.shipments import Abandon, Piece
 from saros_cluster.growth.topology import META
+from saros_cluster.leaderless import NoLeader
 from saros_cluster.loading import LoadedInPart
-from saros_cluster.proposer import NoLeader, Proposer
+from saros_cluster.proposer import Proposer
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import Routing
 from saros_storage.errors import UserMistake

@@ -21,8 +21,9 @@ from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_machine import RegionMachine
 from saros_cluster.dropping import Dropping
 from saros_cluster.entries import Entries
+from saros_cluster.leaderless import NoLeader, OutcomeUnknown
 from saros_cluster.machine import Outcome
-from saros_cluster.proposer import NoLeader, OutcomeUnknown, Proposer
+from saros_cluster.proposer import Proposer
 from saros_cluster.raft.messages import Entry, GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.registering import Registering

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_cluster.database import ClusterDatabase
-from saros_cluster.proposer import DEADLINE_SECONDS, NoLeader
+from saros_cluster.leaderless import NoLeader
+from saros_cluster.proposer import DEADLINE_SECONDS
 from saros_cluster.users.commands import Command, Rehash
 from saros_cluster.users.users import Users
 from saros_cluster.views import MID_SECONDS
