@@ -3,7 +3,8 @@
     READ        rows; nothing changes                        yes, anywhere
     REPEATABLE  FLUSH, MERGE: twice does no harm             yes, anywhere
     ZONE        SET TIME ZONE: state of the session          yes, and again wherever the session is opened anew
-    WRITE       all others                                   only with a number that the node remembers
+    INSERT      INSERT: rows                                 only with a number that the node remembers
+    WRITE       all others                                   likewise
 
 Decided by the first words. A statement that is taken for a write by mistake is merely repeated less readily. Pure.
 """
@@ -24,7 +25,13 @@ class Kind(Enum):
     READ = "read"
     REPEATABLE = "repeatable"
     ZONE = "zone"
+    INSERT = "insert"
     WRITE = "write"
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the statement needs a number to be sent again."""
+        return self in (Kind.INSERT, Kind.WRITE)
 
 
 def kind_of(text: str) -> Kind:
@@ -37,6 +44,8 @@ def kind_of(text: str) -> Kind:
         return Kind.REPEATABLE
     if first == "set" and (second == "time_zone" or (second, third) == ("time", "zone")):
         return Kind.ZONE
+    if first == "insert":
+        return Kind.INSERT
     return Kind.WRITE
 
 

@@ -15,7 +15,6 @@ Threads may share a session.
 
 from __future__ import annotations
 
-import itertools
 import random
 import secrets
 import threading
@@ -39,13 +38,21 @@ from saros.nodes import Nodes
 from saros.remedies import remedy
 from saros.sequences import Sequences
 from saros.target import Target
+from saros.together import leader_wait
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
 
 _OPEN_SECONDS = 10.0
-#: A node of a cluster that has not answered a write after this may hang: another one is asked, which is safe there.
+#: A node of a cluster that has not answered an insert after this may hang: another one is asked, which is safe there.
 _HANGS_SECONDS = 5.0
+#: A node looks so long for the leader of an insert's group, so that its answer comes before it is taken for hanging. An
+#: election takes two seconds at most; if one takes longer, the insert is sent again.
+_LEADER_SECONDS = 3.0
+#: An answer may take this much longer than the wait for a leader.
+_ANSWER_SECONDS = 2.0
+#: The first node has at least this, however short the fail-over: it may have to ask all members of a group.
+_LEADER_MIN_SECONDS = 1.0
 #: Saying goodbye is a courtesy.
 _CLOSE_SECONDS = 1.0
 #: Keeping a moment may wait for other nodes to catch up.
@@ -62,6 +69,22 @@ class _Zone:
     """The SET TIME ZONE that holds; compared by identity."""
 
     request: client_pb2.ExecuteRequest
+
+
+class _Window:
+    """The time in which an insert may be tried: the fail-over time from now on, but once in any case."""
+
+    def __init__(self, failover_s: float) -> None:
+        self.deadline = time.monotonic() + failover_s
+        #: Whether an attempt has begun.
+        self.tried = False
+
+    def begin(self) -> tuple[float, float]:
+        """Begin an attempt: the seconds that it has, and those that the node may wait for a leader."""
+        left_s = max(self.deadline - time.monotonic(), 0.0)
+        first, self.tried = not self.tried, True
+        wait_s = min(max(left_s, _LEADER_MIN_SECONDS if first else 0.0), _LEADER_SECONDS)
+        return max(left_s, _HANGS_SECONDS if first else 0.0), wait_s
 
 
 class _Opened:
@@ -85,17 +108,21 @@ class _Opened:
         self._discard_rest = _unary(channel, protocol.DISCARD_REST, client_pb2.DiscardRestReply.FromString)
         self._execute = _stream(channel, protocol.EXECUTE)
 
-    def insert(self, request: bytes, timeout_s: float, *, alone: bool) -> client_pb2.InsertReply:
-        """`alone`: not with others. Raises grpc.RpcError, as the others do."""
+    def insert(self, request: bytes, left_s: float, leader_wait_s: float, *, alone: bool) -> client_pb2.InsertReply:
+        """`left_s`: until the driver gives up; `alone`: not with others. Raises grpc.RpcError, as the others do."""
+        timeout_s = left_s
+        if self.memory.is_shared:
+            timeout_s = min(leader_wait_s + _ANSWER_SECONDS, _HANGS_SECONDS)
         together = self._together
         insert = together.insert if self._takes_several and not alone else together.insert_alone
-        return insert(self._token, request, timeout_s)
+        return insert(self._token, request, timeout_s, leader_wait_s)
 
-    def execute(self, request: client_pb2.ExecuteRequest) -> _Answer:
+    def execute(self, request: client_pb2.ExecuteRequest, leader_wait_s: float | None = None) -> _Answer:
+        metadata = self.metadata if leader_wait_s is None else (*self.metadata, leader_wait(leader_wait_s))
         if not self._asks:
-            stream = self._execute(request, metadata=self.metadata)
+            stream = self._execute(request, metadata=metadata)
             return _Answer(self, client_pb2.ResultHead.FromString(next(stream)), stream)
-        answer = self._ask(request, metadata=self.metadata)
+        answer = self._ask(request, metadata=metadata)
         if answer.rest:
             stream = self._rest(client_pb2.RestRequest(rest=answer.rest), metadata=self.metadata)
             return _Answer(self, answer.head, stream, deque(answer.batches), rest=answer.rest)
@@ -235,10 +262,12 @@ class RemoteSession:
             raise database_error(str(error), 2003) from error
         kind = kind_of(text)
         timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
-        attempts = Attempts(self._failover_s, write=kind is Kind.WRITE)
+        window = _Window(self._failover_s) if kind is Kind.INSERT else None
+        deadline = None if window is None else window.deadline
+        attempts = Attempts(self._failover_s, write=kind.is_write, deadline=deadline)
         with self._lock:
             shown = dict(self._shown)
-        with self._sequences.next() if kind is Kind.WRITE else nullcontext(0) as sequence:
+        with self._sequences.next() if kind.is_write else nullcontext(0) as sequence:
             request = client_pb2.ExecuteRequest(
                 statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown
             )
@@ -247,8 +276,10 @@ class RemoteSession:
             only = None if at is None else at.address
 
             def ask() -> _Answer:
-                read = kind is Kind.READ
-                return self._somewhere(attempts, lambda opened: opened.execute(request), read=read, only=only)
+                def execute(opened: _Opened) -> _Answer:
+                    return opened.execute(request, None if window is None else window.begin()[1])
+
+                return self._somewhere(attempts, execute, read=kind is Kind.READ, only=only)
 
             answer = ask()
         if kind is Kind.ZONE:
@@ -288,18 +319,15 @@ class RemoteSession:
         return sum(self._insert(device, part, aligned) for part in parts_of(times, columns))
 
     def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
-        deadline = time.monotonic() + self._failover_s
-        attempts = Attempts(self._failover_s, write=True, deadline=deadline)
+        window = _Window(self._failover_s)
+        attempts = Attempts(self._failover_s, write=True, deadline=window.deadline)
         with self._sequences.next() as sequence:
             request = message(part, device, sequence, aligned=aligned)
 
-            tried = itertools.count()
-
             def ask(opened: _Opened) -> client_pb2.InsertReply:
-                left = deadline - time.monotonic()
-                seconds = max(min(left, _HANGS_SECONDS) if opened.memory.is_shared else left, 0.0)
-                # What has failed once may be what breaks a node: it does not go with others again.
-                return opened.insert(request, seconds, alone=next(tried) > 0)
+                again = window.tried  # what failed may be what breaks a node: it does not go with others again
+                left_s, leader_wait_s = window.begin()
+                return opened.insert(request, left_s, leader_wait_s, alone=again)
 
             reply = self._somewhere(attempts, ask, device=device)
         if reply.leader:

@@ -83,12 +83,13 @@ Answer = client_pb2.InsertOutcome | Exception
 class _Part:
     """An insert that waits to go, or has gone with others."""
 
-    __slots__ = ("answer", "columns", "deadline", "over", "session")
+    __slots__ = ("answer", "columns", "deadline", "leader_wait_s", "over", "session")
 
-    def __init__(self, session: bytes, columns: bytes, deadline: float) -> None:
+    def __init__(self, session: bytes, columns: bytes, deadline: float, leader_wait_s: float) -> None:
         self.session = session
         self.columns = columns
         self.deadline = deadline
+        self.leader_wait_s = leader_wait_s
         self.over = threading.Event()
         self.answer: Answer | None = None
 
@@ -122,13 +123,16 @@ class Together:
         self._gathered = threading.Condition(self._lock)
         self._gathering = 0
 
-    def insert(self, session: bytes, columns: bytes, timeout_s: float) -> client_pb2.InsertReply:
-        """The node's answer to an Insert. Raises grpc.RpcError; ValueError if the channel is closed."""
+    def insert(self, session: bytes, columns: bytes, timeout_s: float, leader_wait_s: float) -> client_pb2.InsertReply:
+        """The node's answer to an Insert; `leader_wait_s`: how long it may wait for a group without a leader.
+
+        Raises grpc.RpcError; ValueError if the channel is closed.
+        """
         if len(columns) >= ALONE_BYTES:
-            return self.insert_alone(session, columns, timeout_s)
+            return self.insert_alone(session, columns, timeout_s, leader_wait_s)
         now = time.monotonic()
         deadline = now + timeout_s
-        part = _Part(session, columns, deadline)
+        part = _Part(session, columns, deadline, leader_wait_s)
         goes = False
         try:  # from before the call is counted: Ctrl-C may come at any step
             with self._lock:
@@ -141,18 +145,21 @@ class Together:
                     if len(self._waiting) == self._gathering:
                         self._gathered.notify_all()
             if goes:
-                return self.insert_alone(session, columns, timeout_s)
+                return self.insert_alone(session, columns, timeout_s, leader_wait_s)
         finally:
             if goes:
                 self._go_on()
         outcome = self._await(part)
         if outcome.pending:
-            return self.insert_alone(session, columns, max(deadline - time.monotonic(), 0.0))
+            passed = time.monotonic() - now
+            return self.insert_alone(session, columns, max(timeout_s - passed, 0.0), max(leader_wait_s - passed, 0.0))
         return client_pb2.InsertReply(points=outcome.points, leader=outcome.leader)
 
-    def insert_alone(self, session: bytes, columns: bytes, timeout_s: float) -> client_pb2.InsertReply:
+    def insert_alone(
+        self, session: bytes, columns: bytes, timeout_s: float, leader_wait_s: float
+    ) -> client_pb2.InsertReply:
         """The same, in a call of its own."""
-        metadata = ((protocol.SESSION_KEY, session),)
+        metadata = ((protocol.SESSION_KEY, session), leader_wait(leader_wait_s))
         reply: client_pb2.InsertReply = self._alone(columns, metadata=metadata, timeout=timeout_s)
         return reply
 
@@ -209,7 +216,8 @@ class Together:
         began = time.monotonic()
         left = max(part.deadline for part in parts) - began
         try:
-            call = self._several.future(request, timeout=max(left, 0.0))
+            metadata = (leader_wait(min(part.leader_wait_s for part in parts)),)
+            call = self._several.future(request, metadata=metadata, timeout=max(left, 0.0))
         except ValueError as error:  # gRPC's word for a channel that was closed
             self._end(parts, [error] * len(parts))
         else:
@@ -237,6 +245,11 @@ class Together:
             self._answered, self._again, self._again_by = count, 0, now + patience_s
             self._gathering = len(self._waiting) + count
         return patience_s if came_again else 0.0
+
+
+def leader_wait(seconds: float) -> tuple[str, str]:
+    """The item of a call's metadata."""
+    return protocol.LEADER_WAIT_KEY, str(round(seconds * 1e3))
 
 
 def _answers(call: Any, count: int) -> Sequence[Answer]:

@@ -81,6 +81,62 @@ def test_a_call_that_breaks_connections_is_not_sent_for_ever() -> None:
         attempts.failed(LOST, HERE, 0.0)
 
 
+def unanswered(details: str, address: str = "h:1") -> Failure:
+    return failure_of(Refused(grpc.StatusCode.UNAVAILABLE, details), address)
+
+
+def final_error(attempts: Attempts, failure: Failure, memory: Memory | None, now: float) -> saros.Error:
+    with pytest.raises(saros.Error) as caught:
+        attempts.failed(failure, memory, now)
+    return caught.value
+
+
+def test_an_error_says_for_how_long_a_node_was_silent() -> None:
+    frozen = "Stream removed (ping timeout)"
+    assert f"the node at h:1 has not answered for 4 s: {frozen}" == str(unanswered(frozen).error)
+    attempts = Attempts(30.0)
+    attempts.failed(unanswered(frozen), HERE, 100.0)
+    attempts.failed(NOT_SENT, HERE, 110.0)
+    error = final_error(attempts, NOT_SENT, HERE, 130.5)
+    assert "the node at h:1 has not answered for 35 s: failed to connect to all addresses; ..." == str(error)
+    restarted = Attempts(30.0)
+    restarted.failed(NOT_SENT, HERE, 100.0)
+    restarted.failed(coded(2014), HERE, 120.0)
+    error = final_error(restarted, NOT_SENT, None, 130.0)
+    assert "no Saros node answers at h:1: failed to connect to all addresses; ..." == str(error)
+
+
+def test_an_error_names_all_silent_nodes() -> None:
+    attempts = Attempts(30.0)
+    attempts.failed(NOT_SENT, None, 100.0)
+    attempts.failed(unanswered("Socket closed", "h:2"), HERE, 101.0)
+    assert (
+        "the node at h:2 has not answered for 29 s: Socket closed; "
+        "the node at h:1 has not answered for 30 s: failed to connect to all addresses; ..."
+    ) == str(final_error(attempts, NOT_SENT, None, 130.0))
+
+
+def test_the_answer_of_a_node_tells_more_than_the_silence_of_another() -> None:
+    attempts = Attempts(30.0)
+    attempts.failed(coded(2017), HERE, 100.0)
+    error = final_error(attempts, unanswered("Socket closed", "h:2"), None, 130.0)
+    assert (2017, "words") == (error.code, str(error))
+
+
+def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again() -> None:
+    insert = Attempts(30.0, write=True, deadline=30.0)
+    insert.failed(coded(2018), CLUSTER, 1.0)
+    insert.failed(coded(2017), CLUSTER, 2.0)
+    error = final_error(insert, coded(2017), CLUSTER, 30.0)
+    assert (2018, "nobody knows whether the write was carried out: words") == (error.code, str(error))
+    for attempts, memory in (
+        (Attempts(30.0, write=True, deadline=30.0), HERE),
+        (Attempts(30.0, write=True), CLUSTER),
+    ):
+        error = final_error(attempts, coded(2018), memory, 1.0)
+        assert (2018, "words") == (error.code, str(error))
+
+
 def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
     attempts = Attempts(30.0, write=True)
     attempts.check_node(HERE)
@@ -124,7 +180,8 @@ def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
         ("count devices", Kind.READ),
         ("explain select x from root.a", Kind.READ),
         ("select x into root.b(y) from root.a", Kind.WRITE),
-        ("insert into root.a(time, x) values (1, 1)", Kind.WRITE),
+        ("insert into root.a(time, x) values (1, 1)", Kind.INSERT),
+        ("-- a\nINSERT into root.a(time, x) values (1, 1)", Kind.INSERT),
         ("delete from root.a.x", Kind.WRITE),
         ("set storage group to root.a", Kind.WRITE),
         ("flush", Kind.REPEATABLE),
@@ -141,3 +198,4 @@ def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
 )
 def test_kind_of_a_statement(text: str, kind: Kind) -> None:
     assert kind is kind_of(text)
+    assert (kind in (Kind.INSERT, Kind.WRITE)) is kind_of(text).is_write

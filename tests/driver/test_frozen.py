@@ -1,0 +1,184 @@
+"""Nodes that are frozen: the process is stopped (SIGSTOP), the kernel still accepts what is sent to it.
+
+While it is stopped, every call ends: at another node, or with an error that names the node.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster.local_cluster import LocalCluster
+from waiting import PATIENCE_S
+
+import saros
+from saros import channels, uploads
+from saros.target import parse_target
+from saros_server import server
+from saros_wire import protocol
+
+SILENT = "the node at {} has not answered for"
+#: A node that holds the interpreter's lock, longer than a silent one would be given.
+BUSY_S = 6
+BUSY = f"""
+import ctypes, sys
+from saros_server.server import Server
+from saros_server.session import EmbeddedSession
+execute, clock = EmbeddedSession.execute, ctypes.PyDLL(None)
+def busy(self, text, *arguments, **options):
+    if text == "show databases":
+        clock.usleep(ctypes.c_uint({BUSY_S}_000_000))
+    return execute(self, text, *arguments, **options)
+EmbeddedSession.execute = busy
+server = Server(sys.argv[1], "127.0.0.1", 0)
+server.start()
+print(server.address, flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
+def of(options: list[tuple[str, object]], name: str) -> int:
+    return int(str(dict(options)[f"grpc.{name}"]))
+
+
+def test_a_silent_node_is_given_up_within_five_seconds() -> None:
+    limits = [of(channels.OPTIONS, name) for name in ("keepalive_timeout_ms", "http2.ping_timeout_ms")]
+    assert of(channels.OPTIONS, "keepalive_time_ms") + max(limits) < 5_000  # the larger of the two limits counts
+    assert 0 == of(channels.OPTIONS, "http2.max_pings_without_data")
+
+
+def test_a_node_does_not_take_the_pings_of_drivers_for_an_attack() -> None:
+    assert of(server.OPTIONS, "http2.min_ping_interval_without_data_ms") < of(channels.OPTIONS, "keepalive_time_ms")
+    assert 1 == of(server.OPTIONS, "keepalive_permit_without_calls")
+
+
+@pytest.mark.slow
+def test_a_node_whose_threads_all_compute_is_not_silent(tmp_path: Path) -> None:
+    assert BUSY_S * 1_000 > protocol.KEEPALIVE_MS + protocol.KEEPALIVE_TIMEOUT_MS
+    words = [sys.executable, "-c", BUSY, str(tmp_path / "data")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        target = f"saros://{node.stdout.readline().strip()}"
+        with saros.connect(target, failover_s=0) as connection:
+            assert [] == connection.execute("show databases").fetchall()
+            assert 1 == connection.insert("root.a.d", [1], {"x": [1.0]})
+        node.communicate()
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> Iterator[LocalCluster]:
+    """A server."""
+    yield from _started(tmp_path, 1)
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[LocalCluster]:
+    """Three nodes that all have everything."""
+    yield from _started(tmp_path, 3)
+
+
+def _started(folder: Path, nodes: int) -> Iterator[LocalCluster]:
+    with LocalCluster(folder, nodes, nodes, environment={"SAROS_DURABILITY": "os"}) as made:
+        made.start()
+        made.wait_ready()
+        yield made
+        made.bring_back()
+
+
+def connect(cluster: LocalCluster, node: int = 1, **options: object) -> saros.Connection:
+    return saros.connect(f"saros://{cluster.address(node)}", **{"timestamps": "epoch", "failover_s": 0, **options})
+
+
+def error_of(call: Callable[[], object]) -> saros.Error:
+    with pytest.raises(saros.Error) as caught:
+        call()
+    return caught.value
+
+
+@pytest.mark.slow
+def test_all_calls_to_a_frozen_server_end_with_an_error_that_names_it(single: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"content")
+    with connect(single) as reads, connect(single) as writes, connect(single) as streams:
+        rows = np.arange(1_000_000)
+        reads.insert("root.a.d", rows, {"x": rows, "y": rows * 1.5})
+        cursor = streams.cursor()
+        cursor.execute("select x, y from root.a.d")
+        cursor.fetchmany(10)
+        prepared = reads.cursor().prepare("select x from root.a.d where time = ?")
+        sender = uploads.Uploads(parse_target(f"saros://{single.address(1)}"))
+        single.stop(1)
+        calls = {
+            "read": lambda: reads.execute("select x from root.a.d"),
+            "prepared": lambda: prepared.execute([1]),
+            "rest of a result": cursor.fetchall,
+            "open": lambda: connect(single),
+            "upload": lambda: sender.send("job", "file", str(file)),
+        }
+        with ThreadPoolExecutor(len(calls) + 3) as pool:
+            ending = {name: pool.submit(error_of, call) for name, call in calls.items()}
+            unknown = [
+                pool.submit(error_of, lambda: writes.execute("insert into root.a.e(time, x) values (1, 1)")),
+                pool.submit(error_of, lambda: writes.insert("root.a.e", [2], {"x": [2]})),
+                pool.submit(error_of, lambda: _write_in_bulk(writes)),
+            ]
+            errors = {name: future.result(PATIENCE_S) for name, future in ending.items()}
+            assert {2016} == {error.code for error in errors.values()}
+            told = SILENT.format(single.address(1))
+            assert {} == {name: str(error) for name, error in errors.items() if told not in str(error)}
+            for future in unknown:
+                error = future.result(PATIENCE_S)
+                assert (2018, True) == (error.code, told in str(error))
+        assert [] == single.up  # it was stopped all the time
+        single.resume(1)
+        sender.close()
+    with connect(single, failover_s=PATIENCE_S) as connection:
+        assert [(len(rows),)] == connection.execute("select count(x) from root.a.d").fetchall()
+
+
+def _write_in_bulk(connection: saros.Connection) -> None:
+    with connection.bulk_writer() as writer:
+        writer.add("root.a.e", [3], {"x": [3]})
+
+
+@pytest.mark.slow
+def test_a_write_to_a_frozen_server_has_one_effect_when_it_goes_on(single: LocalCluster) -> None:
+    with connect(single, failover_s=PATIENCE_S) as connection:
+        connection.insert("root.a.d", [1], {"x": [1]})
+        single.stop(1)
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(connection.insert, "root.a.d", [2], {"x": [2]})
+            error = error_of(lambda: connect(single))
+            assert SILENT.format(single.address(1)) in str(error)
+            single.resume(1)
+            assert 1 == writing.result(PATIENCE_S)
+        assert [(2,)] == connection.execute("select count(x) from root.a.d").fetchall()
+
+
+@pytest.mark.slow
+def test_calls_to_a_frozen_node_of_a_cluster_go_to_the_others(three: LocalCluster) -> None:
+    with connect(three, failover_s=PATIENCE_S) as reads, connect(three, failover_s=PATIENCE_S) as writes:
+        assert 1 == reads.insert("root.a.d", [1], {"x": [1]})
+        prepared = reads.cursor().prepare("select count(x) from root.a.d")
+        assert [(1,)] == prepared.execute().fetchall()
+        three.stop(1)
+        with ThreadPoolExecutor(4) as pool:
+            done = [
+                pool.submit(writes.insert, "root.a.d", [2], {"x": [2]}),
+                pool.submit(lambda: writes.execute("insert into root.a.d(time, x) values (3, 3)").rowcount),
+            ]
+            counted = [
+                pool.submit(lambda: reads.execute("select count(x) from root.a.d").fetchall()),
+                pool.submit(lambda: prepared.execute().fetchall()),
+            ]
+            assert [1, 1] == [future.result(PATIENCE_S) for future in done]
+            assert all(1 <= future.result(PATIENCE_S)[0][0] <= 3 for future in counted)
+        assert [2, 3] == three.up
+        three.resume(1)
+        assert [(3,)] == reads.execute("select count(x) from root.a.d").fetchall()

@@ -1,0 +1,121 @@
+"""Groups that have lost too many nodes: inserts through others fail in time, with an error that names the group."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cluster.local_cluster import SLOTS, LocalCluster
+from server.cluster_fixture import Nodes
+from waiting import PATIENCE_S, wait_until
+
+import saros
+from saros_cluster.growth.topology import Node, Topology
+from saros_cluster.leaderless import NoLeader, leader_wait
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing import Routing
+from saros_server.server import Server
+from saros_wire import protocol
+
+
+def kept_by(group: int, slots: int) -> str:
+    """A database whose schema, and first slice, group `group` of three owns."""
+    nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
+    routing = Routing(Topology.first(nodes, 1, slots), 1)
+    return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
+
+
+@pytest.fixture
+def three(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """Three processes; the parameter: how many replicas."""
+    with LocalCluster(tmp_path, 3, request.param, environment={"SAROS_DURABILITY": "os"}) as made:
+        made.start()
+        made.wait_ready()
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("three", "killed", "expected"),
+    [
+        (1, (3,), "{} (group 3: node 3) has no leader: node 3 does not answer"),
+        (3, (2, 3), "{} (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (2, 3)"),
+    ],
+    indirect=["three"],
+)
+def test_inserts_of_a_group_without_a_leader_fail_in_time(
+    three: LocalCluster, killed: tuple[int, ...], expected: str
+) -> None:
+    lost = kept_by(3, SLOTS)
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        connection.insert(f"{lost}.d", [1], {"x": [1.0]})
+    for node in killed:
+        three.kill(node)
+    wait_until(lambda: 3 not in three.leaders())  # a leader that has just lost its followers may yet get them back
+    inserts: dict[str, Callable[[saros.Connection], object]] = {
+        "insert": lambda connection: connection.insert(f"{lost}.d", [2], {"x": [1.0]}),
+        "a new device": lambda connection: connection.insert(f"{lost}.e", [2], {"x": [1.0]}),
+        "statement": lambda connection: connection.execute(f"insert into {lost}.d(time, x) values (3, 1.0)"),
+        "bulk": lambda connection: _write_in_bulk(connection, f"{lost}.d"),
+    }
+
+    def error_of(insert: Callable[[saros.Connection], object]) -> tuple[int, str]:
+        with saros.connect(target, failover_s=5) as connection, pytest.raises(saros.DatabaseError) as caught:
+            insert(connection)
+        return caught.value.code, str(caught.value)
+
+    with ThreadPoolExecutor(len(inserts)) as pool:
+        found = {name: pool.submit(error_of, insert) for name, insert in inserts.items()}
+        errors = {name: future.result(PATIENCE_S) for name, future in found.items()}
+    assert dict.fromkeys(inserts, 2017) == {name: code for name, (code, _) in errors.items()}
+    told = expected.format(lost)
+    assert {} == {name: text for name, (_, text) in errors.items() if told not in text}
+
+
+def _write_in_bulk(connection: saros.Connection, device: str) -> None:
+    with connection.bulk_writer() as writer:
+        writer.add(device, [4], {"x": [1.0]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_call_without_fail_over_reaches_the_leader_wherever_it_is(three: LocalCluster) -> None:
+    with saros.connect(f"saros://{three.address(1)}", failover_s=PATIENCE_S) as patient:
+        databases = [kept_by(group, SLOTS) for group in (1, 2, 3)]
+        for database in databases:
+            patient.insert(f"{database}.d", [1], {"x": [1.0]})
+    with saros.connect(f"saros://{three.address(1)}", failover_s=0) as connection:
+        assert [1, 1, 1] == [connection.insert(f"{path}.d", [2], {"x": [2.0]}) for path in databases]
+
+
+def test_a_read_names_the_group_that_cannot_confirm_it_and_its_databases(tmp_path: Path) -> None:
+    cluster = Nodes(tmp_path, 3, 1)
+    try:
+        lost = kept_by(3, 16)
+        cluster.run(0, f"create database {lost}")
+        cluster.stop(2)
+        wait_until(lambda: cluster.node(0).cluster.status.is_down(NodeId(3)))
+        database = cluster.database(0)
+        now_ns = database._parts.clock.monotonic_ns()
+        with leader_wait(now_ns), pytest.raises(NoLeader) as caught:
+            database.entries.see([GroupId(3)])
+        assert f"{lost} (group 3: node 3) has no leader: node 3 does not answer" == str(caught.value)
+    finally:
+        cluster.close()
+
+
+def test_a_wait_for_a_leader_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    server = Server(str(tmp_path / "data"), "127.0.0.1", 0)
+    server.start()
+    with saros.connect(f"saros://{server.address}") as connection:
+        session = connection._session._opened[server.address]
+        session.metadata = (*session.metadata, (protocol.LEADER_WAIT_KEY, "soon"))
+        with pytest.raises(saros.ProgrammingError, match="'soon': not a number of milliseconds") as caught:
+            connection.execute("show databases")
+        assert 2003 == caught.value.code
+    server.stop()
