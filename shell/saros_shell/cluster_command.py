@@ -44,6 +44,7 @@ from saros_shell.cluster_tables import (
     node_rows_elsewhere,
     table,
     unreachable,
+    waits_for,
 )
 from saros_shell.progress import counted
 from saros_storage.disk import LocalDisk
@@ -193,11 +194,7 @@ def _missing(address: str, login: Login) -> str | None:
         told = _ask(address, login)
     except saros.Error as error:
         return f"{address} does not answer: {error}"
-    if without := leaderless(told.regions):
-        return f"{address} knows no leader of group {', '.join(without)}"
-    if silent := unreachable(told.nodes):
-        return f"{address} does not reach node {', '.join(silent)}"
-    return None
+    return waits_for(address, told)
 
 
 def _start_node_options(made: argparse.ArgumentParser) -> None:

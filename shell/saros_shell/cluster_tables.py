@@ -41,6 +41,15 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
     return [str(row["NodeID"]) for row in nodes if row["Status"] == "Unknown"]
 
 
+def waits_for(address: str, told: Told) -> str | None:
+    """What the node at `address` still waits for; None if all is well. Nodes that do not answer may be the reason."""
+    groups, nodes = ", ".join(leaderless(told.regions)), ", ".join(unreachable(told.nodes))
+    silent = f"node {nodes} does not answer {address}"
+    if groups:
+        return f"group {groups} has no leader: {silent if nodes else f'{address} knows of none'}"
+    return silent if nodes else None
+
+
 def waiting(nodes: Sequence[Row]) -> list[str]:
     """Nodes that were admitted, and are not in the cluster yet."""
     return [str(row["NodeID"]) for row in nodes if row["Status"] == "Joining"]

@@ -13,6 +13,7 @@ from saros_shell.cluster_tables import (
     node_rows_elsewhere,
     table,
     unreachable,
+    waits_for,
 )
 
 ADDRESSES = {NodeId(1): "h:1", NodeId(2): "h:2", NodeId(3): "h:3"}
@@ -51,6 +52,14 @@ def test_a_group_without_a_leader_is_found() -> None:
     assert ["2"] == leaderless(REGIONS)
     assert ["meta"] == leaderless([replica(0, 1, "Follower"), replica(1, 1, "Leader")])
     assert [] == leaderless([])
+
+
+def test_silent_nodes_are_named_as_the_reason_why_groups_have_no_leader() -> None:
+    nodes, led = [node(1), node(2, "Unknown"), node(3, "Unknown")], [replica(3, 1, "Leader")]
+    assert "group 2 has no leader: node 2, 3 does not answer h:1" == waits_for("h:1", Told(nodes, REGIONS))
+    assert "group 2 has no leader: h:1 knows of none" == waits_for("h:1", Told(nodes[:1], REGIONS))
+    assert "node 2, 3 does not answer h:1" == waits_for("h:1", Told(nodes, led))
+    assert waits_for("h:1", Told(nodes[:1], led)) is None
 
 
 def test_groups_keep_the_order_of_their_members() -> None:
