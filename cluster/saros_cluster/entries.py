@@ -98,14 +98,15 @@ class Entries:
     ) -> None:
         """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request.
 
-        If the wait for leaders is short, and only some groups have had theirs, the others are waited for in full: a
-        request that is done in part cannot be sent again by those who gave it.
+        If the wait for leaders is short, but a part of the request is done, the other groups get the full wait: a
+        request that is done in part (2020) is not sent again by the driver.
         """
         failures = self._failures(mutations, act)
-        late = [group for group, error in failures.items() if isinstance(error, (NoLeader, OutcomeUnknown))]
-        if late and len(late) == len(failures) < len(mutations) and is_leader_wait_short():
+        late = all(isinstance(error, (NoLeader, OutcomeUnknown)) for error in failures.values())
+        partly = bool(done) or len(failures) < len(mutations)
+        if failures and late and partly and is_leader_wait_short():
             with leader_wait(None):
-                failures = self._failures(late, act)
+                failures = self._failures(failures, act)
         raise_failures(mutations, failures, done or {})
 
     def _failures(self, groups: Collection[GroupId], act: Callable[[GroupId], None]) -> dict[GroupId, StorageError]:

@@ -5,8 +5,7 @@
 
 Both name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
 `root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. A step waits as long as it likes
-for a leader, unless the client, which will try elsewhere, says for how long (`leader_wait`).
-Any thread.
+for a leader, unless the client, which will try elsewhere, says for how long (`leader_wait`). Any thread.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -84,13 +85,15 @@ class Groups:
             raise NoLeader(group, "gone", [NodeId(group)])
 
 
-def write_in(groups: Groups, *written: GroupId) -> None:
+def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutation] | None = None) -> None:
+    """Write rows to these groups, for a client that tries elsewhere; `before`: rows of the same request."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
         entries = Entries(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
         mutations = {group: rows(group) for group in written}
         with leader_wait(SystemClock().monotonic_ns()):
-            entries.propose_all(mutations, entries.own_request(), Routing(Topology.first(nodes, 1, 16), 100))
+            routing = Routing(Topology.first(nodes, 1, 16), 100)
+            entries.propose_all(mutations, entries.own_request(), routing, 0, dict(before or {}))
 
 
 def test_a_write_that_no_group_takes_fails_soon_and_names_group_and_database() -> None:
@@ -107,6 +110,9 @@ def test_a_write_that_some_groups_took_waits_for_the_others_as_long_as_it_takes(
     groups = Groups(TWO)
     write_in(groups, ONE, TWO)
     assert [(ONE, True), (TWO, False), (TWO, True)] == sorted(groups.proposed)
+    second = Groups(TWO)
+    write_in(second, TWO, before={ONE: rows(1)})
+    assert [(TWO, True), (TWO, False)] == second.proposed
 
 
 def test_long_lists_are_cut() -> None:
